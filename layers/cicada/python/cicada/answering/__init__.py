@@ -1,0 +1,1 @@
+"""Strategies, prompts, citations, and the attempt that runs them."""

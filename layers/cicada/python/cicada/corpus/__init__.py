@@ -1,0 +1,1 @@
+"""What is searched: passages, their locators, and the readers that make them."""

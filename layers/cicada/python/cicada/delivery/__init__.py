@@ -1,0 +1,1 @@
+"""The log of a request, and its delivery to the sockets that tail it."""

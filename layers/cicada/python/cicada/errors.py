@@ -1,0 +1,191 @@
+"""The family of failures a client can hear about. Each class carries its stable code.
+
+Clients branch on ``code``, which never changes; ``told`` is the sentence they may show and may be reworded;
+``str(error)`` is for the log. A failure that is no :class:`CicadaError` is a bug and fails the invocation.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CicadaError(Exception):
+    """A failure with a stable code, a sentence for the client, and whether asking again can help."""
+
+    code: ClassVar[str] = "internal"
+    told: ClassVar[str] = "Something went wrong on our side."
+    retryable: ClassVar[bool] = False
+
+
+# --- what a client sent ---
+
+
+class InvalidMessage(CicadaError):
+    """A frame that is no message of the protocol; ``str(error)`` says which field and why."""
+
+    code, told = "invalid_message", "That message could not be read."
+
+
+class UnknownAction(InvalidMessage):
+    """A well-formed frame whose ``action`` is none of the protocol's."""
+
+    code, told = "unknown_action", "That action is not known."
+
+
+class UnsupportedVersion(InvalidMessage):
+    """The client speaks a protocol version that this deployment does not."""
+
+    code, told = "unsupported_version", "That protocol version is not supported."
+
+
+class Unauthorized(CicadaError):
+    """The connection carries no valid identity, or its token has expired."""
+
+    code, told = "unauthorized", "Your session is not valid any more. Please connect again."
+
+
+class RequestUnknown(CicadaError):
+    """No such request of this user; another user's request is unknown too."""
+
+    code, told = "request_unknown", "There is no such request."
+
+
+class RequestExpired(CicadaError):
+    """The request's log is past its retention."""
+
+    code, told = "request_expired", "That answer is no longer kept. Please ask again."
+
+
+class RequestConflict(CicadaError):
+    """A ``requestId`` was used again for another question."""
+
+    code, told = "request_conflict", "That requestId already belongs to another question."
+
+
+# --- what stops an answer ---
+
+
+class Cancelled(CicadaError):
+    """The asker cancelled the request."""
+
+    code, told = "cancelled", "The answer was cancelled."
+
+
+class AnswerTooLong(CicadaError):
+    """The answer outgrew the log's bound."""
+
+    code, told = "answer_too_long", "The answer grew too long and was stopped."
+
+
+class DeliveryUnavailable(CicadaError):
+    """The log could not be written within its budget: nothing that is not stored is shown."""
+
+    code, told, retryable = "delivery_unavailable", "The answer could not be stored. Please try again.", True
+
+
+class WorkflowUnavailable(CicadaError):
+    """The answer workflow could not be started."""
+
+    code, told, retryable = "workflow_unavailable", "The answer could not be started. Please try again.", True
+
+
+class AllStrategiesFailed(CicadaError):
+    """Every strategy of the chain was tried and failed."""
+
+    code, told, retryable = "all_strategies_failed", "Every way to answer this failed. Please try again later.", True
+
+
+class OutOfTime(CicadaError):
+    """The time left to this worker does not suffice to go on."""
+
+    code, told, retryable = "out_of_time", "The answer took too long.", True
+
+
+# --- models ---
+
+
+class ModelError(CicadaError):
+    """The model could not answer."""
+
+    code, told, retryable = "model_error", "The model could not answer.", True
+
+
+class ModelBusy(ModelError):
+    """Throttled, or not ready, for longer than the time budget."""
+
+    code, told, retryable = "model_busy", "The model is busy. Please try again shortly.", True
+
+
+class ModelUnavailable(ModelError):
+    """The model's service failed or did not respond in time."""
+
+    code, told, retryable = "model_unavailable", "The model could not be reached.", True
+
+
+class ModelRefused(ModelError):
+    """The model's service rejects the call: access, unknown model, invalid request."""
+
+    code, told, retryable = "model_refused", "The model did not accept the question.", False
+
+
+class StreamBroken(ModelError):
+    """The answer's stream ended without its ``messageStop``: cut, corrupted, silent or failed in mid-stream."""
+
+    code, told, retryable = "stream_broken", "The answer broke off.", True
+
+
+class AnswerIncomplete(ModelError):
+    """The model stopped for a reason that is no normal finish: token limit, guardrail, filter, malformed output."""
+
+    code, told, retryable = "answer_incomplete", "The model could not finish the answer.", False
+
+
+# --- the index and the corpus ---
+
+
+class IndexFailure(CicadaError):
+    """The index cannot serve this search."""
+
+    code, told, retryable = "index_error", "The search is not available.", True
+
+
+class IndexMissing(IndexFailure):
+    """No version has been published yet."""
+
+    code, told, retryable = "index_missing", "No corpus has been loaded yet.", False
+
+
+class IndexCorrupt(IndexFailure):
+    """An object of the index is missing, truncated, foreign or does not match its checksum."""
+
+    code, told, retryable = "index_corrupt", "The search index is damaged.", False
+
+
+class IndexMismatch(IndexFailure):
+    """The index was built with another embedding model or other dimensions."""
+
+    code, told, retryable = "index_mismatch", "The search index was built for another model.", False
+
+
+class IndexUnavailable(IndexFailure):
+    """The store that holds the index did not respond."""
+
+    code, told, retryable = "index_unavailable", "The search is not available right now.", True
+
+
+class PublishConflict(IndexFailure):
+    """Another writer published first: the compare-and-swap lost."""
+
+    code, told, retryable = "publish_conflict", "Somebody else published a version first. Load again.", True
+
+
+class CorpusInvalid(CicadaError):
+    """A corpus file breaks its format; the message names file, line and field."""
+
+    code, told = "corpus_invalid", "The corpus could not be read."
+
+
+class SettingsInvalid(CicadaError):
+    """A setting is missing or out of range; the message names it."""
+
+    code, told = "settings_invalid", "The deployment's settings are not valid."

@@ -1,0 +1,1 @@
+"""The index in S3: immutable segments under a versioned manifest."""

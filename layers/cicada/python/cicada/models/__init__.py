@@ -1,0 +1,1 @@
+"""Generation and embeddings behind small ports, with their Amazon Bedrock adapters."""

@@ -1,0 +1,1 @@
+"""The messages between a client and Cicada."""

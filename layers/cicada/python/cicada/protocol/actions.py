@@ -1,0 +1,129 @@
+"""What a client sends: one JSON object a frame, told apart by ``action``."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.alias_generators import to_camel
+
+from cicada.errors import InvalidMessage, UnknownAction, UnsupportedVersion
+
+PROTOCOL_VERSION = 1
+"""The version of the messages. A client may name it as ``v`` in any action; another version is refused."""
+
+MAX_QUERY_CHARS = 4_000
+MAX_TOP_K = 100
+MAX_FILTER_VALUES = 50
+"""Collections or episodes that one question may be limited to."""
+
+
+def _canonical_uuid(value: str) -> str:
+    try:
+        return str(UUID(value))
+    except ValueError:
+        raise ValueError("must be a UUID") from None
+
+
+def _not_blank(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be blank")
+    return value
+
+
+RequestId = Annotated[
+    str, Field(description="the client's UUID for one question and its answer"), AfterValidator(_canonical_uuid)
+]
+_FilterValue = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+_FilterValues = Annotated[tuple[_FilterValue, ...], Field(max_length=MAX_FILTER_VALUES)]
+
+
+class Action(BaseModel):
+    """What every action shares: strict, immutable, no unknown field."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        alias_generator=to_camel,
+        validate_by_name=False,
+        hide_input_in_errors=True,
+    )
+
+    v: Literal[1] = Field(PROTOCOL_VERSION, description="protocol version")
+
+
+class Ask(Action):
+    """Ask a question. The same ``requestId`` twice is one request."""
+
+    action: Literal["ask"] = "ask"
+    request_id: RequestId
+    query: Annotated[str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_not_blank)]
+    session_id: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
+    collections: _FilterValues = Field((), description="only these collections; all when empty")
+    episodes: _FilterValues = Field((), description="only these episodes; all when empty")
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] | None = Field(None, description="passages to retrieve")
+
+
+class Resume(Action):
+    """Become a subscriber of a request, and receive every event above ``after``."""
+
+    action: Literal["resume"] = "resume"
+    request_id: RequestId
+    after: Annotated[int, Field(ge=0)] = Field(0, description="the highest seq that the client has applied")
+
+
+class Cancel(Action):
+    """End a request."""
+
+    action: Literal["cancel"] = "cancel"
+    request_id: RequestId
+
+
+class Ping(Action):
+    """Keep the socket from its idle cut, and learn whether it is alive."""
+
+    action: Literal["ping"] = "ping"
+
+
+ClientAction = Ask | Resume | Cancel | Ping
+_ACTIONS: TypeAdapter[ClientAction] = TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
+
+
+def parse_action(body: str | bytes) -> ClientAction:
+    """Read one client frame.
+
+    Raises:
+        UnknownAction: ``action`` is none of the protocol's.
+        UnsupportedVersion: ``v`` is another version.
+        InvalidMessage: anything else that is no valid action; the message names the field and never repeats its value.
+    """
+    try:
+        return _ACTIONS.validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if first["type"] == "union_tag_invalid":
+            raise UnknownAction("action is not one of ask, resume, cancel, ping") from error
+        if first["loc"][1:] == ("v",):
+            raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
+        field = ".".join(str(part) for part in first["loc"][1:])
+        raise InvalidMessage(f"{field}: {first['msg']}" if field else str(first["msg"])) from error
+
+
+def request_id_of(body: str | bytes) -> str | None:
+    """The ``requestId`` of a frame that was refused, where it has a valid one: the client's only handle on it."""
+    try:
+        document: Any = json.loads(body)
+        return _canonical_uuid(document["requestId"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None

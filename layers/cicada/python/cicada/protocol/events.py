@@ -1,0 +1,241 @@
+"""What a client receives: events of a request's log, and replies that stand in no log.
+
+Every frame carries ``requestId``, ``seq`` and ``type``. Events of a request count ``seq`` 1, 2, 3…; a reply has
+``seq`` 0 and is never replayed.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from cicada.corpus.passages import Locator
+from cicada.errors import CicadaError
+from cicada.protocol.actions import PROTOCOL_VERSION
+
+MAX_EVENT_BYTES = 24 * 1024
+"""The largest event on the wire, in UTF-8 bytes: below API Gateway's 32 KB frame with room for the envelope."""
+
+Route = Literal["direct", "rag", "hybrid", "cag", "profile_agent", "theory_agent"]
+"""What the classifier decides; each route is named after the strategy that it enters at."""
+StrategyName = Literal["hybrid", "rag", "cag", "direct", "profile_agent", "theory_agent"]
+
+
+class Payload(BaseModel):
+    """Immutable, strict, camelCase on the wire."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+
+# --- parts of events ---
+
+
+class Source(Payload):
+    """A retrieved passage as the prompt numbers it."""
+
+    n: Annotated[int, Field(ge=1, description="the number that the answer cites as [n]")]
+    passage_id: str
+    collection: str
+    locator: Locator
+    score: Annotated[float, Field(ge=0, le=1)]
+    text: str
+    clipped: bool = Field(False, description="the text was shortened to fit the event")
+
+
+class Citation(Payload):
+    """One use of one ``[n]`` in the answer, checked against its passage."""
+
+    n: int
+    verdict: Literal["verified", "unverified"]
+    sentence: str = Field(description="the sentence of the answer that carries the marker")
+    passage_id: str | None = Field(None, description="absent when no passage has this number")
+    locator: Locator | None = None
+    reason: str | None = Field(None, description="why it is unverified")
+
+
+class StrategyFailure(Payload):
+    """A strategy that was tried and failed."""
+
+    strategy: StrategyName
+    code: str
+    reason: str = Field(description="a sentence for people")
+
+
+class Metrics(Payload):
+    """What an answer took."""
+
+    latency_ms: int = Field(description="from the request's acceptance to this event")
+    attempt_ms: int = Field(description="from the start of the attempt that answered")
+    first_chunk_ms: int | None = Field(None, description="from the request's acceptance to the first piece of text")
+    retrieval_ms: int | None = None
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = Field(None, description="absent when the model's price is not known")
+    price_date: str | None = Field(None, description="the day of the price table, ISO 8601")
+    sources_found: int = 0
+    sources_used: int = Field(0, description="distinct passages that the answer cites")
+
+
+# --- events ---
+
+
+class Event(Payload):
+    """An entry of a request's log, before it has its place there."""
+
+
+class Accepted(Event):
+    """The request exists; always ``seq`` 1."""
+
+    type: Literal["accepted"] = "accepted"
+    protocol: int = PROTOCOL_VERSION
+    route: Route
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    reasoning: str
+    strategy: StrategyName = Field(description="the strategy that the workflow enters at")
+
+
+class Attempt(Event):
+    """A strategy begins."""
+
+    type: Literal["attempt"] = "attempt"
+    attempt: Annotated[int, Field(ge=1)]
+    strategy: StrategyName
+
+
+class Sources(Event):
+    """What was retrieved."""
+
+    type: Literal["sources"] = "sources"
+    attempt: int
+    index_version: str
+    searched: int = Field(description="passages that were ranked")
+    sources: tuple[Source, ...]
+
+
+class Chunk(Event):
+    """The next piece of the answer's text."""
+
+    type: Literal["chunk"] = "chunk"
+    attempt: int
+    content: Annotated[str, Field(min_length=1)]
+
+
+class Fallback(Event):
+    """The attempt before failed: drop its text and sources; another strategy begins."""
+
+    type: Literal["fallback"] = "fallback"
+    from_: StrategyName = Field(alias="from")
+    to: StrategyName
+    code: str
+    reason: str = Field(description="a sentence for people")
+
+
+class Citations(Event):
+    """Every marker of the answer, resolved and checked."""
+
+    type: Literal["citations"] = "citations"
+    attempt: int
+    citations: tuple[Citation, ...]
+
+
+class Complete(Event):
+    """The answer is whole. Terminal."""
+
+    type: Literal["complete"] = "complete"
+    attempt: int
+    strategy: StrategyName
+    model: str
+    grounded: bool = Field(description="the answer rests on retrieved passages")
+    stop_reason: str
+    failed: tuple[StrategyFailure, ...] = ()
+    metrics: Metrics
+
+
+class Failed(Event):
+    """The request has ended without an answer. Terminal."""
+
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+    retryable: bool
+    failed: tuple[StrategyFailure, ...] = ()
+
+    @classmethod
+    def of(cls, error: CicadaError, failed: tuple[StrategyFailure, ...] = ()) -> Failed:
+        """The event that tells a client of an error."""
+        return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed)
+
+
+LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Complete | Failed
+TERMINAL = (Complete, Failed)
+TERMINAL_TYPES = frozenset({"complete", "error"})
+
+
+# --- replies ---
+
+
+class Reply(Payload):
+    """An answer to one frame; it stands in no log."""
+
+    request_id: str | None = None
+    seq: Literal[0] = 0
+
+
+class Pong(Reply):
+    """The answer to ``ping``."""
+
+    type: Literal["pong"] = "pong"
+
+
+class Resumed(Reply):
+    """The outcome of a ``resume``, sent after the replayed events.
+
+    ``live``: replayed, and live events follow. ``finished``: replayed to its terminal event. ``expired``: its log is
+    past its retention. ``unknown``: no such request of this user.
+    """
+
+    type: Literal["resumed"] = "resumed"
+    outcome: Literal["live", "finished", "expired", "unknown"]
+    last_seq: int = Field(0, description="the log's highest seq when it was replayed")
+
+
+class Refused(Reply):
+    """A frame that was refused: an ``error`` with ``seq`` 0, which ends no request."""
+
+    type: Literal["error"] = "error"
+    code: str
+    message: str
+    detail: str | None = Field(None, description="for the client's author: the field, and what is wrong with it")
+    retryable: bool
+
+    @classmethod
+    def of(cls, error: CicadaError, request_id: str | None = None, detail: str | None = None) -> Refused:
+        """The reply that tells a client why its frame was refused."""
+        return cls(request_id=request_id, code=error.code, message=error.told, detail=detail, retryable=error.retryable)
+
+
+_LOG_EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
+
+
+def dump_event(event: LogEvent) -> str:
+    """An event as it is stored: JSON without its place in the log."""
+    return event.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def load_event(body: str | bytes | dict[str, Any]) -> LogEvent:
+    """Read a stored event. Raises pydantic's ``ValidationError`` if it is none."""
+    return _LOG_EVENT.validate_python(body) if isinstance(body, dict) else _LOG_EVENT.validate_json(body)
+
+
+def event_frame(request_id: str, seq: int, body: str) -> str:
+    """The frame that carries a stored event: ``body`` with its ``requestId`` and ``seq`` spliced in front."""
+    return f'{{"requestId":"{request_id}","seq":{seq},{body[1:]}'
+
+
+def reply_frame(reply: Reply) -> str:
+    """The frame that carries a reply; ``requestId`` is always there, null where no request is concerned."""
+    return reply.model_dump_json(by_alias=True)

@@ -1,0 +1,1 @@
+"""The retrieval port and its backends."""

@@ -1,0 +1,84 @@
+"""A function's environment as one object: read once by its entrance, plain values below it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cicada.errors import SettingsInvalid
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
+
+DAY_S = 24 * 3600
+
+
+class Environment(BaseModel):
+    """A set of settings whose names are those of the environment's variables, in lower case."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> Self:
+        """Read our own variables and no others, so that no credential gets into an error.
+
+        Raises:
+            SettingsInvalid: a variable is missing or out of range; the message names each.
+        """
+        ours = {name: environ[name.upper()] for name in cls.model_fields if environ.get(name.upper())}
+        try:
+            return cls.model_validate(ours)
+        except ValidationError as error:
+            found = (
+                f"{'.'.join(str(part) for part in problem['loc']).upper()}: {problem['msg']}"
+                for problem in error.errors(include_url=False, include_input=False)
+            )
+            raise SettingsInvalid("; ".join(found)) from error
+
+
+class DeliverySettings(Environment):
+    """What every function that reads or writes a request's log needs."""
+
+    requests_table: str
+    retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
+    """How long a request's log can be resumed."""
+
+
+class MessageProcessorSettings(DeliverySettings):
+    """The message processor's."""
+
+    state_machine_arn: str
+    auth: Literal["jwt", "none"] = "jwt"
+    """``none`` exists for the local cloud only: the stacks refuse it elsewhere."""
+
+
+class AuthorizerSettings(Environment):
+    """The authorizer's."""
+
+    jwt_issuer: str
+    jwt_audience: str
+    jwks_url: str
+    allowed_origins: str = ""
+    """Origins a browser may connect from, separated by commas; any when empty."""
+
+    def origins(self) -> frozenset[str]:
+        """The allowed origins, empty for any."""
+        return frozenset(origin.strip() for origin in self.allowed_origins.split(",") if origin.strip())
+
+
+class AnswerSettings(DeliverySettings):
+    """The answer worker's."""
+
+    index_bucket: str
+    generation_model_id: str
+    direct_model_id: str
+    embedding_model_id: str
+    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
+    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 2048
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
+    """Not sent when absent: some models refuse it."""
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(ge=1, le=100)] = DEFAULT_TOP_K
+    min_score: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_SCORE
+    prompt_passages: Annotated[int, Field(ge=1, le=50)] = 10
+    """How many of the hits go into the prompt."""
