@@ -95,6 +95,12 @@ class AllStrategiesFailed(CicadaError):
     code, told, retryable = "all_strategies_failed", "Every way to answer this failed. Please try again later.", True
 
 
+class WorkerLost(CicadaError):
+    """The worker's lease ran out without a terminal event: it was killed, and nothing took over."""
+
+    code, told, retryable = "worker_lost", "The answer was interrupted. Please ask again.", True
+
+
 class OutOfTime(CicadaError):
     """The time left to this worker does not suffice to go on."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,7 +47,7 @@ class TextModel(Protocol):
         """The service's id of the model."""
         ...
 
-    def stream(self, prompt: Prompt, *, time_budget_s: float) -> Iterator[TextDelta | Finished]:
+    def stream(self, prompt: Prompt, *, time_budget_s: float) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece; the last item is one :class:`Finished`.
 
         Closing the iterator early releases the connection.

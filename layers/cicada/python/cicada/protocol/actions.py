@@ -60,7 +60,7 @@ class Action(BaseModel):
         hide_input_in_errors=True,
     )
 
-    v: Literal[1] = Field(PROTOCOL_VERSION, description="protocol version")
+    v: Literal[1] = Field(1, description="protocol version")
 
 
 class Ask(Action):

@@ -1,0 +1,31 @@
+"""``$connect`` and ``$disconnect``: nothing is stored of a connection, its story is told in the log and the metrics.
+
+A closed connection is taken off its requests by the next post to it: API Gateway does not promise ``$disconnect``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from cicada.telemetry import logger, metrics
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    """Let a connection that the authorizer allowed open; note when it opens and closes."""
+    connection = event["requestContext"]
+    opened = connection["eventType"] == "CONNECT"
+    logger.info(
+        "connection opened" if opened else "connection closed",
+        extra={
+            "connection_id": connection["connectionId"],
+            "subject": (connection.get("authorizer") or {}).get("subject"),
+            "open_s": round((connection["requestTimeEpoch"] - connection["connectedAt"]) / 1000),
+            "reason": connection.get("disconnectReason"),
+        },
+    )
+    metrics.add_metric(name="ConnectionsOpened" if opened else "ConnectionsClosed", unit=MetricUnit.Count, value=1)
+    return {"statusCode": 200}

@@ -1,0 +1,33 @@
+"""Closes a request whose every strategy failed, with what was tried."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from cicada.answering.attempt import close_exhausted
+from cicada.answering.workflow import ExhaustedTask
+from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
+from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.settings import DeliverySettings
+from cicada.telemetry import logger, metrics
+
+settings = DeliverySettings.read(os.environ)
+log = DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table)
+connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG))
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, bool]:
+    """Append the terminal error, unless the request has ended or another execution drives it."""
+    task = ExhaustedTask.model_validate(event)
+    logger.append_keys(request_id=task.request_id)
+    logger.error("every strategy failed", extra={"failures": task.failures})
+    ended = close_exhausted(task, log, connections)
+    if ended:
+        metrics.add_metric(name="AnswersFailed", unit=MetricUnit.Count, value=1)
+    return {"ended": ended}

@@ -1,0 +1,53 @@
+"""The message processor: a client's frame in, the reply frame out."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+from cicada.answering.intake import Intake
+from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
+from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
+from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.errors import CicadaError
+from cicada.identity import caller_of
+from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
+from cicada.protocol.events import Refused, reply_frame
+from cicada.settings import MessageProcessorSettings
+from cicada.telemetry import logger, metrics
+
+settings = MessageProcessorSettings.read(os.environ)
+intake = Intake(
+    DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
+    ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+    StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn),
+    retention_s=settings.retention_s,
+)
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Answer one frame; whatever is wrong with it is said in the reply."""
+    body = event.get("body") or ""
+    logger.append_keys(connection_id=event["requestContext"]["connectionId"])
+    try:
+        caller = caller_of(event, anonymous=settings.auth == "none", now_s=time.time())
+        action = parse_action(body)
+    except CicadaError as error:
+        logger.info("frame refused", extra={"code": error.code, "why": str(error)})
+        metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
+        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=str(error))))
+    if not isinstance(action, Ping):
+        logger.append_keys(request_id=action.request_id)
+    if isinstance(action, Ask):
+        metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
+    return _reply(intake.handle(action, caller))
+
+
+def _reply(frame: str) -> dict[str, Any]:
+    return {"statusCode": 200, "body": frame}

@@ -1,0 +1,42 @@
+"""Events cut to the size that the wire takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cicada.delivery.outbox import split_text
+from cicada.protocol.events import MAX_EVENT_BYTES, Citation, Citations, Source, Sources, dump_event
+
+_ENVELOPE_BYTES = 256
+"""What a frame adds around an event: requestId, seq and the braces of lists."""
+_BUDGET_BYTES = MAX_EVENT_BYTES - _ENVELOPE_BYTES
+
+
+def fit_sources(event: Sources) -> Sources:
+    """The event within :data:`MAX_EVENT_BYTES`: texts that do not fit are cut, the longest first, and say so."""
+    limit = max((len(source.text.encode()) for source in event.sources), default=0)
+    while len(dump_event(event).encode()) > _BUDGET_BYTES and limit > 0:
+        limit = limit * 3 // 4
+        event = event.model_copy(update={"sources": tuple(_clip(source, limit) for source in event.sources)})
+    return event
+
+
+def _clip(source: Source, max_bytes: int) -> Source:
+    if len(source.text.encode()) <= max_bytes:
+        return source
+    text = split_text(source.text, max_bytes)[0] if max_bytes else ""
+    return source.model_copy(update={"text": text, "clipped": True})
+
+
+def fit_citations(attempt: int, citations: Sequence[Citation]) -> Iterator[Citations]:
+    """The citations in as many events as they need; one, empty, where the answer has none."""
+    part: list[Citation] = []
+    size = 0
+    for citation in citations:
+        added = len(citation.model_dump_json(by_alias=True).encode()) + 1
+        if part and size + added > _BUDGET_BYTES:
+            yield Citations(attempt=attempt, citations=tuple(part))
+            part, size = [], 0
+        part.append(citation)
+        size += added
+    yield Citations(attempt=attempt, citations=tuple(part))

@@ -1,0 +1,213 @@
+"""What the message processor does with a client's frame: one method an action, each returning the reply frame.
+
+Imported by the function that must answer fast: no numpy below this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Literal, assert_never
+
+from cicada.answering.workflow import WorkflowStarter, entry_strategy
+from cicada.delivery.decide import orphaned, with_subscriber
+from cicada.delivery.outbox import Post
+from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
+from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
+from cicada.delivery.record import Entry, Head, Question, RequestKey
+from cicada.errors import (
+    Cancelled,
+    CicadaError,
+    DeliveryUnavailable,
+    RequestConflict,
+    RequestExpired,
+    RequestUnknown,
+    WorkerLost,
+    WorkflowUnavailable,
+)
+from cicada.identity import Caller
+from cicada.protocol.actions import Ask, Cancel, ClientAction, Ping, Resume
+from cicada.protocol.events import (
+    Accepted,
+    Failed,
+    Pong,
+    Refused,
+    Resumed,
+    StrategyName,
+    dump_event,
+    load_event,
+    reply_frame,
+)
+from cicada.routing.classifier import classify
+
+logger = logging.getLogger(__name__)
+
+
+class Intake:
+    """Handles a client's actions."""
+
+    def __init__(
+        self,
+        log: RequestLog,
+        connections: Connections,
+        workflow: WorkflowStarter,
+        *,
+        retention_s: int,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._log = log
+        self._connections = connections
+        self._workflow = workflow
+        self._retention_s = retention_s
+        self._now_s = now_s
+
+    def handle(self, action: ClientAction, caller: Caller) -> str:
+        """Carry out an action and return the reply frame. An action that fails is refused, in the reply."""
+        request_id = None if isinstance(action, Ping) else action.request_id
+        try:
+            match action:
+                case Ask():
+                    return self._ask(action, caller)
+                case Resume():
+                    return self._resume(action, caller)
+                case Cancel():
+                    return self._cancel(action, caller)
+                case Ping():
+                    return reply_frame(Pong())
+                case _:
+                    assert_never(action)
+        except StoreFault as fault:
+            logger.warning("the log is not available", extra={"why": str(fault)})
+            return reply_frame(Refused.of(DeliveryUnavailable(), request_id))
+        except CicadaError as error:
+            logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
+            return reply_frame(Refused.of(error, request_id))
+
+    # --- ask ---
+
+    def _ask(self, ask: Ask, caller: Caller) -> str:
+        question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k)
+        classification = classify(ask.query)
+        strategy = entry_strategy(classification.route)
+        accepted = dump_event(
+            Accepted(
+                route=classification.route,
+                confidence=classification.confidence,
+                reasoning=classification.reasoning,
+                strategy=strategy,
+            )
+        )
+        now_s = self._now_s()
+        head = Head(
+            key=RequestKey(caller.subject, ask.request_id),
+            question=question,
+            origin=caller.frame_id,
+            accepted_at_ms=int(now_s * 1000),
+            expires_at=int(now_s) + self._retention_s,
+            log_bytes=len(accepted.encode()),
+            subscribers=(caller.connection_id,),
+        )
+        try:
+            self._log.create(head, accepted)
+        except Conflict as conflict:
+            # The same frame again is our own write whose acknowledgement was lost.
+            if conflict.head.origin != caller.frame_id:
+                return self._ask_again(question, conflict.head, caller)
+        logger.info(
+            "request accepted",
+            extra={"route": classification.route, "confidence": classification.confidence, "strategy": strategy},
+        )
+        self._start(head, strategy)
+        return head.frame(1, accepted)
+
+    def _ask_again(self, question: Question, head: Head, caller: Caller) -> str:
+        """The same ``requestId`` twice is one request: the repeated ask is answered like a resume from the start."""
+        if head.expired(self._now_s()):
+            raise RequestExpired(head.key.request_id)
+        if head.question != question:
+            raise RequestConflict(head.key.request_id)
+        _, entries = self._tail(head.key, caller.connection_id, after=1)
+        return entries[0].frame(head.key.request_id)
+
+    def _start(self, head: Head, strategy: StrategyName) -> None:
+        """Start the workflow; a request that cannot be started is ended at once, and says so."""
+        try:
+            self._workflow.start(head.key, strategy)
+        except WorkflowUnavailable as error:
+            logger.error("the workflow could not be started", extra={"why": str(error)})
+            end_request(self._log, self._connections, head, Failed.of(error))
+
+    # --- resume ---
+
+    def _resume(self, resume: Resume, caller: Caller) -> str:
+        key = RequestKey(caller.subject, resume.request_id)
+        try:
+            head, entries = self._tail(key, caller.connection_id, resume.after)
+        except RequestUnknown:
+            return reply_frame(Resumed(request_id=resume.request_id, outcome="unknown"))
+        except RequestExpired:
+            return reply_frame(Resumed(request_id=resume.request_id, outcome="expired"))
+        outcome: Literal["live", "finished"] = "live" if head.state == "open" else "finished"
+        logger.info("request resumed", extra={"after": resume.after, "last_seq": len(entries), "outcome": outcome})
+        return reply_frame(Resumed(request_id=resume.request_id, outcome=outcome, last_seq=len(entries)))
+
+    def _tail(self, key: RequestKey, connection_id: str, after: int) -> tuple[Head, tuple[Entry, ...]]:
+        """Make a connection a subscriber, then replay to it every event above ``after``.
+
+        In this order: an event that is appended between the two is both replayed and pushed, never neither.
+
+        Raises:
+            RequestUnknown, RequestExpired, StoreFault.
+        """
+        head = self._log.head(key)
+        if head.expired(self._now_s()):
+            raise RequestExpired(key.request_id)
+        head = self._recover(head)
+        if head.state == "open":
+            self._subscribe(head, connection_id)
+        head, entries = self._log.read(key)
+        frames = tuple(entry.frame(key.request_id) for entry in entries if entry.seq > after)
+        post_frames(self._connections, Post(connection_id, frames))
+        return head, entries
+
+    def _subscribe(self, head: Head, connection_id: str) -> None:
+        for _ in range(CONTENTION_TRIES):
+            wanted = with_subscriber(head.subscribers, connection_id)
+            if wanted == head.subscribers:
+                return
+            try:
+                self._log.set_subscribers(head, wanted)
+            except Conflict as conflict:
+                head = conflict.head
+            else:
+                return
+        raise DeliveryUnavailable("the subscribers keep changing")
+
+    def _recover(self, head: Head) -> Head:
+        """Take up a request that nobody works on: start what was never started, end what has lost its worker."""
+        match orphaned(head, self._now_s()):
+            case "never_started":
+                logger.warning("an accepted request was never started")
+                _, entries = self._log.read(head.key)
+                accepted = load_event(entries[0].body)
+                if isinstance(accepted, Accepted):
+                    self._start(head, accepted.strategy)
+            case "worker_lost":
+                logger.warning("a request has lost its worker", extra={"attempt": head.attempt})
+                end_request(self._log, self._connections, head, Failed.of(WorkerLost()))
+            case None:
+                return head
+        return self._log.head(head.key)
+
+    # --- cancel ---
+
+    def _cancel(self, cancel: Cancel, caller: Caller) -> str:
+        """End a request. The reply is its terminal event: the cancellation, or what came before it."""
+        key = RequestKey(caller.subject, cancel.request_id)
+        head = self._log.head(key)
+        if head.expired(self._now_s()):
+            raise RequestExpired(key.request_id)
+        end_request(self._log, self._connections, head, Failed.of(Cancelled()), spare=caller.connection_id)
+        _, entries = self._log.read(key)
+        return entries[-1].frame(key.request_id)

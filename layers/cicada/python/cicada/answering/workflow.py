@@ -1,0 +1,83 @@
+"""The answer workflow: how it is started, and what its states hand to the functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Protocol
+from uuid import uuid4
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cicada.delivery.record import RequestKey
+from cicada.errors import WorkflowUnavailable
+from cicada.protocol.events import Route, StrategyName
+
+CHAIN: tuple[StrategyName, ...] = ("rag", "direct")
+"""The strategies in the order in which the workflow falls through them."""
+
+START_CONFIG = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
+"""Time-outs in seconds. A start whose acknowledgement was lost may start the workflow twice: the claim sorts it out."""
+
+
+def entry_strategy(route: Route) -> StrategyName:
+    """The strategy of the chain that a route enters at: its own where the chain has it, else the first."""
+    return route if route in CHAIN else CHAIN[0]
+
+
+class _State(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, validate_by_name=True)
+
+    subject: str
+    request_id: str
+    execution: str
+    failures: Mapping[StrategyName, Mapping[str, Any]] = Field(default_factory=dict)
+    """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there."""
+
+    @property
+    def key(self) -> RequestKey:
+        """The request's key."""
+        return RequestKey(self.subject, self.request_id)
+
+
+class AttemptTask(_State):
+    """What a strategy's state hands to the answer worker."""
+
+    strategy: StrategyName
+
+
+class ExhaustedTask(_State):
+    """What the last state hands to the function that closes the request."""
+
+
+class WorkflowStarter(Protocol):
+    """Starts the answer workflow."""
+
+    def start(self, key: RequestKey, strategy: StrategyName) -> None:
+        """Start one execution. Raises WorkflowUnavailable; it may have started all the same."""
+        ...
+
+
+class StepFunctionsStarter:
+    """:class:`WorkflowStarter` over Step Functions."""
+
+    def __init__(self, client: Any, state_machine_arn: str) -> None:
+        """``client``: a stepfunctions client made with :data:`START_CONFIG`."""
+        self._client = client
+        self._arn = state_machine_arn
+
+    def start(self, key: RequestKey, strategy: StrategyName) -> None:
+        """See the port."""
+        workflow_input = {
+            "subject": key.subject,
+            "requestId": key.request_id,
+            "strategy": strategy,
+            "failures": {},
+        }
+        try:
+            self._client.start_execution(stateMachineArn=self._arn, name=str(uuid4()), input=json.dumps(workflow_input))
+        except (ClientError, BotoCoreError) as error:
+            raise WorkflowUnavailable(str(error)) from error

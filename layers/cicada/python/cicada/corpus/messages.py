@@ -1,0 +1,137 @@
+"""One message of a script, and the rules that its fields keep."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+MAX_ID_CHARS = 200
+MAX_NAME_CHARS = 200
+MAX_TEXT_CHARS = 20_000
+MAX_METADATA_ENTRIES = 32
+MAX_METADATA_KEY_CHARS = 64
+MAX_METADATA_VALUE_CHARS = 1_000
+
+TEXT_PREFIX = "text"
+MAIN_LANGUAGE = "ENG"
+"""Every message has a text in this language."""
+LANGUAGE_KEY = "language"
+"""Metadata of a passage in another language; reserved, so no message may bring it."""
+
+_IDS = ("episodeId", "chapterId", "messageId")
+_NAMES = ("episodeName", "speaker")
+_REQUIRED = (*_IDS[:1], _NAMES[0], *_IDS[1:], _NAMES[1], TEXT_PREFIX + MAIN_LANGUAGE)
+_TEXT_FIELD = re.compile(rf"{TEXT_PREFIX}([A-Z]{{3}})")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Message:
+    """One line of a script."""
+
+    episode_id: str
+    episode_name: str
+    chapter_id: str
+    message_id: str
+    speaker: str
+    texts: Mapping[str, str]
+    """By language, in three upper-case letters; ``ENG`` is always there."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """What is wrong with a field; an empty field is the message itself."""
+
+    field: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+def field_problems(found: object) -> list[FieldProblem]:
+    """Everything that keeps a value read from JSON from being a message; nothing if it is one."""
+    if not isinstance(found, dict):
+        return [FieldProblem("", "must be an object")]
+    return [FieldProblem(name, "is missing") for name in _REQUIRED if name not in found] + [
+        FieldProblem(name, problem) for key, value in found.items() for name, problem in _problems_of(key, value)
+    ]
+
+
+def to_message(found: Mapping[str, object]) -> Message:
+    """The message in a value that has no problems."""
+    fields = {key: value for key, value in found.items() if isinstance(value, str)}
+    texts = {match[1]: value for key, value in fields.items() if (match := _TEXT_FIELD.fullmatch(key))}
+    metadata = found.get("metadata", {})
+    assert isinstance(metadata, dict)  # field_problems saw to it
+    return Message(
+        episode_id=fields["episodeId"],
+        episode_name=fields["episodeName"],
+        chapter_id=fields["chapterId"],
+        message_id=fields["messageId"],
+        speaker=fields["speaker"],
+        texts=texts,
+        metadata=metadata,
+    )
+
+
+def _problems_of(key: str, value: object) -> Iterator[tuple[str, str]]:
+    if key in _IDS:
+        if problem := _name_problem(value, MAX_ID_CHARS):
+            yield key, problem
+        elif "#" in str(value):
+            yield key, "must not contain '#'"
+    elif key in _NAMES:
+        if problem := _name_problem(value, MAX_NAME_CHARS):
+            yield key, problem
+    elif _TEXT_FIELD.fullmatch(key):
+        if problem := _text_problem(value, MAX_TEXT_CHARS):
+            yield key, problem
+    elif key == "metadata":
+        yield from _metadata_problems(value)
+    else:
+        yield json.dumps(key)[:MAX_NAME_CHARS], "is not a known field"
+
+
+def _metadata_problems(value: object) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, dict):
+        yield "metadata", "must be an object of strings"
+        return
+    if len(value) > MAX_METADATA_ENTRIES:
+        yield "metadata", f"has more than {MAX_METADATA_ENTRIES} entries"
+    for key, entry in value.items():
+        if problem := _name_problem(key, MAX_METADATA_KEY_CHARS):
+            yield "metadata", f"a key {problem}"
+        elif key == LANGUAGE_KEY:
+            yield f"metadata.{key}", "is reserved: other languages are fields of their own, such as textJPN"
+        elif problem := _text_problem(entry, MAX_METADATA_VALUE_CHARS):
+            yield f"metadata.{key}", problem
+
+
+def _name_problem(value: object, max_chars: int) -> str | None:
+    if problem := _text_problem(value, max_chars):
+        return problem
+    assert isinstance(value, str)
+    if value != value.strip():
+        return "must not begin or end with white space"
+    if any(character in value for character in "\n\r\t"):
+        return "must be one line"
+    return None
+
+
+def _text_problem(value: object, max_chars: int) -> str | None:
+    if not isinstance(value, str):
+        return "must be a string"
+    if not value.strip():
+        return "must not be empty"
+    if len(value) > max_chars:
+        return f"is longer than {max_chars:,} characters"
+    if _CONTROL.search(value):
+        return "contains a control character"
+    if _LONE_SURROGATE.search(value):
+        return "contains half of a surrogate pair, which is no character"
+    return None

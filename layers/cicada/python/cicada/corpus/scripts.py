@@ -1,0 +1,245 @@
+"""Reading scripts: files of messages in JSON (an array of objects) or JSONL (an object a line).
+
+A script is read whole or not at all: what is wrong with it is collected, up to a bound, and told together, and then
+nothing of it is returned.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cicada.corpus.messages import FieldProblem, Message, field_problems, to_message
+from cicada.errors import CorpusInvalid
+
+MAX_FILE_BYTES = 256 * 2**20
+MAX_PROBLEMS = 20
+"""Problems told at once: enough to mend a file in one go, few enough to read."""
+SUFFIXES = (".json", ".jsonl")
+
+_BOM = b"\xef\xbb\xbf"
+_WHITE_SPACE = " \t\n\r"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file, counted from 1."""
+
+    file: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class _TooManyProblemsError(Exception):
+    """Reading on would tell nothing more."""
+
+
+class _Problems:
+    def __init__(self) -> None:
+        self._told: list[str] = []
+
+    def add(self, place: Place | Path, problem: FieldProblem | str) -> None:
+        self._told.append(f"{place}: {problem}")
+        if len(self._told) == MAX_PROBLEMS:
+            self._told.append(f"reading stopped after {MAX_PROBLEMS} problems")
+            raise _TooManyProblemsError
+
+    def raise_if_any(self) -> None:
+        if self._told:
+            raise CorpusInvalid("\n".join(self._told))
+
+
+def script_files(paths: Iterable[Path]) -> list[Path]:
+    """The files that paths stand for: a file itself, a folder's ``.json`` and ``.jsonl`` files in order of name.
+
+    Raises:
+        CorpusInvalid: a path does not exist, has another ending, or is a folder without such files.
+    """
+    files: list[Path] = []
+    problems: list[str] = []
+    for path in paths:
+        if path.is_dir():
+            found = sorted(child for child in path.iterdir() if child.suffix in SUFFIXES and child.is_file())
+            files += found
+            if not found:
+                problems.append(f"{path}: holds no {' or '.join(SUFFIXES)} file")
+        elif not path.is_file():
+            problems.append(f"{path}: there is no such file or folder")
+        elif path.suffix not in SUFFIXES:
+            problems.append(f"{path}: must end in {' or '.join(SUFFIXES)}")
+        else:
+            files.append(path)
+    if problems:
+        raise CorpusInvalid("\n".join(problems))
+    return files
+
+
+def read_script(files: Sequence[Path]) -> list[Message]:
+    """Read the messages of all files as one script, in order.
+
+    Raises:
+        CorpusInvalid: a file cannot be read or breaks the format, a ``messageId`` comes twice, or an episode has two
+            names; every line of the error names the file, the line (of a JSON array, the one where the element
+            begins), and the field.
+    """
+    problems = _Problems()
+    script = _Script(problems)
+    try:
+        for file in files:
+            for place, element in _elements(file, problems):
+                script.add(place, element)
+    except _TooManyProblemsError:
+        pass
+    problems.raise_if_any()
+    if not script.messages:
+        raise CorpusInvalid(f"{', '.join(map(str, files))}: holds no message")
+    return script.messages
+
+
+class _Script:
+    """The messages read so far, and the rules between them."""
+
+    def __init__(self, problems: _Problems) -> None:
+        self.messages: list[Message] = []
+        self._problems = problems
+        self._places: dict[str, Place] = {}
+        self._episodes: dict[str, tuple[str, Place]] = {}
+
+    def add(self, place: Place, element: Any) -> None:
+        found = field_problems(element)
+        for problem in found:
+            self._problems.add(place, problem)
+        if found:
+            return
+        message = to_message(element)
+        if first := self._places.get(message.message_id):
+            self._problems.add(place, FieldProblem("messageId", f"{message.message_id} is at {first} already"))
+        self._places.setdefault(message.message_id, place)
+        name, named_at = self._episodes.setdefault(message.episode_id, (message.episode_name, place))
+        if name != message.episode_name:
+            told = f"episode {message.episode_id} is named {name!r} at {named_at}"
+            self._problems.add(place, FieldProblem("episodeName", told))
+        self.messages.append(message)
+
+
+def _elements(file: Path, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+    try:
+        if file.stat().st_size > MAX_FILE_BYTES:
+            problems.add(file, f"is larger than {MAX_FILE_BYTES // 2**20} MiB")
+            return
+        data = file.read_bytes()
+    except OSError as error:
+        problems.add(file, f"cannot be read: {error.strerror}")
+        return
+    if data.startswith(_BOM):
+        problems.add(Place(file, 1), "begins with a byte order mark: save it as UTF-8 without one")
+        return
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        problems.add(Place(file, data.count(b"\n", 0, error.start) + 1), "is not UTF-8")
+        return
+    yield from _lines(file, text, problems) if file.suffix == ".jsonl" else _array(file, text, problems)
+
+
+def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        place = Place(file, number)
+        if not line.strip(_WHITE_SPACE):
+            problems.add(place, "is empty: every line must be an object")
+            continue
+        try:
+            yield place, _DECODER.decode(line)
+        except (ValueError, RecursionError) as error:
+            problems.add(place, _json_problem(error))
+
+
+def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+    """The elements of a JSON array, each with the line where it begins. An array that breaks off ends the reading."""
+    cursor = _Cursor(file, text)
+    if not cursor.take("["):
+        problems.add(cursor.place(), "must be an array: '[' is missing")
+        return
+    closed = cursor.take("]")
+    while not closed:
+        place = cursor.place()
+        try:
+            element, cursor.at = _DECODER.raw_decode(text, cursor.at)
+        except (ValueError, RecursionError) as error:
+            line = error.lineno if isinstance(error, json.JSONDecodeError) else place.line
+            problems.add(Place(file, line), _json_problem(error))
+            return
+        yield place, element
+        closed = cursor.take("]")
+        if not closed and not cursor.take(","):
+            problems.add(cursor.place(), "',' or ']' is missing")
+            return
+    if not cursor.ended():
+        problems.add(cursor.place(), "there is more after the array's end")
+
+
+class _Cursor:
+    """A position in a text that is not read backwards."""
+
+    def __init__(self, file: Path, text: str) -> None:
+        self.at = 0
+        self._file = file
+        self._text = text
+        self._counted_to = 0
+        self._line = 1
+
+    def place(self) -> Place:
+        """Where the next character that is not white space stands."""
+        self._skip()
+        self._line += self._text.count("\n", self._counted_to, self.at)
+        self._counted_to = self.at
+        return Place(self._file, self._line)
+
+    def take(self, character: str) -> bool:
+        """Step over the character, and white space before it, if it comes next."""
+        self._skip()
+        taken = self._text.startswith(character, self.at)
+        self.at += taken
+        return taken
+
+    def ended(self) -> bool:
+        """Whether only white space is left."""
+        self._skip()
+        return self.at == len(self._text)
+
+    def _skip(self) -> None:
+        while self.at < len(self._text) and self._text[self.at] in _WHITE_SPACE:
+            self.at += 1
+
+
+class _FieldTwiceError(ValueError):
+    """An object names a field twice: JSON's own reader would keep one of them, silently."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _FieldTwiceError(f"{key}: is there twice")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)
+
+
+def _json_problem(error: ValueError | RecursionError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"is not JSON: {error.msg} (column {error.colno})"
+    if isinstance(error, _FieldTwiceError):
+        return str(error)
+    return f"is not JSON that can be read: {error}"

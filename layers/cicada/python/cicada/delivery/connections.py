@@ -1,0 +1,35 @@
+"""The open sockets behind API Gateway's management API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cicada.delivery.ports import ConnectionBusy, ConnectionGone
+
+POST_CONFIG = Config(connect_timeout=1, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 1})
+"""Time-outs in seconds. The default read time-out of 60 s would let one stuck reader hold a worker for minutes; the log
+recovers what a post has lost."""
+
+
+class ApiGatewayConnections:
+    """:class:`cicada.delivery.ports.Connections` over the API Gateway management API."""
+
+    def __init__(self, client: Any) -> None:
+        """``client``: an apigatewaymanagementapi client made with :data:`POST_CONFIG`."""
+        self._client = client
+
+    def post(self, connection_id: str, frame: str) -> None:
+        """See the port."""
+        try:
+            self._client.post_to_connection(ConnectionId=connection_id, Data=frame.encode())
+        except ClientError as error:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            # 410: closed. 400 and 403: no id of this API, or none that may be posted to. None of them comes back.
+            if status in (400, 403, 410):
+                raise ConnectionGone(connection_id) from error
+            raise ConnectionBusy(f"{connection_id}: {error}") from error
+        except BotoCoreError as error:
+            raise ConnectionBusy(f"{connection_id}: {error}") from error

@@ -1,0 +1,131 @@
+"""What is allowed to happen to a request: decisions without I/O.
+
+Each function takes what is known and returns the commit to be made, or says why there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head
+from cicada.errors import AnswerTooLong
+from cicada.protocol.events import (
+    TERMINAL,
+    Attempt,
+    Complete,
+    Fallback,
+    LogEvent,
+    StrategyFailure,
+    StrategyName,
+    dump_event,
+)
+
+START_GRACE_S = 15
+"""How long after its acceptance a request may stand without a worker before it is started again."""
+LEASE_GRACE_S = 15
+"""How long past its lease a request may stand without a terminal event before it is ended."""
+
+
+@dataclass(frozen=True)
+class NotYours:
+    """Nothing is to be written: the request has ended, or another execution drives it."""
+
+    why: Literal["ended", "claimed"]
+
+
+def serialise(events: Iterable[LogEvent]) -> tuple[str, ...]:
+    """Events as they are stored."""
+    return tuple(dump_event(event) for event in events)
+
+
+def append(head: Head, events: Sequence[LogEvent], *, claim: Claim | None = None) -> Commit:
+    """The commit that appends events to an open request; a terminal event, which must be the last, ends it.
+
+    Raises:
+        AnswerTooLong: the log would outgrow its bound. A terminal event alone always fits.
+    """
+    last = events[-1]
+    state: Literal["open", "complete", "failed"] = "open"
+    if isinstance(last, TERMINAL):
+        state = "complete" if isinstance(last, Complete) else "failed"
+    commit = Commit(head.fence, serialise(events), state, claim)
+    size = head.log_bytes + commit.added_bytes
+    if size > MAX_LOG_BYTES and not (len(events) == 1 and isinstance(last, TERMINAL)):
+        raise AnswerTooLong(f"the log would hold {size} bytes; its bound is {MAX_LOG_BYTES}")
+    return commit
+
+
+def may_drive(head: Head, execution: str, now_s: float) -> NotYours | None:
+    """Whether an execution of the workflow may act on a request.
+
+    A workflow can be executed twice for one request: the first to claim it drives it until its lease runs out.
+    """
+    if head.state != "open":
+        return NotYours("ended")
+    if head.execution not in (None, execution) and now_s < head.lease_until:
+        return NotYours("claimed")
+    return None
+
+
+def begin(
+    head: Head,
+    strategy: StrategyName,
+    failed: Sequence[StrategyFailure],
+    *,
+    execution: str,
+    worker: str,
+    now_s: float,
+    lease_until: int,
+) -> Commit | NotYours:
+    """The commit that begins the next attempt and so fences every earlier one.
+
+    After a failure it begins with a ``fallback`` event, at which the client drops the earlier attempt's text.
+    """
+    refusal = may_drive(head, execution, now_s)
+    if refusal is not None:
+        return refusal
+    number = head.attempt + 1
+    events: list[LogEvent] = [Attempt(attempt=number, strategy=strategy)]
+    if failed:
+        last = failed[-1]
+        events.insert(0, Fallback(from_=last.strategy, to=strategy, code=last.code, reason=last.reason))
+    return append(head, events, claim=Claim(number, strategy, execution, worker, lease_until))
+
+
+def has_landed(commit: Commit, head: Head, entries: Sequence[Entry]) -> bool:
+    """Whether a commit that met a conflict had in fact landed before, its acknowledgement lost.
+
+    Its events then stand in their places under its attempt. Only one worker can hold an attempt, so equal events are
+    its own; the begin of an attempt, which two workers could write alike, is told by the worker.
+    """
+    if head.last_seq < commit.last_seq:
+        return False
+    if commit.claim is not None and (head.attempt, head.worker) != (commit.claim.attempt, commit.claim.worker):
+        return False
+    by_seq = {entry.seq: entry for entry in entries}
+    return all(by_seq.get(entry.seq) == entry for entry in commit.entries())
+
+
+def with_subscriber(subscribers: tuple[str, ...], connection_id: str) -> tuple[str, ...]:
+    """The subscribers with one more, the newest last; the oldest gives way past the limit."""
+    others = tuple(known for known in subscribers if known != connection_id)
+    return (*others, connection_id)[-MAX_SUBSCRIBERS:]
+
+
+def without_subscriber(subscribers: tuple[str, ...], connection_id: str) -> tuple[str, ...]:
+    """The subscribers without one."""
+    return tuple(known for known in subscribers if known != connection_id)
+
+
+Orphan = Literal["never_started", "worker_lost"]
+
+
+def orphaned(head: Head, now_s: float) -> Orphan | None:
+    """Whether an open request has nobody who works on it, and why."""
+    if head.state != "open":
+        return None
+    if head.execution is None:
+        return "never_started" if now_s > head.accepted_at_ms / 1000 + START_GRACE_S else None
+    return "worker_lost" if now_s > head.lease_until + LEASE_GRACE_S else None

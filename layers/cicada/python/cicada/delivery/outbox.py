@@ -1,0 +1,209 @@
+"""The delivery of one attempt, without I/O: what to commit next, what to post, when to wait.
+
+The driver (:mod:`cicada.delivery.courier` in a function, a simulation in the tests) feeds it the strategy's text and
+events and the outcome of every effect, and carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return.
+While a commit is in flight the text that arrives gathers, and goes out as one event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cicada.delivery.decide import append, has_landed
+from cicada.delivery.record import Commit, Entry, Head
+from cicada.errors import DeliveryUnavailable
+from cicada.protocol.events import Chunk, LogEvent
+
+
+class Fenced(Exception):
+    """Another attempt has begun, or the request has ended: this one can change nothing any more."""
+
+
+@dataclass(frozen=True)
+class OutboxLimits:
+    """How eagerly an attempt writes. All in seconds but the last."""
+
+    min_interval_s: float = 0.1
+    """Between two commits: at most about 10 events a second."""
+    max_interval_s: float = 2.0
+    """The widest that the interval grows while the store fails."""
+    store_budget_s: float = 15.0
+    """How long the store may fail in a row before the attempt gives up."""
+    suspend_s: float = 2.0
+    """How long a subscriber that takes no frames is left alone, at first; doubled each time."""
+    max_suspend_s: float = 16.0
+    max_chunk_bytes: int = 16 * 1024
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing to do for so long, unless more arrives."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Post:
+    """Frames for one connection, in order."""
+
+    connection_id: str
+    frames: tuple[str, ...]
+
+
+PostOutcome = Literal["delivered", "gone", "busy"]
+
+
+@dataclass
+class _Reader:
+    suspended_until: float = 0.0
+    suspend_s: float = 0.0
+
+
+class Outbox:
+    """Decides; see the module's words. Times are seconds of one monotonic clock."""
+
+    def __init__(self, head: Head, limits: OutboxLimits | None = None) -> None:
+        """``head``: the head after the attempt's own begin."""
+        self._limits = limits or OutboxLimits()
+        self._head = head
+        self._queue: list[LogEvent | str] = []
+        self._closing = False
+        self._in_flight: Commit | None = None
+        self._carries_chunk = False
+        self._not_before = 0.0
+        self._interval_s = self._limits.min_interval_s
+        self._failing_since: float | None = None
+        self._readers: dict[str, _Reader] = {}
+        self.first_chunk_at: float | None = None
+        """When the first text was committed."""
+
+    @property
+    def head(self) -> Head:
+        """The head after the last commit."""
+        return self._head
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything that came in is committed."""
+        return not self._queue and self._in_flight is None
+
+    def text(self, piece: str) -> None:
+        """Take a piece of the answer."""
+        if self._queue and isinstance(self._queue[-1], str):
+            self._queue[-1] += piece
+        elif piece:
+            self._queue.append(piece)
+
+    def event(self, event: LogEvent) -> None:
+        """Take an event, which stands after all text before it."""
+        self._queue.append(event)
+
+    def close(self, terminal: LogEvent) -> None:
+        """Take the last event; nothing may come after it."""
+        self._queue.append(terminal)
+        self._closing = True
+
+    def next(self, now: float) -> Commit | Wait | None:
+        """What to do: make a commit and report its outcome, wait, or nothing until more arrives.
+
+        Raises:
+            AnswerTooLong: the log would outgrow its bound.
+        """
+        if now < self._not_before and not (self._closing and self._failing_since is None):
+            return Wait(self._not_before - now) if not self.idle else None
+        if self._in_flight is None:
+            if not self._queue:
+                return None
+            events = self._take()
+            self._carries_chunk = any(isinstance(event, Chunk) for event in events)
+            self._in_flight = append(self._head, events)
+        self._not_before = now + self._interval_s
+        return self._in_flight
+
+    def committed(self, head: Head, now: float) -> tuple[Post, ...]:
+        """The commit has landed: what to post of it. ``head``: as the store returned it."""
+        commit, self._in_flight = self._in_flight, None
+        if commit is None:
+            raise AssertionError("no commit is in flight")
+        self._head = head
+        self._failing_since = None
+        self._interval_s = self._limits.min_interval_s
+        if self._carries_chunk and self.first_chunk_at is None:
+            self.first_chunk_at = now
+        frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
+        return tuple(
+            Post(connection_id, frames)
+            for connection_id in head.subscribers
+            if commit.state != "open" or self._reader(connection_id).suspended_until <= now
+        )
+
+    def conflicted(self, head: Head, entries: Sequence[Entry], now: float) -> tuple[Post, ...]:
+        """The commit met a conflict. Its lost acknowledgement makes it landed; anything else is the fence.
+
+        Raises:
+            Fenced: another attempt has begun, or the request has ended.
+        """
+        if self._in_flight is not None and has_landed(self._in_flight, head, entries):
+            # Another's events may stand behind ours already; the next commit must meet the fence there.
+            mine = replace(head, attempt=self._in_flight.attempt, last_seq=self._in_flight.last_seq)
+            return self.committed(mine, now)
+        raise Fenced(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
+
+    def store_failed(self, now: float) -> None:
+        """The commit may or may not have landed: it is tried again, the same, after a longer interval.
+
+        Raises:
+            DeliveryUnavailable: the store has failed for longer than its budget.
+        """
+        if self._failing_since is None:
+            self._failing_since = now
+        if now - self._failing_since >= self._limits.store_budget_s:
+            raise DeliveryUnavailable(f"the log could not be written for {now - self._failing_since:.1f} s")
+        self._interval_s = min(self._interval_s * 2, self._limits.max_interval_s)
+        self._not_before = now + self._interval_s
+
+    def posted(self, connection_id: str, outcome: PostOutcome, now: float) -> bool:
+        """How a post went. Returns whether the subscriber is to be forgotten.
+
+        A reader that takes no frames is left alone for a while; it sees the gap in ``seq`` and resumes.
+        """
+        reader = self._reader(connection_id)
+        if outcome == "delivered":
+            reader.suspend_s = 0.0
+        elif outcome == "busy":
+            reader.suspend_s = min(max(self._limits.suspend_s, reader.suspend_s * 2), self._limits.max_suspend_s)
+            reader.suspended_until = now + reader.suspend_s
+        else:
+            self._readers.pop(connection_id, None)
+        return outcome == "gone"
+
+    def _reader(self, connection_id: str) -> _Reader:
+        return self._readers.setdefault(connection_id, _Reader())
+
+    def _take(self) -> list[LogEvent]:
+        events: list[LogEvent] = []
+        for item in self._queue:
+            if isinstance(item, str):
+                events.extend(
+                    Chunk(attempt=self._head.attempt, content=part)
+                    for part in split_text(item, self._limits.max_chunk_bytes)
+                )
+            else:
+                events.append(item)
+        self._queue.clear()
+        return events
+
+
+def split_text(text: str, max_bytes: int) -> list[str]:
+    """Cut text into parts of at most ``max_bytes`` UTF-8 bytes, between characters; a lone surrogate is replaced."""
+    data = text.encode("utf-8", "replace")
+    parts = []
+    while data:
+        cut = min(max_bytes, len(data))
+        while cut < len(data) and data[cut] & 0xC0 == 0x80:
+            cut -= 1
+        parts.append(data[:cut].decode())
+        data = data[cut:]
+    return parts

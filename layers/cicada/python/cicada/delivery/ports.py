@@ -1,0 +1,71 @@
+"""What delivery needs of the outside: a store of logs, and the open connections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from cicada.delivery.record import Commit, Entry, Head, RequestKey
+
+
+class Conflict(Exception):
+    """A conditional write did not land; ``head`` is what stands, ``entries`` the events it may be compared with."""
+
+    def __init__(self, head: Head, entries: Sequence[Entry]) -> None:
+        super().__init__(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
+        self.head = head
+        self.entries = tuple(entries)
+
+
+class StoreFault(Exception):
+    """The store did not answer, or is throttled: the write may or may not have landed."""
+
+
+class ConnectionGone(Exception):
+    """The connection is closed: nobody reads it any more."""
+
+
+class ConnectionBusy(Exception):
+    """The connection or the gateway does not take the frame now: throttled, full, or no answer in time."""
+
+
+class RequestLog(Protocol):
+    """The store of requests. Every method raises :class:`StoreFault` when the store fails."""
+
+    def create(self, head: Head, accepted: str) -> None:
+        """Store a new request whose log holds one event. Raises Conflict if its key exists."""
+        ...
+
+    def head(self, key: RequestKey) -> Head:
+        """A consistent read of the head. Raises RequestUnknown."""
+        ...
+
+    def read(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+        """A consistent read of the head and every event, in order. Raises RequestUnknown."""
+        ...
+
+    def commit(self, head: Head, commit: Commit) -> Head:
+        """Apply a commit to the request of ``head`` and return the head after it, with the subscribers of that instant.
+
+        Raises:
+            Conflict: the fence does not hold, or the request is not open.
+            RequestUnknown: there is no such request.
+        """
+        ...
+
+    def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
+        """Replace the subscribers that ``head`` shows. Raises Conflict if they have changed since."""
+        ...
+
+
+class Connections(Protocol):
+    """The open sockets."""
+
+    def post(self, connection_id: str, frame: str) -> None:
+        """Hand one frame to the gateway, in call order.
+
+        Raises:
+            ConnectionGone: it is closed.
+            ConnectionBusy: it does not take the frame now; it may or may not have been delivered.
+        """
+        ...

@@ -1,0 +1,139 @@
+"""A request's record: its head, and its log of events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.protocol.events import StrategyName, event_frame
+
+MAX_SUBSCRIBERS = 3
+"""Connections that tail one request: a second tab, a phone."""
+MAX_LOG_BYTES = 256 * 1024
+"""UTF-8 bytes of all events of one request; an answer that outgrows it ends with an error."""
+
+State = Literal["open", "complete", "failed"]
+
+
+@dataclass(frozen=True)
+class RequestKey:
+    """Who asked, and the client's id of the question: another user's request is simply absent."""
+
+    subject: str
+    request_id: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """What was asked, as the workers need it."""
+
+    query: str
+    session_id: str | None = None
+    collections: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+    top_k: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event in its place in the log. ``body`` is the event's JSON without ``requestId`` and ``seq``."""
+
+    seq: int
+    attempt: int
+    body: str
+
+    def frame(self, request_id: str) -> str:
+        """The frame that a client receives."""
+        return event_frame(request_id, self.seq, self.body)
+
+
+@dataclass(frozen=True)
+class Fence:
+    """What a writer believes of the log; its write lands only if that still holds and the request is open."""
+
+    attempt: int
+    last_seq: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """A request without its events."""
+
+    key: RequestKey
+    question: Question
+    origin: str
+    """What created it: tells a repeated create of the same frame from another frame with the same id."""
+    accepted_at_ms: int
+    expires_at: int
+    """Epoch seconds; past it the request is expired, whether it is still stored or not."""
+    state: State = "open"
+    attempt: int = 0
+    strategy: StrategyName | None = None
+    """The strategy of the attempt, once one has begun."""
+    execution: str | None = None
+    """The workflow execution that drives the request, once one has claimed it."""
+    worker: str | None = None
+    """The invocation that runs the attempt: tells a repeated begin from another worker's."""
+    lease_until: int = 0
+    """Epoch seconds until which the execution's claim holds."""
+    last_seq: int = 1
+    log_bytes: int = 0
+    subscribers: tuple[str, ...] = ()
+
+    @property
+    def fence(self) -> Fence:
+        """The fence that a write must carry to land on this head."""
+        return Fence(self.attempt, self.last_seq)
+
+    def expired(self, now_s: float) -> bool:
+        """Whether its retention has ended."""
+        return self.expires_at <= now_s
+
+    def frame(self, seq: int, body: str) -> str:
+        """The frame of one of its events."""
+        return event_frame(self.key.request_id, seq, body)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the beginning of an attempt changes on the head."""
+
+    attempt: int
+    strategy: StrategyName
+    execution: str
+    worker: str
+    lease_until: int
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One atomic change of a request: events appended under a fence, and what changes with them.
+
+    The events take the places ``fence.last_seq + 1`` and on. Committing the same value twice is harmless: the second
+    finds the fence moved by the first (see :func:`cicada.delivery.decide.has_landed`).
+    """
+
+    fence: Fence
+    bodies: tuple[str, ...]
+    state: State = "open"
+    claim: Claim | None = None
+
+    @property
+    def attempt(self) -> int:
+        """The attempt under which the events stand."""
+        return self.claim.attempt if self.claim else self.fence.attempt
+
+    @property
+    def last_seq(self) -> int:
+        """The log's highest seq after the commit."""
+        return self.fence.last_seq + len(self.bodies)
+
+    @property
+    def added_bytes(self) -> int:
+        """By how much the log grows, in UTF-8 bytes."""
+        return sum(len(body.encode()) for body in self.bodies)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """The events in their places."""
+        first = self.fence.last_seq + 1
+        return tuple(Entry(first + i, self.attempt, body) for i, body in enumerate(self.bodies))

@@ -1,0 +1,46 @@
+"""Who is calling: the identity that the authorizer put on the connection, checked on every message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cicada.errors import Unauthorized
+
+ANONYMOUS = "anonymous"
+"""The subject of everybody where the deployment has no authorizer: the local cloud alone."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who sent a frame, over which connection; ``frame_id`` is the gateway's id of this very frame."""
+
+    subject: str
+    connection_id: str
+    frame_id: str
+
+
+def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Caller:
+    """The caller of a WebSocket event, from its request context alone: nothing in a body can name another.
+
+    Args:
+        event: as API Gateway hands it to an integration.
+        anonymous: whether the deployment has no authorizer.
+        now_s: epoch seconds.
+
+    Raises:
+        Unauthorized: there is no identity on the connection, or its token has expired.
+    """
+    context = event["requestContext"]
+    connection_id = str(context["connectionId"])
+    frame_id = str(context.get("messageId") or context["requestId"])
+    if anonymous:
+        return Caller(ANONYMOUS, connection_id, frame_id)
+    identity = context.get("authorizer") or {}
+    subject, expires_at = identity.get("subject"), identity.get("expires_at")
+    if not subject or not expires_at:
+        raise Unauthorized("the connection carries no identity")
+    if float(expires_at) <= now_s:
+        raise Unauthorized("the token has expired")
+    return Caller(str(subject), connection_id, frame_id)

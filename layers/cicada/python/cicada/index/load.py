@@ -1,0 +1,75 @@
+"""Loading a script into the index: what `cicada load` does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cicada.corpus.scripts import read_script, script_files
+from cicada.corpus.windows import passages
+from cicada.errors import CorpusInvalid
+from cicada.index.progress import Progress, silent
+from cicada.index.store import ObjectStore
+from cicada.index.writer import IndexWriter, Written
+from cicada.models.ports import Embedder
+
+_COLLECTION = re.compile(r"\w[\w-]{0,63}")
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """What a load came to."""
+
+    collection: str
+    files: int
+    messages: int
+    episodes: int
+    written: Written
+
+
+def load_script(
+    paths: Sequence[Path],
+    collection: str,
+    store: ObjectStore,
+    embedder: Embedder,
+    progress: Progress = silent,
+    *,
+    start_over: bool = False,
+) -> LoadReport:
+    """Make a collection of the index hold exactly one script.
+
+    Loading it again calls the model only for what has changed, and publishes nothing if nothing has.
+
+    Args:
+        paths: files, or folders of files.
+        collection: its name: letters, digits, '_' and '-', at most 64.
+        store: where the index is.
+        embedder: the model that queries are embedded with too.
+        progress: told of each step.
+        start_over: leave all other collections out: for another embedding model, or a damaged index.
+
+    Raises:
+        CorpusInvalid: the script breaks its format, or the collection's name its rule; nothing was changed.
+        IndexMismatch: other collections are embedded with another model.
+        IndexCorrupt: the published manifest is damaged.
+        IndexUnavailable: the store does not respond.
+        PublishConflict: somebody else published the same collection meanwhile.
+        ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+    """
+    if not _COLLECTION.fullmatch(collection):
+        raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
+    files = script_files(paths)
+    progress("reading", 0, len(files))
+    messages = read_script(files)
+    progress("reading", len(files), len(files))
+    writer = IndexWriter(store, embedder, progress=progress)
+    write = writer.start_over if start_over else writer.replace
+    return LoadReport(
+        collection=collection,
+        files=len(files),
+        messages=len(messages),
+        episodes=len({message.episode_id for message in messages}),
+        written=write(collection, passages(collection, messages)),
+    )

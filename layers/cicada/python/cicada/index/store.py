@@ -1,0 +1,72 @@
+"""The port to the object store that holds the index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class ObjectMissing(Exception):
+    """There is no object of that key."""
+
+
+class PreconditionFailed(Exception):
+    """A conditional write found another state than the one it was made for. Nothing was written."""
+
+
+@dataclass(frozen=True)
+class StoredObject:
+    """An object's bytes and the entity tag of exactly this content."""
+
+    data: bytes
+    etag: str
+
+
+class ObjectStore(Protocol):
+    """Whole objects under string keys. Reads are consistent: what was written is read from then on.
+
+    Every method raises ``IndexUnavailable`` when the store does not respond, or refuses. Safe for several threads.
+    """
+
+    def read(self, key: str) -> StoredObject:
+        """The object.
+
+        Raises:
+            ObjectMissing: there is none.
+        """
+        ...
+
+    def read_if_changed(self, key: str, etag: str) -> StoredObject | None:
+        """The object, or None while its entity tag is still ``etag``.
+
+        Raises:
+            ObjectMissing: there is none.
+        """
+        ...
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:
+        """Up to ``length`` bytes (at least 1) from ``start``: fewer, or none, where the object ends before.
+
+        Raises:
+            ObjectMissing: there is none.
+        """
+        ...
+
+    def write(self, key: str, data: bytes, *, replaces: str | None) -> str:
+        """Write the object as one step, if it stands as the writer believes, and return its new entity tag.
+
+        Args:
+            key: where.
+            data: the whole object.
+            replaces: the entity tag of the object to replace; None if there must be no object yet.
+
+        Raises:
+            PreconditionFailed: it does not stand so. After a write whose response was lost, this can be the echo of
+                the writer's own success: whoever must know reads the object.
+        """
+        ...
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """Every key that begins with ``prefix``, in byte order."""
+        ...

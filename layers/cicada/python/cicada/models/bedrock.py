@@ -1,0 +1,103 @@
+"""What both Bedrock adapters share: the client's configuration, and the one place where its exceptions are read."""
+
+from __future__ import annotations
+
+import http.client
+from dataclasses import dataclass
+from http import HTTPStatus
+
+import urllib3.exceptions
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+
+from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
+
+
+def bedrock_client_config(
+    *, read_timeout_s: float = 30.0, connect_timeout_s: float = 3.0, max_connections: int = 16
+) -> Config:
+    """The configuration that the adapters' ``bedrock-runtime`` client needs.
+
+    botocore makes one attempt: retries are the adapters' own, inside the caller's time budget, and two layers of
+    retries would multiply.
+
+    Args:
+        read_timeout_s: how long one read may wait. For generation, more than the model's ``silence_s``, which ends a
+            silent stream sooner. A call for an embedding that is under way can outlast its time budget by this much:
+            give embeddings a client of their own with a few seconds.
+        connect_timeout_s: how long connecting may take.
+        max_connections: kept open; at least the embedder's ``parallelism``.
+    """
+    return Config(
+        connect_timeout=connect_timeout_s,
+        read_timeout=read_timeout_s,
+        max_pool_connections=max_connections,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        tcp_keepalive=True,
+    )
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed call in the domain's words."""
+
+    error: ModelError
+    retry: bool
+    """Whether calling again at once, or after a short wait, can help."""
+    invalid: bool = False
+    """A ValidationException: the request itself is refused."""
+
+
+_CODES: dict[str, tuple[type[ModelError], bool]] = {
+    "ThrottlingException": (ModelBusy, True),
+    "ModelNotReadyException": (ModelBusy, True),
+    "TooManyRequestsException": (ModelBusy, True),
+    "ServiceQuotaExceededException": (ModelBusy, False),
+    "ServiceUnavailableException": (ModelUnavailable, True),
+    "InternalServerException": (ModelUnavailable, True),
+    "ModelTimeoutException": (ModelUnavailable, False),
+    "ModelErrorException": (ModelUnavailable, False),
+    "ModelStreamErrorException": (StreamBroken, False),
+}
+"""Errors of Bedrock Runtime by code: the class, and whether to call again. Any other code is read by its status."""
+
+_TRANSPORT = (
+    BotoConnectionError,
+    HTTPClientError,
+    ResponseParserError,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+)
+"""The connection, or what came over it, is broken. botocore wraps most of these, but not those of a body's reading."""
+
+
+def read_failure(error: Exception) -> Failure | None:
+    """Read what a call to Bedrock raised; None if it is none of its failures, but a bug.
+
+    In-stream errors name their code in lower camel case (``throttlingException``), early ones in upper.
+    """
+    if isinstance(error, ClientError):
+        return _read_client_error(error)
+    if isinstance(error, _TRANSPORT):
+        return Failure(ModelUnavailable(f"the connection to the model failed: {error}"), retry=True)
+    if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
+        return Failure(ModelRefused(str(error)), retry=False)
+    return None
+
+
+def _read_client_error(error: ClientError) -> Failure:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    code = code[:1].upper() + code[1:]
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    if code in _CODES:
+        kind, retry = _CODES[code]
+    elif status == HTTPStatus.TOO_MANY_REQUESTS:
+        kind, retry = ModelBusy, True
+    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        kind, retry = ModelUnavailable, True
+    else:
+        kind, retry = ModelRefused, False
+    return Failure(kind(str(error)), retry, invalid=code == "ValidationException")

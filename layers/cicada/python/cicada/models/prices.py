@@ -1,0 +1,64 @@
+"""What a model call costs, by a dated price table that lies beside this module."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from cicada.models.model_ids import LOCAL_PREFIX, read_model_id
+from cicada.models.ports import Usage
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The price of one call."""
+
+    usd: float
+    price_date: str
+    """The day of the price table, ISO 8601."""
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files(__package__).joinpath("prices.json").read_text(encoding="utf-8"))
+    return table
+
+
+def cost(model_id: str, usage: Usage) -> Cost | None:
+    """What one call cost on demand, or None if the model's price is not known.
+
+    A call through an inference profile costs what the table lists for that profile, else what the base model costs,
+    with the surcharge that newer models have on geographic profiles. Prices are those of us-east-1; other Regions
+    differ by a few per cent. Cached input costs its own, lower price. Models of the local cloud cost nothing.
+
+    Args:
+        model_id: a model id, an inference profile's id, or the ARN of either.
+        usage: its tokens. ``input_tokens`` does not contain ``cache_read_tokens``, as in Bedrock's report.
+    """
+    table = _table()
+    if model_id.startswith(LOCAL_PREFIX):
+        return Cost(0.0, table["date"])
+    name = read_model_id(model_id)
+    models = table["models"]
+    prices, factor = models.get(f"{name.profile}.{name.base}"), 1.0
+    if prices is None:
+        prices = models.get(name.base)
+        if prices is None:
+            return None
+        if name.profile is not None and prices.get("surcharge"):
+            surcharges = table["surcharges"]
+            factor = surcharges.get(name.profile, surcharges["geographic"])
+    long_prompts = prices.get("long_prompts")
+    if long_prompts and usage.input_tokens + usage.cache_read_tokens > long_prompts["above_tokens"]:
+        prices = long_prompts
+    usd = (
+        usage.input_tokens * prices["input"]
+        + usage.cache_read_tokens * prices.get("cache_read", prices["input"])
+        + usage.output_tokens * prices.get("output", 0.0)
+    )
+    return Cost(usd * factor / _MILLION, table["date"])

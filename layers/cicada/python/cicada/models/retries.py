@@ -1,0 +1,39 @@
+"""When to call again, and how long to wait before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """Exponential backoff with full jitter, inside a time budget.
+
+    Source: AWS Architecture Blog, "Exponential Backoff And Jitter" (2015), "Full Jitter".
+    """
+
+    max_attempts: int | None = 5
+    """Calls in all, the first included; as many as the time budget holds when None."""
+    base_s: float = 0.3
+    """The longest wait before the second call; it doubles with each further one."""
+    cap_s: float = 5.0
+    """The longest wait of all."""
+
+    def pause_s(self, attempts: int, *, left_s: float, share: float) -> float | None:
+        """Seconds to wait after ``attempts`` failed calls, or None to give up.
+
+        Args:
+            attempts: calls made so far, at least 1.
+            left_s: what is left of the time budget. A wait that would use it up is not begun.
+            share: a random number, uniform in [0, 1).
+        """
+        if self.max_attempts is not None and attempts >= self.max_attempts:
+            return None
+        pause = share * min(self.cap_s, self.base_s * 2.0 ** min(attempts - 1, 32))
+        return pause if pause < left_s else None
+
+
+INTERACTIVE = RetryPolicy()
+"""Somebody waits for the answer, and another strategy could give one: 2.3 s of waiting on average, 4.5 s at most."""
+PATIENT = RetryPolicy(max_attempts=None)
+"""As often as the time budget allows: for loads, and for calls whose budget is short anyway."""

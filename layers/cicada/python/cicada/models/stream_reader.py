@@ -1,0 +1,83 @@
+"""Reads a ConverseStream call on a thread of its own, so that whoever waits for its events can stop waiting.
+
+boto3 offers no time limit for one call: a read blocks until the client's read time-out, whatever the caller's budget.
+A reader also keeps draining the socket while the caller is busy delivering what it has.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """One event of the stream, as botocore parsed it."""
+
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class CallFailed:
+    """The call was answered with an error, or not at all: there is no stream."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class ReadFailed:
+    """The stream failed: an in-stream exception, a cut connection, bytes that cannot be read."""
+
+    error: Exception
+
+
+@dataclass(frozen=True)
+class StreamEnded:
+    """The stream is at its end. That alone says nothing about the answer: a cut stream can end like this."""
+
+
+Item = StreamEvent | CallFailed | ReadFailed | StreamEnded
+
+
+class StreamReader:
+    """One call and its stream."""
+
+    def __init__(self, call: Callable[[], Mapping[str, Any]]) -> None:
+        """Start calling. ``call`` returns the response of ``converse_stream``."""
+        self._items: SimpleQueue[Item] = SimpleQueue()
+        self._closed = threading.Event()
+        threading.Thread(target=self._read, args=(call,), name="bedrock-stream", daemon=True).start()
+
+    def next(self, wait_s: float) -> Item | None:
+        """The next item, or None when nothing arrives for ``wait_s`` seconds."""
+        try:
+            return self._items.get(timeout=max(wait_s, 0.0))
+        except Empty:
+            return None
+
+    def close(self) -> None:
+        """Give the stream up: its connection closes with the next event, or at the client's read time-out."""
+        self._closed.set()
+
+    def _read(self, call: Callable[[], Mapping[str, Any]]) -> None:
+        # Only botocore's code runs in these blocks, and what it raises on a broken stream has no common base:
+        # EventStreamError, its parsers' errors, urllib3's, a plain ValueError.
+        try:
+            stream = call()["stream"]
+        except Exception as error:
+            self._items.put(CallFailed(error))
+            return
+        try:
+            for event in stream:
+                if self._closed.is_set():
+                    return
+                self._items.put(StreamEvent(event))
+        except Exception as error:
+            self._items.put(ReadFailed(error))
+        else:
+            self._items.put(StreamEnded())
+        finally:
+            stream.close()

@@ -1,0 +1,87 @@
+"""``hybrid``: questions of several parts, comparisons, explanations, analyses."""
+
+from __future__ import annotations
+
+from cicada.routing.evidence.table import FAINT, FAIR, STRONG, WEAK, said, seen
+from cicada.routing.reading import Fact
+
+ROWS = (
+    said(
+        "hybrid",
+        STRONG,
+        "asks for an explanation, a summary or an analysis",
+        """
+        & @analyse !yourself|:
+        & describe ..2 how|why|relationship|differences|development
+        & break|breaking ..1 down
+        break ..8 down for
+        & walk|talk|take|guide|lead me|us ..1 through
+        & go [through|over|into] how|why|the|all|everything
+        & tell|show|teach me|us [exactly] how|why
+        & how|why ..12 explain $
+        ^ understand
+        i do not ..2 understand|get|see how|why
+        understand|understanding|grasp how|why
+        & give|write|provide|need|want [me|us] ..4 @analysis
+        & @depth ..1 @analysis
+        @analysis of
+        in|with more|great|some|full|much [more] depth|detail
+        in depth|detail
+        step by step
+        """,
+    ),
+    said(
+        "hybrid",
+        STRONG,
+        "compares",
+        """
+        @difference between
+        what|which ..2 is|are ..1 different|difference|differences|similarities|similar
+        how|what|where|why|do|does|did|is|are|ways|way ..8 @differ
+        what ..4 in common
+        what ..1 distinguishes|distinguish|separates|connects|links|unites
+        versus|vs
+        pros and cons
+        advantages and disadvantages
+        compared to|with
+        better or worse
+        ^ which ..6 more|better|worse|stronger|weaker than|or|,
+        side by side
+        """,
+    ),
+    said(
+        "hybrid",
+        FAIR,
+        "asks how something works or came about",
+        """
+        how do|does|did|is|are|was|were|has|have|can|could|would|might ..7 @develop
+        in what|which way|ways
+        how come
+        to what extent
+        what would|might ..5 if
+        what ..3 led|leads|lead|drove|drives|caused|causes ..4 to
+        """,
+    ),
+    said(
+        "hybrid",
+        FAIR,
+        "asks for meaning or development",
+        """
+        @meaning of|behind
+        what ..1 @meaning do|does|did
+        what ..6 stand|stands for
+        what ..6 symbolize|symbolise|symbolizes|symbolises|represent|represents|signify|signifies
+        what do|does ..5 tell|reveal|say|show us|about
+        over time
+        over the ..2 course|story|series|parts|episodes|chapters|years
+        from beginning|start|first to ..2 end|finish|last
+        """,
+    ),
+    said("hybrid", FAIR, "describes something at length", "& describe|characterize|characterise *"),
+    said("hybrid", FAIR, "asks for the reason as well", "and why $"),
+    said("hybrid", FAINT, "asks why or how", "why\n how do|does|did"),
+    seen("hybrid", STRONG, "asks several things", Fact.ASKS_SEVERAL),
+    seen("hybrid", FAINT, "writes a long message", Fact.LONG),
+    seen("hybrid", FAIR, "asks several things at length", Fact.LONG, Fact.ASKS_SEVERAL),
+    said("hybrid", WEAK, "wants examples", "with examples|quotes|reasons"),
+)

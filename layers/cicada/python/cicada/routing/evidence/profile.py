@@ -1,0 +1,97 @@
+"""``profile_agent``: what the asker keeps about characters and other things, to be read or changed."""
+
+from __future__ import annotations
+
+from cicada.routing.evidence.table import DECISIVE, FAIR, STRONG, WEAK, said, seen
+from cicada.routing.reading import Fact
+
+ROWS = (
+    said(
+        "profile_agent",
+        STRONG,
+        "speaks of their own profiles or notes",
+        """
+        my|our !session ..3 @record
+        my|our saved|stored|own @kind
+        my|our list|lists|collection of @kind|@record
+        saved|stored|bookmarked @kind|@record
+        """,
+    ),
+    said(
+        "profile_agent",
+        STRONG,
+        "wants something done with a profile or a note",
+        """
+        & @manage ..6 @profile
+        & @alter ..5 note|notes|entry|entries|bookmark|bookmarks
+        & @manage ..4 my @kind
+        & @manage ..4 note|notes|entry|entries about|on|for|of
+        & remove|delete|drop|add ..4 from|to my|our @kind|list
+        """,
+    ),
+    said(
+        "profile_agent",
+        STRONG,
+        "names a profile and nothing else",
+        """
+        ^ @profile of|on|for|about|:|$
+        ^ * @profile $
+        ^ * * @profile $
+        ^ * 's @profile $
+        ^ new ..1 @record
+        ^ new character|location|npc :
+        """,
+    ),
+    said(
+        "profile_agent",
+        STRONG,
+        "dictates something to be kept",
+        """
+        ^ @jot @this
+        ^ @jot down
+        ^ @jot ..1 @this down
+        ^ @jot|keep [down] that|:
+        ^ keep in mind that
+        ^ keep ..1 note|record|track of
+        ^ @put @this ..3 to|in|into|under|onto
+        ^ make|take|add|leave|write|create|start|attach [me] a|an|another|some|new ..2 note|notes|memo|entry|bookmark
+        ^ memo|reminder :
+        """,
+    ),
+    said(
+        "profile_agent",
+        STRONG,
+        "wants somebody's record changed",
+        """
+        & @put|@jot|@change ..9 's @record
+        & @put|@jot|@change ..8 to|in|into|under|on|onto|from the|this|that|his|her|their|its @record
+        & @change ..6 his|her|their|its @profile
+        """,
+    ),
+    said(
+        "profile_agent",
+        DECISIVE,
+        "asks what they have kept",
+        """
+        have i ..3 @kept
+        i have [already|previously|ever|so] ..2 @kept
+        did i ..2 save|note|write|record|bookmark|store|log|jot|put|add
+        i saved|noted|bookmarked|jotted|wrote|recorded|stored
+        do|did i [already|still|even] have ..4 @record
+        @record ..2 do|have|did i
+        we have ..2 saved|noted|stored
+        """,
+    ),
+    said("profile_agent", FAIR, "names somebody's profile", "'s @profile\n @profile of|on|for"),
+    said("profile_agent", WEAK, "mentions a profile", "@profile"),
+    seen("profile_agent", -FAIR, "asks for a fact of the text", Fact.ASKS_A_FACT),
+    said(
+        "profile_agent",
+        -STRONG,
+        "speaks of a profile that the story tells of",
+        """
+        in profile
+        police|criminal|psychological|killer|side|dating|wind @profile
+        """,
+    ),
+)

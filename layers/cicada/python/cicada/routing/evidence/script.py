@@ -1,0 +1,30 @@
+"""``rag``: questions about the text. What is not recognised is such a question too; these rows guard the others' words."""
+
+from __future__ import annotations
+
+from cicada.routing.evidence.table import FAINT, FAIR, STRONG, WEAK, said
+
+ROWS = (
+    said(
+        "rag",
+        FAIR,
+        "asks for a place in the text",
+        """
+        & show|find|give|get|quote|cite|locate|read|look [me|us] [for|up] the|a|that|every|all @place_in_text
+        & show|find|remind me|us @fact_asked|what
+        in|on|at which|what ..1 @unit
+        ^ which|what @unit
+        """,
+    ),
+    said("rag", FAINT, "names a part of the text", "@unit"),
+    said(
+        "rag",
+        STRONG,
+        "repeats what somebody says",
+        """
+        , * [*] @said
+        , @said * [*] -|,|$
+        """,
+    ),
+    said("rag", WEAK, "asks what a word means", "meaning of ..1 word|name|term|phrase|inscription|abbreviation|code|light"),
+)

@@ -1,0 +1,144 @@
+"""``theory_agent``: the asker claims something, or wants to know what speaks for and against a claim."""
+
+from __future__ import annotations
+
+from cicada.routing.evidence.table import FAIR, STRONG, WEAK, said, seen
+from cicada.routing.reading import Fact
+
+ROWS = (
+    said(
+        "theory_agent",
+        STRONG,
+        "puts forward a theory of their own",
+        """
+        my|our !saved|stored ..1 @theory
+        this|new|another|following|crazy|wild|working|pet|alternative ..1 @theory
+        my|our ..2 @idea|money|feeling|take|conclusion|thinking|bet|view is|:|that|was
+        i have ..3 @theory|suspicion|feeling|inkling|impression
+        & @theory [time] :|-|,
+        & @theory [is] that
+        ^ assume|suppose|assuming|supposing|imagine|say [that] *
+        ^ maybe|perhaps|surely|obviously|clearly !you|we|i|it|this|that|@asking *
+        """,
+    ),
+    said(
+        "theory_agent",
+        STRONG,
+        "makes a claim in the first person",
+        """
+        & i ..3 @claim !i|so|we|it|you|not|of|about|:|,|$|@asking
+        & i ..3 @claim it is|was|must|could|has
+        & i am ..3 @certain !i|about|if|@asking
+        here is what i ..1 @claim
+        & i would ..1 say|argue|bet|guess
+        & i say|hold that
+        & i feel like|that
+        & in my opinion|view
+        & it seems|looks|appears [to] [me] [that|like|as]
+        i can not help thinking|feeling|suspecting|wondering
+        """,
+    ),
+    said(
+        "theory_agent",
+        STRONG,
+        "wants a claim tested",
+        """
+        & refute|debunk|disprove|falsify|rebut|corroborate|substantiate *
+        & validate|confirm|verify|challenge|test|check [out] this|that|whether|if|:
+        & @weigh ..3 @theory
+        & @weigh ..2 this|that|the|my|our ..1 @idea
+        & prove|convince me|it|that|him|her|us ..1 wrong|right|otherwise|true|false
+        & prove|confirm that|:|whether
+        & prove * ..3 is|was|did|are|were|has|had
+        poke|find|pick|any|some ..1 holes|flaws|weaknesses
+        tear|pick|take|shoot ..4 apart|down
+        & fact check
+        change my mind
+        & play devil
+        & argue for|against|that
+        tell me [if|whether] ..2 i am ..1 right|wrong|crazy|onto|mistaken
+        am i ..2 right|wrong|crazy|onto|mistaken|correct|overthinking
+        what do you think of|about ..2 @idea
+        """,
+    ),
+    said(
+        "theory_agent",
+        STRONG,
+        "asks what speaks for or against a claim",
+        """
+        is|are|was there ..5 @backing !bag|bags|room|box|locker|staff
+        is|are|was there ..1 @any ..6 @uphold
+        have|do|does|can|could we|i|you|anyone ..2 @any ..2 @backing
+        @any ..2 @backing|sign|signs|passage|passages|quotes for|against|that|of|to|suggesting|showing|supporting
+        @any to ..1 @uphold
+        what|which ..1 @backing ..1 is|are there
+        what|which ..1 @backing|passages|quotes|scenes ..4 @uphold
+        what [else|in|would|could] ..3 @uphold ..2 @idea|this|that|it|my
+        what @uphold [the] @idea|that|my|this
+        & @evidence for|against|that|of
+        find|list|give|show|collect|gather|cite|quote|get ..5 @evidence for|against|that|showing|proving|supporting
+        @evidence|case|argument|arguments|passages for and|or against
+        for and|or against ..1 the @idea
+        @speak for|against ..6 being|as|@idea
+        what|which|anything|anyone ..6 @speak for|against|to|towards|at|out
+        do|does|did|could|would|can|will ..1 @text_source ..4 @uphold
+        do|does|did|could|would|can|will ..1 @text_source ..4 @speak for|against|to|towards|at|out|up
+        @uphold ..2 the|this|that|my @idea
+        @idea ..2 @uphold [by]
+        """,
+    ),
+    said(
+        "theory_agent",
+        STRONG,
+        "asks whether a claim holds",
+        """
+        do|does|did|would|could|can|will ..8 hold|stand|add|check|hang up|water|out|together
+        do|does|would this|that|it|my|the ..4 make [any] sense
+        how ..1 @likely is|are|would
+        is|be it ..2 @likely that|for
+        @likely that
+        what are|is the odds|chances|chance|probability|likelihood
+        & what if
+        could|can|might it ..1 be [true] that
+        @idea ..4 @likely|contradicted|supported|refuted
+        """,
+    ),
+    said("theory_agent", FAIR, "speaks of a theory", "@theory that|about|is|:\n @theory $"),
+    said("theory_agent", WEAK, "mentions a theory", "@theory"),
+    said("theory_agent", WEAK, "speaks of evidence for or against something", "@evidence for|against|that"),
+    said("theory_agent", WEAK, "wonders whether something could be", "& could|might|may ..5 be|have\n^ is not *"),
+    said(
+        "theory_agent",
+        WEAK,
+        "supposes a hidden truth",
+        """
+        secretly|faked|framed|staged|impostor|imposter
+        all along
+        same|one person|man|woman|hand|people
+        in disguise
+        behind it|everything all|$
+        really|actually|definitely|certainly|obviously|clearly|undoubtedly is|was|are|were|dead|alive|a|an|the
+        is|was|are|were really|actually|definitely|certainly|obviously|clearly|undoubtedly
+        must have
+        """,
+    ),
+    said(
+        "theory_agent",
+        -STRONG,
+        "wants a theory fetched or kept, not tested",
+        """
+        & @alter|save|list|show|open|store|view|load ..3 @theory
+        """,
+    ),
+    said(
+        "theory_agent",
+        -STRONG,
+        "speaks of a theory that the story tells of",
+        """
+        's ..1 @theory
+        his|her|their ..1 @theory
+        music|game|string|number|literary|colour|color|political|probability @theory
+        """,
+    ),
+    seen("theory_agent", -FAIR, "asks for a fact of the text", Fact.ASKS_A_FACT),
+)

@@ -1,0 +1,186 @@
+"""How a question is built: where its requests begin, how many things it asks, whether it is more than courtesy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from cicada.routing.lexicon import LEXICON
+from cicada.routing.phrases import PhraseBook, Text
+from cicada.routing.small_talk import ABOUT_THE_ASSISTANT, AFTERWORDS, AMUSEMENTS, OPENERS, SALUTATIONS
+from cicada.routing.text import PAUSES, QUOTED, SENTENCE_ENDS, Words, split_literal
+
+LONG_WORDS = 40
+"""From how many words on a message counts as long."""
+
+_CONJUNCTIONS = frozenset("and but or then so because plus also".split())
+
+
+class Fact(Enum):
+    """What the build of a question shows, whatever it is about."""
+
+    NO_WORDS = "no words"
+    ONLY_SMALL_TALK = "only small talk"
+    GREETS_SOMEBODY = "greets somebody"
+    ASKS_A_FACT = "asks a fact"
+    ASKS_SEVERAL = "asks several things"
+    LONG = "long"
+    NAMES_SOMEBODY = "names somebody"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A question's words, with the places where requests and clauses begin, and what its build shows."""
+
+    text: Text
+    facts: frozenset[Fact]
+
+
+class _Part(Enum):
+    SALUTATION = "salutation"
+    AFTERWORD = "afterword"
+    CHAT = "chat"
+    OPENER = "opener"
+
+
+_COURTESIES: PhraseBook[_Part] = PhraseBook(
+    (
+        (phrase, part)
+        for block, part in (
+            (SALUTATIONS, _Part.SALUTATION),
+            (AFTERWORDS, _Part.AFTERWORD),
+            (ABOUT_THE_ASSISTANT, _Part.CHAT),
+            (AMUSEMENTS, _Part.CHAT),
+            (OPENERS, _Part.OPENER),
+        )
+        for phrase in block.strip().splitlines()
+    ),
+    LEXICON,
+    split_literal,
+)
+COURTESY_WORDS = frozenset(_COURTESIES.words)
+
+_ASKS_A_FACT = """
+^ who|whom|whose|where
+^ when @aux
+^ which !@evidence|@backing|ones
+^ what !@evidence|@backing|@uphold|is|are|if|else|in|other|could|would|can|do
+^ in|on|at|to|from|with|by|for|of|under|behind|before|after|during|about which|what|whom|whose
+^ how @amount
+^ what is the name|title|colour|color|part|number|date|time|first|last
+:|,|- who|whom|whose|where|which
+:|,|- what|when @aux
+:|,|- how @amount
+"""
+_ASKS_ANOTHER = """
+and|or|but|plus|; [also|then|finally|second|third] who|whom|whose|which|where|when * *
+and|or|but|plus|; [also|then|finally|in|to] how|why|what|whether *
+, how|why|what|whether * *
+, where|when @aux *
+and|or|; do|does|did|can|could|should *
+"""
+_QUESTIONS: PhraseBook[bool] = PhraseBook(
+    (
+        (phrase, another)
+        for block, another in ((_ASKS_A_FACT, False), (_ASKS_ANOTHER, True))
+        for phrase in block.strip().splitlines()
+    ),
+    LEXICON,
+    split_literal,
+)
+
+
+def read(words: Words) -> Reading:
+    """Find a question's structure. Linear in its number of words."""
+    sentences = tuple(_sentences(words.tokens))
+    # Only phrases without anchors take part before the anchors are known.
+    request_starts: set[int] = set()
+    bare = Text(words.tokens, frozenset(start for start, _ in sentences))
+    for start, end in sentences:
+        request_starts |= _skip_openers(bare, start, end)
+    clause_starts = set(request_starts)
+    for at, token in enumerate(words.tokens[:-1], start=1):
+        if token in PAUSES or token in _CONJUNCTIONS:
+            clause_starts |= _skip_openers(bare, at, len(words.tokens))
+    text = Text(words.tokens, frozenset(request_starts), frozenset(clause_starts))
+    return Reading(text, frozenset(_facts(text, words, sentences)))
+
+
+def _sentences(tokens: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for at, token in enumerate(tokens):
+        if token in SENTENCE_ENDS:
+            if at > start:
+                yield start, at
+            start = at + 1
+    if start < len(tokens):
+        yield start, len(tokens)
+
+
+def _skip_openers(text: Text, start: int, end: int) -> set[int]:
+    """Where the request may begin: at ``start``, and behind each courtesy that follows there."""
+    found = {start}
+    at = start
+    while at < end:
+        if text.tokens[at] in PAUSES:
+            at += 1
+        else:
+            ahead = max((m.end for m, part in _COURTESIES.at(text, at) if part is not _Part.CHAT), default=at)
+            if ahead == at:
+                break
+            at = ahead
+        found.add(at)
+    return found
+
+
+def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> Iterator[Fact]:
+    count = sum(_is_word(token) for token in text.tokens)
+    if not count:
+        yield Fact.NO_WORDS
+        return
+    yield from _courtesy_facts(text)
+    asked = tuple(_QUESTIONS.everywhere(text))
+    if any(not another for _, another in asked):
+        yield Fact.ASKS_A_FACT
+    further = {match.start for match, another in asked if another and match.start + 1 not in text.request_starts}
+    if sum(_asks(text, start, end, further) for start, end in sentences) > 1:
+        yield Fact.ASKS_SEVERAL
+    if count >= LONG_WORDS:
+        yield Fact.LONG
+    if words.names:
+        yield Fact.NAMES_SOMEBODY
+
+
+def _courtesy_facts(text: Text) -> Iterator[Fact]:
+    covered: set[int] = set()
+    spoken_to = False
+    for match, part in _COURTESIES.everywhere(text):
+        if part is not _Part.OPENER:
+            covered.update(range(match.start, match.end))
+            spoken_to |= part is not _Part.AFTERWORD and match.start in text.clause_starts
+    if not spoken_to:
+        return
+    said = [token for i, token in enumerate(text.tokens) if _is_word(token) and i not in covered]
+    rest = [token for token in said if token not in LEXICON["chat"]]
+    if not rest:
+        yield Fact.ONLY_SMALL_TALK
+    elif len(said) == 1 and "?" not in text.tokens:
+        yield Fact.GREETS_SOMEBODY
+
+
+def _asks(text: Text, start: int, end: int, further: set[int]) -> int:
+    """How many things a sentence asks, courtesy aside."""
+    begins = [at for at in range(start, end) if at in text.request_starts]
+    rest = sum(_is_word(token) for token in text.tokens[begins[-1] : end])
+    coordinated = sum(start < at < end for at in further)
+    if not rest:
+        return 0
+    if any(text.tokens[at] in LEXICON["asking"] for at in begins):
+        return 1 + coordinated
+    marked = end < len(text.tokens) and text.tokens[end] == "?"
+    return coordinated or int(marked and rest > 3)
+
+
+def _is_word(token: str) -> bool:
+    return token not in PAUSES and token not in SENTENCE_ENDS and token != QUOTED

@@ -1,0 +1,235 @@
+"""What people say around a request, or instead of one: greetings, thanks, politeness, chat. One phrase a line."""
+
+from __future__ import annotations
+
+SALUTATIONS = """
+hi|hello|hey|heya|hiya|yo|howdy|greetings|hullo|hai|aloha|namaste
+sup $
+welcome back|$
+good|goood morning|evening|afternoon|night|day|evenin
+morning|evening|afternoon $|everyone|all|there
+gm|gn|goodnight|nighty|ttyl|brb|cya|toodles|farewell
+thanks|thank|thx|ty|tysm|tyvm|cheers|kudos [you] [so|very|a] [much|lot|million|ton] [again|for]
+many|big|huge thanks
+much appreciated|obliged
+bye|goodbye|adios [bye|for] [now]
+see|catch|talk [to] you|ya [all] [later|soon|tomorrow|around|then|again|next] [week|time]
+so long $
+until|till next|tomorrow|later|then
+take care
+sleep well
+sweet dreams
+have a ..1 good|great|nice|lovely|wonderful|pleasant ..1 day|evening|night|weekend|one|time|week
+happy new|birthday|holidays|friday|easter|halloween
+merry christmas
+nice|pleased|glad|good|great to meet|see|talk|have|be
+nice|good talking|chatting|meeting|seeing to|with you
+how is it going
+how are you|things|everything|we ..2 doing|going|today|$
+how do you do $
+what is up|new $|with
+long time no see
+i am back
+lol|haha|hahaha|hehe|lmao|rofl|wow|yay|woohoo|bravo|congrats|congratulations|hooray|oops|whoops|meh|hmm|hm
+yeah|yep|yup|nope|nah|okay|ok|okey|alright|yes|no|sure|exactly|agreed|absolutely|indeed|roger|understood
+cool|nice|great|perfect|awesome|amazing|excellent|brilliant|wonderful|fantastic|lovely|superb|neat|sweet|impressive
+well done|played
+good|great|nice|excellent job|work|bot|one|answer|point|stuff|luck|call|idea|to
+got it
+never mind
+nevermind
+no worries|problem|thanks|need
+that is all|it|fine|great|good|enough|right|helpful|perfect|awesome|funny|nice|cool|everything
+makes sense $
+i see $
+fair enough|point
+you are ..3 best|awesome|great|welcome|amazing|helpful|kind|funny|brilliant|genius|star|legend|hero|lifesaver|sweet|nice|good|smart
+you have been ..3 helpful|great|kind|useful
+you rock|rule
+that|this|it was|is ..2 helpful|great|useful|quick|fast|awesome|amazing|perfect|good|nice|fun|interesting|cool
+i appreciate it|that|you|your|this
+sorry|apologies|pardon
+just|only testing|kidding|checking|looking|saying
+test|testing|ping $|1|one
+hola|buenas|gracias|adiós|saludos|holi
+buenos|buenas días|dias|tardes|noches
+qué|que tal
+muchas|mil gracias
+hasta luego|mañana|manana|pronto
+cómo|como estás|estas|está|va
+bonjour|salut|bonsoir|merci|coucou|adieu|bienvenue|enchanté
+bonne nuit|journée|soirée
+au revoir
+à|a bientôt|bientot|demain|plus
+ça|ca va
+comment ça|ca|vas|allez
+guten|gute|schönen|schoenen tag|morgen|abend|nacht
+hallo|moin|servus|tschüss|tschuess|tschüs|danke|grüezi|hallöchen
+grüß|grüss|gruss gott|dich
+vielen|besten|herzlichen|schönen|lieben|tausend dank
+auf wiedersehen|wiederhören
+bis bald|später|morgen|dann
+wie geht
+mach es|gut
+salve|buongiorno|buonasera|buonanotte|grazie|arrivederci|ciao
+buona notte|sera|giornata
+come stai|va
+tante|mille grazie
+a presto|domani
+olá|ola|oi|obrigado|obrigada|tchau
+bom dia
+boa tarde|noite
+tudo bem
+até logo|amanhã|mais
+hoi|bedankt|doei|goedemorgen|goedenavond|goedemiddag|goedendag
+dank je|u
+tot ziens
+hej|hejsan|tack|tak|takk|hejdå|moi|kiitos
+cześć|dziękuję|dzięki|witaj|ahoj|děkuji|díky|merhaba|selam|teşekkürler|köszönöm|mulțumesc
+dzień dobry
+do widzenia
+привет|здравствуйте|здравствуй|спасибо|пока|приветствую|привіт|дякую|вітаю
+доброе|добрый|доброй|доброго утро|день|вечер|ночи|дня
+до свидания|завтра|встречи
+как дела|ты
+большое|огромное спасибо
+مرحبا|شكرا|أهلا|اهلا|سلام
+السلام عليكم
+नमस्ते
+धन्यवाद
+שלום|תודה|γεια|ευχαριστώ|καλημέρα|καλησπέρα|καληνύχτα
+xin chào
+cảm ơn
+terima kasih
+안녕|안녕하세요|안녕하십니까|감사합니다|고마워|고마워요|고맙습니다
+こんにちは
+こんばんは
+おはよう
+ありがとう
+どうも
+さようなら
+さよなら
+おやすみ
+はじめまして
+よろしく
+お元気ですか
+元気ですか
+じゃあね
+またね
+また明日
+もしもし
+お疲れ様
+すみません
+ごめんなさい
+バイバイ
+你好
+您好
+大家好
+嗨
+早上好
+下午好
+晚上好
+早安
+晚安
+谢谢
+謝謝
+多谢
+感谢
+再见
+再見
+拜拜
+明天见
+哈喽
+"""
+"""Greetings, thanks, goodbyes, acknowledgements, in the languages that askers are likeliest to greet in."""
+
+AFTERWORDS = """
+für|fuer deine|die|ihre|eure hilfe|antwort
+pour ton|votre|l aide
+por tu|su ayuda
+for your|the|all|everything|that|helping|being|this ..2 help|answer|me|time|patience|explanation|work|support|effort|answers
+sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga|zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es
+ございます
+ございました
+なさい
+です
+お願いします
+吗
+你
+"""
+"""What only prolongs a salutation."""
+
+ABOUT_THE_ASSISTANT = """
+^ who|what are you $|exactly|really|anyway|again|called
+^ who made|built|created|wrote|trained|programmed you
+^ are you a|an|real|human|alive|there|ok|okay|ready|awake|conscious|sentient|busy|happy|sure|listening|online|still|chatgpt [ai|bot|robot|human|machine|person|chatbot|computer|real] [person|human|language|model]
+^ is anybody|anyone|somebody|someone there|here|home
+^ what [else|all|kind] can|do you do|help
+^ what are you able|capable|made|good|for|up|doing [to|of|at] [do|with]
+^ what is|are your name|favorite|favourite|purpose|job|hobby|age|hobbies|capabilities|features
+^ what should i call you
+^ how old are you
+^ how are|is|was|have you|your|things|everything|life [been|day|night|weekend|week]
+^ how do|does you|this|it|cicada work $
+^ how do you do|feel
+^ do you like|love|speak|understand|know|remember me|english|german|french|japanese|spanish|music|being|humans|people|jokes
+^ do you feel|sleep|dream|eat|ever|get ..3 $
+^ what|which languages|language do|can you [speak|understand]
+^ what is cicada $
+^ what can|should|could i|we ask|do [you|here|with]
+^ where are you from
+tell me about yourself
+introduce yourself
+^ i love|like|hate|missed|miss you
+^ you are a|an|the|so|very|really|great|awesome|amazing|funny|wrong|right|cute|useless|my [bot|robot|ai|genius]
+^ help [me|us] [out|please] $
+"""
+"""Questions and remarks about the assistant itself."""
+
+AMUSEMENTS = """
+^ tell [me|us] a|an|another|some|one [good|bad|funny|short|random|fun] joke|jokes|riddle|pun|limerick|fact|story
+^ make me laugh
+^ sing [me|us] [a] [song]
+^ write [me|us] a|an [short|little|funny] poem|haiku|limerick|song
+^ say something [funny|nice]
+^ i am [so|very|a|really] [bit|little] bored|tired|sad|happy|lonely|hungry
+"""
+"""Requests to be entertained."""
+
+OPENERS = """
+please|kindly|so|well|now|and|also|but|then|or|plus|just|hmm|um|uh|oh|ah|anyway|anyways|actually|basically|next|finally
+lastly|besides|however|first|second|third|firstly|secondly|thirdly|again|quickly|honestly|still|maybe|perhaps|cicada
+can|could|would|will|may|might you|i|we [please|kindly|also|maybe|possibly|perhaps|quickly|just]
+i|we ..1 want|need|like|wish|love to
+i|we ..1 want|need|like|wish|love you to
+i|we would ..1 appreciate|love|like [it] if you [could|would]
+help me|us [to|with]
+let us|me
+go ahead and
+try to
+feel free to
+make sure to|you
+do not forget to
+do me a favor|favour
+i|we wonder|wondered
+i am|was [just|only] wondering|curious|asking|looking [if|whether|about|to|for]
+do|would|could you [happen] [to] know|mind|remember|recall
+can|could|do you|anyone tell|say [me|us]
+tell|remind me|us
+one|another more|last|quick|other|final question|thing
+one more [:]
+quick|another|follow|new|last|next [up] question
+by the way
+btw|ps|fyi|imo|imho
+excuse me
+any chance [you|that] [could|can|to]
+is there a way|chance to|you
+are you able to
+would it be possible to
+in that case
+after that
+i|we do not|can remember|recall|know
+i|we can not remember|recall
+i|we forgot|forget
+"""
+"""What a request may begin with and what decides nothing about it."""

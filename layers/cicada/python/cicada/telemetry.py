@@ -1,0 +1,13 @@
+"""Structured logs and embedded metrics, set up once by a function's entrance.
+
+Modules of the library log through the standard library below the name ``cicada``; here that name gets Powertools' JSON
+formatter, so that keys appended for an invocation (``request_id``, ``attempt``) stand on every line.
+"""
+
+from __future__ import annotations
+
+from aws_lambda_powertools import Logger, Metrics
+
+logger = Logger(name="cicada")
+metrics = Metrics()
+"""Namespace and service come from POWERTOOLS_METRICS_NAMESPACE and POWERTOOLS_SERVICE_NAME."""

@@ -1,0 +1,94 @@
+"""In-memory twins of delivery's ports. The contract tests run over them and over the AWS adapters alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from cicada.delivery.ports import Conflict, ConnectionGone
+from cicada.delivery.record import Commit, Entry, Head, RequestKey
+from cicada.errors import RequestUnknown
+
+
+class InMemoryLog:
+    """A :class:`cicada.delivery.ports.RequestLog`. ``before`` and ``after`` may raise, to cause faults."""
+
+    def __init__(self) -> None:
+        self.requests: dict[RequestKey, tuple[Head, tuple[Entry, ...]]] = {}
+        self.before: Callable[[str], None] = lambda operation: None
+        self.after: Callable[[str], None] = lambda operation: None
+        self.calls: list[str] = []
+
+    def create(self, head: Head, accepted: str) -> None:
+        self._enter("create")
+        if head.key in self.requests:
+            raise Conflict(*self.requests[head.key])
+        stored = replace(head, last_seq=1, log_bytes=len(accepted.encode()))
+        self.requests[head.key] = (stored, (Entry(1, 0, accepted),))
+        self.after("create")
+
+    def head(self, key: RequestKey) -> Head:
+        self._enter("head")
+        return self._stored(key)[0]
+
+    def read(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+        self._enter("read")
+        return self._stored(key)
+
+    def commit(self, head: Head, commit: Commit) -> Head:
+        self._enter("commit")
+        stored, entries = self._stored(head.key)
+        if stored.state != "open" or stored.fence != commit.fence:
+            raise Conflict(stored, entries)
+        changed = replace(
+            stored,
+            state=commit.state,
+            last_seq=commit.last_seq,
+            log_bytes=stored.log_bytes + commit.added_bytes,
+        )
+        if commit.claim is not None:
+            claim = commit.claim
+            changed = replace(
+                changed,
+                attempt=claim.attempt,
+                strategy=claim.strategy,
+                execution=claim.execution,
+                worker=claim.worker,
+                lease_until=claim.lease_until,
+            )
+        self.requests[head.key] = (changed, entries + commit.entries())
+        self.after("commit")
+        return changed
+
+    def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
+        self._enter("set_subscribers")
+        stored, entries = self._stored(head.key)
+        if stored.subscribers != head.subscribers:
+            raise Conflict(stored, entries)
+        changed = replace(stored, subscribers=subscribers)
+        self.requests[head.key] = (changed, entries)
+        self.after("set_subscribers")
+        return changed
+
+    def _enter(self, operation: str) -> None:
+        self.calls.append(operation)
+        self.before(operation)
+
+    def _stored(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+        if key not in self.requests:
+            raise RequestUnknown(key.request_id)
+        return self.requests[key]
+
+
+class InMemoryConnections:
+    """A :class:`cicada.delivery.ports.Connections` with the named connections open."""
+
+    def __init__(self, *names: str) -> None:
+        self.frames: dict[str, list[str]] = {name: [] for name in names}
+        self.before: Callable[[str], None] = lambda connection_id: None
+
+    def post(self, connection_id: str, frame: str) -> None:
+        self.before(connection_id)
+        if connection_id not in self.frames:
+            raise ConnectionGone(connection_id)
+        self.frames[connection_id].append(frame)

@@ -1,0 +1,36 @@
+"""Passages and vectors for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+from cicada.corpus.passages import Passage, ScriptLocator
+from numpy.typing import NDArray
+
+SPEAKERS = ("Mira", "Jon", "Ada")
+
+
+def make_passage(number: int, *, collection: str = "script", episode: str = "", context: str = "") -> Passage:
+    """A passage of ten to an episode, with three speakers in turn."""
+    episode = episode or f"ep{number // 10 + 1}"
+    return Passage(
+        id=f"m{number}",
+        collection=collection,
+        text=f"Line {number} of {collection}.",
+        context=context or f"Line {number} of {collection}, word{number} word{number % 7}.",
+        locator=ScriptLocator(
+            episode_id=episode,
+            episode_name=f"Episode {episode}",
+            chapter_id=f"{episode}-c1",
+            message_id=f"m{number}",
+            speaker=SPEAKERS[number % 3],
+        ),
+    )
+
+
+def make_passages(count: int, *, collection: str = "script", start: int = 0) -> list[Passage]:
+    return [make_passage(number, collection=collection) for number in range(start, start + count)]
+
+
+def unit_rows(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]:
+    rows = np.random.default_rng(seed).normal(size=(count, dimensions)).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,0 +1,113 @@
+"""The Bedrock stand-in over real HTTP, and boto3 clients aimed at it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from aiohttp import web
+from botocore.config import Config
+from cicada.models.bedrock import bedrock_client_config
+
+from local.bedrock.server import add_routes
+from local.faults import Faults
+
+ANSWER = "Aoi found the letter in the boathouse on the second evening [1]. She did not tell Ren about it [2]."
+
+
+@dataclass
+class BedrockService:
+    """A running stand-in; what it says and what it was asked are the test's to set and read."""
+
+    url: str = ""
+    answer: Callable[[str, str], str] = lambda system, user: ANSWER
+    embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] = lambda texts: [[0.6, 0.8] + [0.0] * 382] * len(texts)
+    faults: Faults = field(default_factory=Faults)
+    calls: Counter[str] = field(default_factory=Counter)
+    """Requests by operation."""
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    connections: set[tuple[str, int]] = field(default_factory=set)
+    finished: threading.Event = field(default_factory=threading.Event)
+    """Set when the handler of a request has ended."""
+
+    def client(self, config: Config | None = None, *, read_timeout_s: float = 5.0) -> Any:
+        return boto3.client(
+            "bedrock-runtime",
+            endpoint_url=self.url,
+            region_name="eu-west-1",
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            config=config or bedrock_client_config(read_timeout_s=read_timeout_s),
+        )
+
+
+class FakeTime:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.slept_s: list[float] = []
+
+    def clock(self) -> float:
+        return self.now_s
+
+    def sleep(self, seconds: float) -> None:
+        self.slept_s.append(seconds)
+        self.now_s += seconds
+
+
+@contextmanager
+def serving() -> Iterator[BedrockService]:
+    """Run the stand-in in a thread, on a port of its own."""
+    service = BedrockService()
+
+    @web.middleware
+    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+        service.calls[request.path.rsplit("/", 1)[-1]] += 1
+        service.connections.add(request.transport.get_extra_info("peername"))
+        if request.can_read_body:
+            service.bodies.append(await request.json())
+        try:
+            return await handler(request)
+        finally:
+            service.finished.set()
+
+    def answer(system: str, user: str) -> str:
+        return service.answer(system, user)  # looked up anew: a test may replace it at any time
+
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        return service.embed(texts)
+
+    async def start() -> web.AppRunner:
+        app = web.Application(middlewares=[record])
+        add_routes(
+            app,
+            answer=answer,
+            embed=embed,
+            faults=service.faults,
+            pace_s=0.0,
+        )
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        return runner
+
+    loop = asyncio.new_event_loop()
+    runner = loop.run_until_complete(start())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()

@@ -1,0 +1,191 @@
+"""The contract of the request log, kept by the in-memory twin and by DynamoDB alike."""
+
+from __future__ import annotations
+
+import boto3
+import pytest
+from cicada.delivery.decide import append, begin, has_landed
+from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
+from cicada.delivery.ports import Conflict, StoreFault
+from cicada.delivery.record import Entry, RequestKey
+from cicada.errors import RequestUnknown
+from cicada.protocol.events import Chunk, Complete, Failed, Metrics, dump_event
+from moto import mock_aws
+
+from tests.support.memory import InMemoryLog
+from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+
+
+@pytest.fixture
+def dynamodb(monkeypatch):
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    with mock_aws():
+        client = boto3.client("dynamodb", config=STORE_CONFIG)
+        client.create_table(
+            TableName="requests",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+        )
+        yield client
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def log(request):
+    if request.param == "memory":
+        return InMemoryLog()
+    return DynamoDbLog(request.getfixturevalue("dynamodb"), "requests")
+
+
+def begun(log, *subscribers):
+    head = new_head(*subscribers)
+    log.create(head, ACCEPTED)
+    commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60)
+    return log.commit(head, commit)
+
+
+def chunk(text, attempt=1):
+    return Chunk(attempt=attempt, content=text)
+
+
+def complete():
+    return Complete(
+        attempt=1,
+        strategy="rag",
+        model="m",
+        grounded=True,
+        stop_reason="end_turn",
+        metrics=Metrics(latency_ms=1, attempt_ms=1),
+    )
+
+
+def test_a_new_request_reads_as_it_was_created(log):
+    head = new_head("c1", "c2")
+    log.create(head, ACCEPTED)
+    assert log.head(KEY) == head
+    assert log.read(KEY) == (head, (Entry(1, 0, ACCEPTED),))
+
+
+def test_the_same_request_is_created_once_and_the_second_creator_sees_the_first(log):
+    log.create(new_head("c1"), ACCEPTED)
+    with pytest.raises(Conflict) as conflict:
+        log.create(new_head("c2", origin="frame-2"), ACCEPTED)
+    assert conflict.value.head.origin == "frame-1"
+    assert conflict.value.head.subscribers == ("c1",)
+
+
+def test_another_users_request_is_unknown(log):
+    log.create(new_head(), ACCEPTED)
+    stranger = RequestKey("somebody else", KEY.request_id)
+    with pytest.raises(RequestUnknown):
+        log.head(stranger)
+    with pytest.raises(RequestUnknown):
+        log.read(stranger)
+    with pytest.raises(RequestUnknown):
+        log.commit(new_head(key=stranger), append(new_head(key=stranger), [chunk("x")]))
+
+
+def test_a_commit_appends_its_events_in_their_places_and_returns_the_subscribers(log):
+    head = begun(log, "c1")
+    assert (head.attempt, head.last_seq, head.execution, head.worker) == (1, 2, "x1", "w1")
+    assert head.lease_until == NOW_S + 60
+    assert head.strategy == "rag"
+    commit = append(head, [chunk("Ma"), chunk("ra")])
+    after = log.commit(head, commit)
+    assert after.last_seq == 4
+    assert after.subscribers == ("c1",)
+    stored, entries = log.read(KEY)
+    assert stored == after
+    assert [entry.seq for entry in entries] == [1, 2, 3, 4]
+    assert entries[2:] == commit.entries()
+    assert stored.log_bytes == sum(len(entry.body.encode()) for entry in entries)
+
+
+def test_events_of_any_size_read_back_the_same(log):
+    head = begun(log)
+    events = [chunk("あ" * size) for size in (1, INLINE_BYTES // 3, INLINE_BYTES, 7 * 1024)]
+    log.commit(head, append(head, events))
+    _, entries = log.read(KEY)
+    assert [entry.body for entry in entries[2:]] == [dump_event(event) for event in events]
+
+
+@pytest.mark.parametrize("events", [[chunk("late")], [chunk("x" * 4000)]])
+def test_a_zombie_cannot_write_after_its_successor_has_begun(log, events):
+    zombie = begun(log)
+    takeover = begin(zombie, "direct", (), execution="x1", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60)
+    successor = log.commit(zombie, takeover)
+    with pytest.raises(Conflict) as conflict:
+        log.commit(zombie, append(zombie, events))
+    assert conflict.value.head.attempt == 2
+    assert not has_landed(append(zombie, events), conflict.value.head, conflict.value.entries)
+    assert log.read(KEY)[0] == successor
+
+
+def test_nothing_is_written_after_the_terminal_event(log):
+    head = begun(log)
+    ended = log.commit(head, append(head, [chunk("done"), complete()]))
+    assert ended.state == "complete"
+    with pytest.raises(Conflict):
+        log.commit(ended, append(ended, [chunk("more")]))
+    with pytest.raises(Conflict):
+        log.commit(ended, append(ended, [Failed(code="x", message="y", retryable=False)]))
+
+
+@pytest.mark.parametrize("text", ["short", "long" * 2000])
+def test_a_commit_repeated_after_a_lost_acknowledgement_is_recognised_as_landed(log, text):
+    head = begun(log)
+    commit = append(head, [chunk(text)])
+    log.commit(head, commit)
+    with pytest.raises(Conflict) as conflict:
+        log.commit(head, commit)
+    assert has_landed(commit, conflict.value.head, conflict.value.entries)
+
+
+def test_two_workers_that_begin_alike_are_told_apart(log):
+    head = new_head()
+    log.create(head, ACCEPTED)
+    first, second = (
+        begin(head, "rag", (), execution="x1", worker=worker, now_s=NOW_S, lease_until=NOW_S + 60)
+        for worker in ("w1", "w2")
+    )
+    log.commit(head, first)
+    with pytest.raises(Conflict) as conflict:
+        log.commit(head, second)
+    assert has_landed(first, conflict.value.head, conflict.value.entries)
+    assert not has_landed(second, conflict.value.head, conflict.value.entries)
+
+
+def test_subscribers_change_only_from_what_was_seen(log):
+    head = begun(log, "c1")
+    changed = log.set_subscribers(head, ("c1", "c2"))
+    assert changed.subscribers == ("c1", "c2")
+    with pytest.raises(Conflict) as conflict:
+        log.set_subscribers(head, ())
+    assert conflict.value.head.subscribers == ("c1", "c2")
+    assert log.commit(head, append(head, [chunk("x")])).subscribers == ("c1", "c2")
+
+
+def test_items_outlive_the_retention_so_that_expired_can_be_told_from_unknown(dynamodb):
+    log = DynamoDbLog(dynamodb, "requests")
+    head = begun(log)
+    log.commit(head, append(head, [chunk("x" * 5000)]))
+    items = dynamodb.scan(TableName="requests")["Items"]
+    assert len(items) == 2
+    assert all(int(item["expires_at"]["N"]) > head.expires_at for item in items)
+    assert log.head(KEY).expired(head.expires_at)
+
+
+def test_a_failing_store_is_one_kind_of_fault(dynamodb):
+    log = DynamoDbLog(dynamodb, "no-such-table")
+    for call in (lambda: log.head(KEY), lambda: log.read(KEY), lambda: log.create(new_head(), ACCEPTED)):
+        with pytest.raises(StoreFault):
+            call()
