@@ -6,11 +6,12 @@ import os
 from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from jwt import PyJWKClient
+
 from cicada.authorization import ForbiddenOrigin, TokenVerifier
 from cicada.errors import Unauthorized
 from cicada.settings import AuthorizerSettings
 from cicada.telemetry import logger
-from jwt import PyJWKClient
 
 settings = AuthorizerSettings.read(os.environ)
 verifier = TokenVerifier(
@@ -31,7 +32,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return _policy("Deny", "denied", event["methodArn"])
     except Unauthorized as error:
         logger.info("connection refused", extra={"why": str(error)})
-        raise Exception("Unauthorized") from None  # noqa: TRY002 - API Gateway answers 401 to this very word
+        raise Exception("Unauthorized") from None
     return _policy("Allow", identity.subject, event["methodArn"]) | {
         "context": {"subject": identity.subject, "expires_at": str(identity.expires_at)}
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from cicada.telemetry import logger, metrics
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from cicada.answering.attempt import close_exhausted
 from cicada.answering.workflow import ExhaustedTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections

@@ -9,6 +9,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from cicada.answering.intake import Intake
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections

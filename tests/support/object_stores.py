@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, StoredObject
@@ -74,37 +74,31 @@ class WatchedStore:
         self._lock = threading.Lock()
 
     def read(self, key: str) -> StoredObject:
-        number = self._begin("read", key)
-        return self._end(number, self._store.read(key))
+        return self._call("read", key, lambda: self._store.read(key))
 
     def read_if_changed(self, key: str, etag: str) -> StoredObject | None:
-        number = self._begin("read_if_changed", key)
-        return self._end(number, self._store.read_if_changed(key, etag))
+        return self._call("read_if_changed", key, lambda: self._store.read_if_changed(key, etag))
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
-        number = self._begin("read_range", key)
-        return self._end(number, self._store.read_range(key, start, length))
+        return self._call("read_range", key, lambda: self._store.read_range(key, start, length))
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:
-        number = self._begin("write", key)
-        return self._end(number, self._store.write(key, data, replaces=replaces))
+        return self._call("write", key, lambda: self._store.write(key, data, replaces=replaces))
 
     def keys(self, prefix: str) -> Iterator[str]:
-        number = self._begin("keys", prefix)
-        yield from self._end(number, list(self._store.keys(prefix)))
+        return self._call("keys", prefix, lambda: iter(list(self._store.keys(prefix))))
 
-    def _begin(self, what: str, key: str) -> int:
+    def _call(self, what: str, key: str, call: Callable[[], _T]) -> _T:
         with self._lock:
             self.calls.append((what, key))
             number = len(self.calls)
         if number in self.before:
             raise self.before[number]
-        return number
-
-    def _end(self, number: int, result: _T) -> _T:
-        if number in self.after:
-            raise self.after[number]
-        return result
+        try:
+            return call()
+        finally:
+            if number in self.after:
+                raise self.after[number]
 
 
 def _etag(data: bytes) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
-from cicada.corpus.passages import Passage, ScriptLocator
 from numpy.typing import NDArray
+
+from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.passages import Passage, ScriptLocator
 
 SPEAKERS = ("Mira", "Jon", "Ada")
 
@@ -29,6 +33,11 @@ def make_passage(number: int, *, collection: str = "script", episode: str = "", 
 
 def make_passages(count: int, *, collection: str = "script", start: int = 0) -> list[Passage]:
     return [make_passage(number, collection=collection) for number in range(start, start + count)]
+
+
+def indexable(passages: Iterable[Passage]) -> list[Indexable]:
+    """Each passage embedded as its context."""
+    return [Indexable(passage, (Part(passage.context, 1.0),)) for passage in passages]
 
 
 def unit_rows(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
 from cicada.delivery.decide import begin, with_subscriber, without_subscriber
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post, Wait
 from cicada.delivery.ports import Conflict, ConnectionGone
@@ -11,10 +15,6 @@ from cicada.delivery.posting import end_request
 from cicada.delivery.record import Commit
 from cicada.errors import Cancelled
 from cicada.protocol.events import Complete, Failed, Metrics, StrategyFailure
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
@@ -136,7 +136,7 @@ class Delivery(RuleBasedStateMachine):
                     model="m",
                     grounded=False,
                     stop_reason="end_turn",
-                    metrics=Metrics(latency_ms=0, attempt_ms=0),
+                    metrics=Metrics(latency_ms=0, attempt_ms=0, first_chunk_ms=0),
                 )
             )
 

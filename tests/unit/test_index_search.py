@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from cicada.index.search import rank
-from cicada.index.segment import Segment, decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.passages import make_passages, unit_rows
+from cicada.index.search import rank
+from cicada.index.segment import Segment, decode, encode
+from tests.support.passages import indexable, make_passages, unit_rows
 
 DIMENSIONS = 24
 COUNT = 90
@@ -19,13 +21,13 @@ QUERY = unit_rows(1, DIMENSIONS, seed=1)[0]
 
 
 def segment(passages, vectors, collection="script") -> Segment:
-    written = encode(collection, "test.model", passages, vectors)
+    written = encode(collection, "test.model", indexable(passages), vectors)
     return decode(written.data, head_bytes=written.head_bytes, sha256=written.sha256)
 
 
 def split(vectors, *cuts: int) -> list[Segment]:
     edges = [0, *sorted(set(cuts) - {0, COUNT}), COUNT]
-    return [segment(PASSAGES[a:b], vectors[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    return [segment(PASSAGES[a:b], vectors[a:b]) for a, b in pairwise(edges)]
 
 
 def ids(ranking) -> list[str]:

@@ -6,25 +6,26 @@ import hashlib
 
 import numpy as np
 import pytest
-from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.segment import ALIGNMENT_BYTES, BLOCK_ROWS, decode, encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.passages import make_passages, unit_rows
+from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.segment import ALIGNMENT_BYTES, BLOCK_ROWS, decode, encode
+from tests.support.passages import indexable, make_passages, unit_rows
 
 
 def encoded(count: int = 3, dimensions: int = 8):
-    return encode("script", "test.model", make_passages(count), unit_rows(count, dimensions))
+    return encode("script", "test.model", indexable(make_passages(count)), unit_rows(count, dimensions))
 
 
 def test_a_segment_gives_back_its_vectors_fields_and_passages():
     passages, vectors = make_passages(2 * BLOCK_ROWS + 5), unit_rows(2 * BLOCK_ROWS + 5, 16)
-    written = encode("script", "test.model", passages, vectors)
+    written = encode("script", "test.model", indexable(passages), vectors)
     segment = decode(written.data, head_bytes=written.head_bytes, sha256=written.sha256)
     assert (segment.collection, segment.count, segment.dimensions) == ("script", len(passages), 16)
     np.testing.assert_array_equal(segment.vectors, vectors)
     assert list(segment.passages()) == passages
+    assert segment.recipes() == [item.recipe() for item in indexable(passages)]
     assert [segment.passage(row) for row in range(len(passages))] == passages
     for name, field in (("episode", "episode_id"), ("speaker", "speaker")):
         column = segment.columns[name]

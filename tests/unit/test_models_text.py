@@ -108,6 +108,16 @@ def test_the_usage_is_not_waited_for_long(monkeypatch):
     assert not stream.closed.is_set()
 
 
+def test_the_budget_ends_a_stream_whose_reader_is_slow_even_if_more_has_arrived():
+    now_s = 0.0
+    text_model = model(Stream(EVENTS), clock=lambda: now_s)
+    pieces = text_model.stream(Prompt("system", "user"), time_budget_s=60)
+    assert next(pieces) == TextDelta("Aoi ")
+    now_s = 60.0
+    with pytest.raises(StreamBroken, match="time budget"):
+        next(pieces)
+
+
 @pytest.mark.parametrize("event", [{"contentBlockDelta": {}}, {"messageStop": {}}])
 def test_an_event_whose_payload_was_lost_is_no_event_to_skip(event):
     with pytest.raises(StreamBroken, match="has no"):

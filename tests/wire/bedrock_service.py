@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,10 +32,15 @@ class BedrockService:
     faults: Faults = field(default_factory=Faults)
     calls: Counter[str] = field(default_factory=Counter)
     """Requests by operation."""
-    bodies: list[dict[str, Any]] = field(default_factory=list)
+    raw_bodies: list[bytes] = field(default_factory=list)
     connections: set[tuple[str, int]] = field(default_factory=set)
     finished: threading.Event = field(default_factory=threading.Event)
     """Set when the handler of a request has ended."""
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        """What was sent, in the order of its arrival."""
+        return [json.loads(body) for body in self.raw_bodies]
 
     def client(self, config: Config | None = None, *, read_timeout_s: float = 5.0) -> Any:
         return boto3.client(
@@ -71,8 +77,7 @@ def serving() -> Iterator[BedrockService]:
     async def record(request: web.Request, handler: Any) -> web.StreamResponse:
         service.calls[request.path.rsplit("/", 1)[-1]] += 1
         service.connections.add(request.transport.get_extra_info("peername"))
-        if request.can_read_body:
-            service.bodies.append(await request.json())
+        service.raw_bodies.append(await request.read())
         try:
             return await handler(request)
         finally:

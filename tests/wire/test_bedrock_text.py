@@ -114,7 +114,7 @@ def test_consecutive_answers_share_a_connection(service):
 )
 def test_every_form_of_a_broken_stream_is_one_error(service, mode, framing):
     service.faults.arm("bedrock.cut", mode=mode, framing=framing, after=4)
-    texts, end = read(model(service, silence_s=0.3))
+    texts, end = read(model(service, silence_s=0.5 if mode == "stall" else 20))
     assert len(texts) == 4
     assert isinstance(end, StreamBroken)
     assert service.calls["converse-stream"] == 1  # what has been shown is never written again
@@ -141,7 +141,7 @@ def test_every_exception_in_mid_stream_is_a_broken_stream(service, exception):
 
 def test_a_read_time_out_of_the_client_is_a_broken_stream_too(service):
     service.faults.arm("bedrock.cut", mode="stall", after=2)
-    impatient = BedrockTextModel(service.client(read_timeout_s=0.2), MODEL, silence_s=30)
+    impatient = BedrockTextModel(service.client(read_timeout_s=0.5), MODEL, silence_s=30)
     texts, end = read(impatient)
     assert len(texts) == 2
     assert isinstance(end, StreamBroken)
@@ -267,15 +267,15 @@ def test_no_call_is_made_when_no_time_is_left(service):
 
 def test_the_budget_ends_a_call_that_is_not_answered(service):
     service.faults.arm("bedrock.slow", first_ms=60_000)
-    _, end = read(model(service), time_budget_s=0.2)
+    _, end = read(model(service), time_budget_s=0.3)
     assert isinstance(end, ModelUnavailable)
-    assert service.calls["converse-stream"] == 1
+    assert "time budget" in str(end)
 
 
 def test_the_budget_holds_in_mid_stream(service):
     service.answer = lambda system, user: "word " * 10_000
     service.faults.arm("bedrock.slow", delay_ms=10)
-    texts, end = read(model(service, max_tokens=8000), time_budget_s=0.4)
+    texts, end = read(model(service, max_tokens=8000), time_budget_s=0.6)
     assert texts
     assert isinstance(end, StreamBroken)
     assert "time budget" in str(end)
@@ -283,8 +283,9 @@ def test_the_budget_holds_in_mid_stream(service):
 
 def test_silence_before_the_first_text_makes_the_model_unavailable(service):
     service.faults.arm("bedrock.cut", mode="stall", after=0)
-    _, end = read(model(service, silence_s=0.2))
+    _, end = read(model(service, silence_s=0.5))
     assert isinstance(end, ModelUnavailable)
+    assert "nothing arrived" in str(end)
     assert service.calls["converse-stream"] == 1
 
 

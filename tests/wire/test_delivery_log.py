@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import boto3
 import pytest
+from moto import mock_aws
+
 from cicada.delivery.decide import append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import Entry, RequestKey
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Failed, Metrics, dump_event
-from moto import mock_aws
-
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
@@ -64,7 +64,7 @@ def complete():
         model="m",
         grounded=True,
         stop_reason="end_turn",
-        metrics=Metrics(latency_ms=1, attempt_ms=1),
+        metrics=Metrics(latency_ms=1, attempt_ms=1, first_chunk_ms=1),
     )
 
 

@@ -210,14 +210,13 @@ class AttemptRunner:
     ) -> Metrics:
         now = self._monotonic()
         accepted_ago_ms = self._now_s() * 1000 - head.accepted_at_ms
-        first_chunk_at = courier.first_chunk_at
+        # A text so short that none of it has gone out yet goes out with this very event.
+        first_chunk_at = now if courier.first_chunk_at is None else courier.first_chunk_at
         price = cost(strategy.model_id, answered.usage)
         return Metrics(
             latency_ms=max(0, round(accepted_ago_ms)),
             attempt_ms=round((now - started) * 1000),
-            first_chunk_ms=(
-                None if first_chunk_at is None else max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000))
-            ),
+            first_chunk_ms=max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000)),
             retrieval_ms=retrieved.retrieval_ms if retrieved else None,
             input_tokens=answered.usage.input_tokens,
             output_tokens=answered.usage.output_tokens,

@@ -90,15 +90,16 @@ def _objection(sentence: str, source: Source, cited: Sequence[Source]) -> str | 
     A sentence with several markers may draw each quotation and number from any of its passages; this passage must give
     at least one of them, or enough of the words.
     """
-    quotes = [_normal(next(filter(None, match.groups()))) for match in _QUOTE.finditer(sentence)]
+    label = _normal(_label(source))
     text = _normal(source.text)
     everything = [_normal(other.text) for other in cited]
+    marked = [_normal(next(filter(None, match.groups()))).strip(" .,;:!?…。、") for match in _QUOTE.finditer(sentence)]
+    quotes = [quote for quote in marked if quote not in label]  # the name of an episode is marked in the same way
     for quote in quotes:
-        if not any(quote.strip(" .,;:!?…。、") in other for other in everything):
+        if not any(quote in other for other in everything):
             return "a quotation is not in the passage"
-    if quotes and not any(quote.strip(" .,;:!?…。、") in text for quote in quotes):
+    if quotes and not any(quote in text for quote in quotes):
         return "no quotation of the sentence is in this passage"
-    label = _normal(_label(source))
     numbers = set(_NUMBER.findall(_QUOTE.sub(" ", sentence)))
     known = {number for other in cited for number in _NUMBER.findall(other.text + " " + _label(other))}
     missing = sorted(numbers - known)

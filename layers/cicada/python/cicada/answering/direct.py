@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from contextlib import closing
 
 from cicada.answering.prompt import UNGROUNDED_NOTICE, direct_prompt
 from cicada.answering.strategy import Answered, Step
+from cicada.answering.writing import write
 from cicada.delivery.record import Question
-from cicada.errors import StreamBroken
 from cicada.models.ports import TextDelta, TextModel
 from cicada.protocol.events import StrategyFailure, StrategyName
 
@@ -32,11 +31,5 @@ class DirectStrategy:
         """See the port. Where other strategies failed before, the answer begins by saying that it is not grounded."""
         if failed:
             yield TextDelta(UNGROUNDED_NOTICE)
-        with closing(self._model.stream(direct_prompt(question.query), time_budget_s=time_budget_s)) as stream:
-            for step in stream:
-                if isinstance(step, TextDelta):
-                    yield step
-                else:
-                    yield Answered(step.stop_reason, step.usage)
-                    return
-        raise StreamBroken("the model's stream ended without a finish")
+        written = yield from write(self._model, direct_prompt(question.query), time_budget_s=time_budget_s)
+        yield Answered(written.finished.stop_reason, written.finished.usage)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
 
 from cicada.answering.citations import check_citations
 from cicada.answering.prompt import number_sources, rag_prompt
 from cicada.answering.strategy import Answered, Retrieved, Step
+from cicada.answering.writing import write
 from cicada.delivery.record import Question
-from cicada.errors import StreamBroken
-from cicada.models.ports import TextDelta, TextModel
+from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyFailure, StrategyName
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
 
@@ -63,15 +62,9 @@ class RagStrategy:
         searched = self._monotonic()
         sources = number_sources(found.hits[: self._prompt_passages])
         yield Retrieved(sources, found.index_version, found.searched, round((searched - started) * 1000))
-        text: list[str] = []
-        prompt = rag_prompt(question.query, sources)
-        left_s = time_budget_s - (searched - started)
-        with closing(self._model.stream(prompt, time_budget_s=left_s)) as stream:
-            for step in stream:
-                if isinstance(step, TextDelta):
-                    text.append(step.text)
-                    yield step
-                else:
-                    yield Answered(step.stop_reason, step.usage, check_citations("".join(text), sources))
-                    return
-        raise StreamBroken("the model's stream ended without a finish")
+        written = yield from write(
+            self._model,
+            rag_prompt(question.query, sources),
+            time_budget_s=time_budget_s - (searched - started),
+        )
+        yield Answered(written.finished.stop_reason, written.finished.usage, check_citations(written.text, sources))

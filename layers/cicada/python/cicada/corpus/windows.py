@@ -1,4 +1,10 @@
-"""From messages to passages: each with enough of its neighbours to be understood."""
+"""From messages to passages: each drawn towards its neighbours, so that a short reply can be found and understood.
+
+A message alone is often no more than "Me." or "Not before four.". To embed it together with its neighbours as one
+text makes it findable, but makes all messages of a scene look alike, so that the one that answers is lost among them.
+So each message is embedded alone, and a fading share of its neighbours' vectors is added to its own. Measured on the
+sample's questions (``benchmarks/retrieval_quality.py``) this beats both.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +12,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.messages import LANGUAGE_KEY, MAIN_LANGUAGE, Message
 from cicada.corpus.passages import Passage, ScriptLocator
 
 
 @dataclass(frozen=True)
 class Window:
-    """How much of a message's surroundings is embedded with it."""
+    """How much of a message's surroundings, in its own chapter, comes with it."""
 
-    before: int = 2
-    """Messages before it, of its own chapter."""
-    after: int = 1
-    """Messages after it, of its own chapter."""
-    max_chars: int = 700
-    """Characters in all: nearer neighbours first, and the message itself always whole."""
+    reach: int = 2
+    """Neighbours on either side."""
+    fade: float = 0.5
+    """The share of the nearest neighbours' vectors; the next ones' is its square, and so on."""
+    max_context_chars: int = 700
+    """Characters of the context: the nearer neighbours come first, and the message itself is always whole."""
 
 
 DEFAULT_WINDOW = Window()
 
 
-def passages(collection: str, messages: Sequence[Message], window: Window = DEFAULT_WINDOW) -> Iterator[Passage]:
+def passages(collection: str, messages: Sequence[Message], window: Window = DEFAULT_WINDOW) -> Iterator[Indexable]:
     """Make a passage of each message in each of its languages, in order.
 
     A passage in another language than English is named after its message and language (``m12#jpn``), and cites the
@@ -33,21 +40,21 @@ def passages(collection: str, messages: Sequence[Message], window: Window = DEFA
     """
     for _, chapter in groupby(messages, key=lambda message: (message.episode_id, message.chapter_id)):
         run = list(chapter)
-        languages = dict.fromkeys(language for message in run for language in message.texts)
-        for language in languages:
+        for language in dict.fromkeys(language for message in run for language in message.texts):
             spoken = [message for message in run if language in message.texts]
-            for position in range(len(spoken)):
-                yield _passage(collection, spoken, position, language, window)
+            lines = [f"{message.speaker}: {message.texts[language]}" for message in spoken]
+            for at, message in enumerate(spoken):
+                passage = _passage(collection, message, language, _context(lines, at, window))
+                yield Indexable(passage, _parts(lines, at, window))
 
 
-def _passage(collection: str, spoken: Sequence[Message], position: int, language: str, window: Window) -> Passage:
-    message = spoken[position]
+def _passage(collection: str, message: Message, language: str, context: str) -> Passage:
     main = language == MAIN_LANGUAGE
     return Passage(
         id=message.message_id if main else f"{message.message_id}#{language.lower()}",
         collection=collection,
         text=message.texts[language],
-        context=_context(spoken, position, language, window),
+        context=context,
         locator=ScriptLocator(
             episode_id=message.episode_id,
             episode_name=message.episode_name,
@@ -59,26 +66,23 @@ def _passage(collection: str, spoken: Sequence[Message], position: int, language
     )
 
 
-def _context(spoken: Sequence[Message], position: int, language: str, window: Window) -> str:
-    """The message between its neighbours, a line each, with who speaks."""
-    lines = {position: _line(spoken[position], language)}
-    left = window.max_chars - len(lines[position])
-    for neighbour in _neighbours(position, len(spoken), window):
-        line = _line(spoken[neighbour], language)
-        if (left := left - len(line) - 1) < 0:
+def _parts(lines: Sequence[str], at: int, window: Window) -> tuple[Part, ...]:
+    neighbours = _neighbours(at, len(lines), window.reach)
+    return (Part(lines[at], 1.0), *(Part(lines[near], window.fade ** abs(near - at)) for near in neighbours))
+
+
+def _context(lines: Sequence[str], at: int, window: Window) -> str:
+    """The message's line between its neighbours' lines, in order."""
+    chosen = [at]
+    left = window.max_context_chars - len(lines[at])
+    for near in _neighbours(at, len(lines), window.reach):
+        if (left := left - len(lines[near]) - 1) < 0:
             break
-        lines[neighbour] = line
-    return "\n".join(lines[at] for at in sorted(lines))
+        chosen.append(near)
+    return "\n".join(lines[chosen_at] for chosen_at in sorted(chosen))
 
 
-def _neighbours(position: int, count: int, window: Window) -> Iterator[int]:
+def _neighbours(at: int, count: int, reach: int) -> Iterator[int]:
     """The neighbours' positions, nearest first, the one before ahead of the one after."""
-    for distance in range(1, max(window.before, window.after) + 1):
-        if distance <= window.before and position - distance >= 0:
-            yield position - distance
-        if distance <= window.after and position + distance < count:
-            yield position + distance
-
-
-def _line(message: Message, language: str) -> str:
-    return f"{message.speaker}: {message.texts[language]}"
+    for distance in range(1, reach + 1):
+        yield from (near for near in (at - distance, at + distance) if 0 <= near < count)

@@ -1,4 +1,4 @@
-"""Embedding passages' contexts, without asking for what is known."""
+"""Making passages' vectors, without asking the model for what is known."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cicada.corpus.indexable import Indexable
 from cicada.errors import IndexMismatch
 from cicada.index.progress import Progress
 from cicada.index.segment import Vector, Vectors
@@ -18,11 +19,13 @@ EMBED_BUDGET_S = 120.0
 """Seconds for one batch, the model's retries included."""
 UNIT_TOLERANCE = 1e-3
 """How far a vector's length may be from 1."""
+MIN_BLEND = 1e-6
+"""A shorter sum of vectors has no direction left that means anything."""
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A vector a text, in order, and how many texts the model was asked for."""
+    """A vector a passage, in order, and how many texts the model was asked for."""
 
     vectors: Vectors
     asked: int
@@ -46,19 +49,40 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: flo
     return vectors
 
 
-def embed_contexts(
-    embedder: Embedder, contexts: Sequence[str], known: Mapping[str, Vector], progress: Progress
+def passage_vectors(
+    embedder: Embedder, items: Sequence[Indexable], known: Mapping[bytes, Vector], progress: Progress
 ) -> Embedded:
-    """Embed at least one context: each distinct one once, and none that is known.
+    """Make the vectors of at least one passage, embedding each distinct text once.
+
+    Args:
+        embedder: the model.
+        items: the passages.
+        known: vectors by recipe: what is made by one of these is not made again.
+        progress: told after each batch.
 
     Raises:
         IndexMismatch, ModelBusy, ModelUnavailable, ModelRefused: as :func:`unit_vectors` does.
     """
-    missing = list(dict.fromkeys(context for context in contexts if context not in known))
-    vector_of = dict(known)
-    for start in range(0, len(missing), EMBED_BATCH):
-        progress("embedding", start, len(missing))
-        batch = missing[start : start + EMBED_BATCH]
+    unknown = [item for item in items if item.recipe() not in known]
+    vector_of = _embed(embedder, list(dict.fromkeys(part.text for item in unknown for part in item.parts)), progress)
+    made = {item.recipe(): _blend(item, vector_of) for item in unknown}
+    vectors = [known[recipe] if (recipe := item.recipe()) in known else made[recipe] for item in items]
+    return Embedded(np.stack(vectors), len(vector_of))
+
+
+def _embed(embedder: Embedder, texts: Sequence[str], progress: Progress) -> dict[str, Vector]:
+    vector_of: dict[str, Vector] = {}
+    for start in range(0, len(texts), EMBED_BATCH):
+        progress("embedding", start, len(texts))
+        batch = texts[start : start + EMBED_BATCH]
         vector_of.update(zip(batch, unit_vectors(embedder, batch, time_budget_s=EMBED_BUDGET_S), strict=True))
-    progress("embedding", len(missing), len(missing))
-    return Embedded(np.stack([vector_of[context] for context in contexts]), len(missing))
+    progress("embedding", len(texts), len(texts))
+    return vector_of
+
+
+def _blend(item: Indexable, vector_of: Mapping[str, Vector]) -> Vector:
+    """The unit vector of the weighted sum; the passage's own if the parts cancel each other out."""
+    parts = np.stack([vector_of[part.text] for part in item.parts]).astype(np.float64)
+    blend = np.array([part.weight for part in item.parts]) @ parts
+    length = float(np.linalg.norm(blend))
+    return vector_of[item.parts[0].text] if length < MIN_BLEND else (blend / length).astype(np.float32)

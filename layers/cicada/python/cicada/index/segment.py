@@ -11,6 +11,7 @@
 Sections:
 
 - ``vectors``: ``count`` rows of ``dimensions`` float32, each of unit length.
+- ``recipes``: for each row a digest of what its vector was made of, so that a later load knows which still hold.
 - ``column.<name>.values`` and ``column.<name>.codes``: a field that searches filter by, dictionary-encoded: the
   distinct values as a JSON array, and for each row a uint32 into it.
 - ``passages`` and ``passages.offsets``: the passages as JSON lines in row order, :data:`BLOCK_ROWS` a block, each block
@@ -34,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from cicada.corpus.indexable import RECIPE_BYTES, Indexable
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.format import Count, IndexModel, Sha256
@@ -98,11 +100,15 @@ def filter_fields(passage: Passage) -> dict[str, str]:
     return {"episode": passage.locator.episode_id, "speaker": passage.locator.speaker}
 
 
-def encode(collection: str, embedding_model_id: str, passages: Sequence[Passage], vectors: Vectors) -> Encoded:
+def encode(collection: str, embedding_model_id: str, items: Sequence[Indexable], vectors: Vectors) -> Encoded:
     """Write a segment of at least one passage; ``vectors`` has a row a passage. Equal input gives equal bytes."""
+    passages = [item.passage for item in items]
     fields = [filter_fields(passage) for passage in passages]
     columns = tuple(fields[0])
-    contents: dict[str, bytes] = {"vectors": np.ascontiguousarray(vectors, dtype=_FLOAT32).tobytes()}
+    contents: dict[str, bytes] = {
+        "vectors": np.ascontiguousarray(vectors, dtype=_FLOAT32).tobytes(),
+        "recipes": b"".join(item.recipe() for item in items),
+    }
     for name in columns:
         contents |= _encode_column(name, [row[name] for row in fields])
     contents |= _encode_passages(passages)
@@ -157,6 +163,7 @@ class Segment:
         self.vectors: Vectors = np.frombuffer(sections["vectors"], dtype=_FLOAT32).reshape(
             header.count, header.dimensions
         )
+        self._recipes = np.frombuffer(sections["recipes"], dtype=f"V{RECIPE_BYTES}").reshape(header.count)
         self.columns = {name: _decode_column(name, header.count, sections) for name in header.columns}
         self._blocks = sections["passages"]
         self._offsets = np.frombuffer(sections["passages.offsets"], dtype=_UINT64)
@@ -173,6 +180,10 @@ class Segment:
             return Passage.model_validate_json(self._lines(block)[line])
         except (IndexError, ValidationError, zlib.error) as error:
             raise IndexCorrupt(f"a segment of {self.collection} holds no readable passage in row {row}") from error
+
+    def recipes(self) -> list[bytes]:
+        """What each row's vector was made of, see :meth:`cicada.corpus.indexable.Indexable.recipe`."""
+        return [recipe.tobytes() for recipe in self._recipes]
 
     def passages(self) -> Iterator[Passage]:
         """Every passage, in row order.

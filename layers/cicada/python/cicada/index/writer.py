@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexFailure, IndexMismatch
-from cicada.index.embedding import embed_contexts
+from cicada.index.embedding import passage_vectors
 from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, segment_key
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import (
@@ -70,10 +71,10 @@ class IndexWriter:
         self._segment_rows = segment_rows
         self._now = now
 
-    def replace(self, collection: str, passages: Iterable[Passage]) -> Written:
+    def replace(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version in which the collection holds exactly these passages, and the others what they held.
 
-        A passage whose context is unchanged keeps its vector; a collection that is unchanged publishes nothing.
+        A vector that would be made of the same texts is kept; a collection that is unchanged publishes nothing.
 
         Raises:
             CorpusInvalid: there is no passage, or two have one id.
@@ -83,13 +84,13 @@ class IndexWriter:
             PublishConflict: somebody else published the same collection meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
-        passages = _checked(collection, passages)
+        items = _checked(collection, passages)
         base = read_current(self._store)
         self._refuse_other_model(base, collection)
         held = self._held(base, collection)
-        if base is not None and held.passages == passages:
-            return Written(base.manifest.version, False, len(passages), 0, held.segments)
-        entries, asked = self._write_segments(collection, passages, held.vector_of())
+        if base is not None and held.holds(items):
+            return Written(base.manifest.version, False, len(items), 0, held.segments)
+        entries, asked = self._write_segments(collection, items, held.vector_of())
 
         def on_top_of(current: Published | None) -> Manifest:
             self._refuse_other_model(current, collection)
@@ -101,27 +102,27 @@ class IndexWriter:
         self._progress("publishing", 0, 1)
         manifest = publish_collection(self._store, base, collection, on_top_of)
         self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(passages), asked, len(entries))
+        return Written(manifest.version, True, len(items), asked, len(entries))
 
-    def start_over(self, collection: str, passages: Iterable[Passage]) -> Written:
+    def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
 
         Raises:
             CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
                 :meth:`replace` does.
         """
-        passages = _checked(collection, passages)
+        items = _checked(collection, passages)
         try:
             replaces = self._store.read(CURRENT_KEY).etag
         except ObjectMissing:
             replaces = None
-        entries, asked = self._write_segments(collection, passages, {})
+        entries, asked = self._write_segments(collection, items, {})
         number = 1 + max(map(version_number, published_versions(self._store)), default=0)
         manifest = self._manifest(number, entries, previous=None)
         self._progress("publishing", 0, 1)
         publish(self._store, manifest, replaces=replaces)
         self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(passages), asked, len(entries))
+        return Written(manifest.version, True, len(items), asked, len(entries))
 
     def _refuse_other_model(self, current: Published | None, collection: str) -> None:
         if current is None or self._same_model(current.manifest):
@@ -147,9 +148,9 @@ class IndexWriter:
         try:
             segments = load_segments(self._store, entries, dimensions=self._embedder.dimensions)
             rows = tuple(
-                (passage, vector)
+                row
                 for segment in segments
-                for passage, vector in zip(segment.passages(), segment.vectors, strict=True)
+                for row in zip(segment.passages(), segment.recipes(), segment.vectors, strict=True)
             )
         except IndexFailure as error:  # what is damaged is written anew
             logger.warning("previous segments cannot be used", extra={"collection": collection}, exc_info=error)
@@ -157,27 +158,27 @@ class IndexWriter:
         return _Held(rows, len(entries))
 
     def _write_segments(
-        self, collection: str, passages: Sequence[Passage], known: Mapping[str, Vector]
+        self, collection: str, items: Sequence[Indexable], known: Mapping[bytes, Vector]
     ) -> tuple[tuple[SegmentEntry, ...], int]:
         """Write the passages, and return their segments and the number of texts that the model was asked for."""
-        embedded = embed_contexts(self._embedder, [passage.context for passage in passages], known, self._progress)
-        starts = range(0, len(passages), self._segment_rows)
+        embedded = passage_vectors(self._embedder, items, known, self._progress)
+        starts = range(0, len(items), self._segment_rows)
         entries: list[SegmentEntry] = []
         for start in starts:
             self._progress("writing", len(entries), len(starts))
             rows = slice(start, start + self._segment_rows)
-            entries.append(self._write_segment(collection, passages[rows], embedded.vectors[rows]))
+            entries.append(self._write_segment(collection, items[rows], embedded.vectors[rows]))
         self._progress("writing", len(starts), len(starts))
         return tuple(entries), embedded.asked
 
-    def _write_segment(self, collection: str, passages: Sequence[Passage], vectors: Vectors) -> SegmentEntry:
-        encoded = encode(collection, self._embedder.model_id, passages, vectors)
+    def _write_segment(self, collection: str, items: Sequence[Indexable], vectors: Vectors) -> SegmentEntry:
+        encoded = encode(collection, self._embedder.model_id, items, vectors)
         key = segment_key(encoded.sha256)
         keep(self._store, key, encoded.data)
         return SegmentEntry(
             key=key,
             collection=collection,
-            count=len(passages),
+            count=len(items),
             bytes=len(encoded.data),
             head_bytes=encoded.head_bytes,
             sha256=encoded.sha256,
@@ -196,29 +197,29 @@ class IndexWriter:
 
 @dataclass(frozen=True)
 class _Held:
-    """A collection's passages in the current version, each with its vector."""
+    """A collection's passages in the current version, each with its vector's recipe and the vector."""
 
-    rows: tuple[tuple[Passage, Vector], ...]
+    rows: tuple[tuple[Passage, bytes, Vector], ...]
     segments: int
 
-    @property
-    def passages(self) -> list[Passage]:
-        return [passage for passage, _ in self.rows]
+    def holds(self, items: Sequence[Indexable]) -> bool:
+        """Whether it holds just these."""
+        return [row[:2] for row in self.rows] == [(item.passage, item.recipe()) for item in items]
 
-    def vector_of(self) -> dict[str, Vector]:
-        """The vectors, by what was embedded."""
-        return {passage.context: vector for passage, vector in self.rows}
+    def vector_of(self) -> dict[bytes, Vector]:
+        """The vectors by their recipes."""
+        return {recipe: vector for _, recipe, vector in self.rows}
 
 
-def _checked(collection: str, passages: Iterable[Passage]) -> list[Passage]:
-    checked = list(passages)
-    if not checked:
+def _checked(collection: str, passages: Iterable[Indexable]) -> list[Indexable]:
+    items = list(passages)
+    if not items:
         raise CorpusInvalid(f"{collection} would hold no passage")
     seen: set[str] = set()
-    for passage in checked:
+    for passage in (item.passage for item in items):
         if passage.collection != collection:
             raise CorpusInvalid(f"passage {passage.id} is of collection {passage.collection}, not {collection}")
         if passage.id in seen:
             raise CorpusInvalid(f"two passages of {collection} have the id {passage.id}")
         seen.add(passage.id)
-    return checked
+    return items

@@ -151,7 +151,8 @@ class BedrockTextModel:
         with closing(StreamReader(partial(self._client.converse_stream, **self._request(prompt, sampling)))) as reader:
             while stop is None or usage is None:
                 left_s = deadline_s - self._clock()
-                item = reader.next(min(left_s, self._silence_s if stop is None else METADATA_WAIT_S))
+                wait_s = min(left_s, self._silence_s if stop is None else METADATA_WAIT_S)
+                item = reader.next(wait_s) if wait_s > 0 else None
                 if not isinstance(item, StreamEvent):
                     if stop is not None:
                         break  # the answer is whole; only its usage is not known

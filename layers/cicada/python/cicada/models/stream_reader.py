@@ -54,7 +54,7 @@ class StreamReader:
     def next(self, wait_s: float) -> Item | None:
         """The next item, or None when nothing arrives for ``wait_s`` seconds."""
         try:
-            return self._items.get(timeout=max(wait_s, 0.0))
+            return self._items.get(timeout=wait_s)
         except Empty:
             return None
 

@@ -70,7 +70,7 @@ class Metrics(Payload):
 
     latency_ms: int = Field(description="from the request's acceptance to this event")
     attempt_ms: int = Field(description="from the start of the attempt that answered")
-    first_chunk_ms: int | None = Field(None, description="from the request's acceptance to the first piece of text")
+    first_chunk_ms: int = Field(description="from the request's acceptance to the first piece of text")
     retrieval_ms: int | None = None
     input_tokens: int = 0
     output_tokens: int = 0

@@ -1,7 +1,8 @@
 """From a question to a route, without a model: evidence is looked for, weighed and named.
 
-The routes' scores are log-odds: the sum of the weights of the evidence found (:mod:`.evidence`), with a head start for
-``rag``. ``confidence`` is the softmax of the scores. Where no other route clearly leads, the route is ``rag``.
+The routes' scores are log-odds: the sum of the weights of the evidence found (:mod:`cicada.routing.evidence`), with a
+head start for ``rag``. The confidence is the softmax of the scores. Where no other route clearly leads, the route is
+``rag``: searching the text is the answer that is seldom wrong.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import get_args
 from cicada.protocol.events import Route
 from cicada.routing.evidence import EVIDENCE
 from cicada.routing.evidence.table import RAG_PRIOR, Evidence
-from cicada.routing.lexicon import LEXICON
 from cicada.routing.phrases import Match, PhraseBook
-from cicada.routing.reading import COURTESY_WORDS, Reading, read
-from cicada.routing.text import Speller, read_words, split_literal
+from cicada.routing.reading import read
+from cicada.routing.text import read_words
 
 LEAST_LEAD = 0.5
 """By how many nats a route other than ``rag`` must lead; with less it is a doubt, and doubts go to ``rag``."""
 ROUTES: tuple[Route, ...] = get_args(Route)
+
+_PHRASES = PhraseBook({row: row.phrases for row in EVIDENCE if row.phrases})
+_BY_FACT = tuple(row for row in EVIDENCE if row.facts)
+_REASONS_NAMED = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,15 @@ class Classification:
     reasoning: str
 
 
-_BOOK: PhraseBook[Evidence] = PhraseBook(
-    ((phrase, row) for row in EVIDENCE for phrase in row.phrases), LEXICON, split_literal
-)
-_BY_FACT = tuple(row for row in EVIDENCE if row.facts)
-_SPELLER = Speller(_BOOK.words | COURTESY_WORDS)
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A row of evidence with the words that gave it, if words did."""
+
+    row: Evidence
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.row.why} (“{self.words}”)" if self.words else self.row.why
 
 
 def classify(query: str) -> Classification:
@@ -46,26 +54,55 @@ def classify(query: str) -> Classification:
     Deterministic and total: any text has a route. Takes time linear in the length of ``query``, of which the first
     ``MAX_QUERY_CHARS`` characters are read.
     """
-    found = _evidence(read(read_words(query, _SPELLER)))
+    found = _evidence(query)
     scores = dict.fromkeys(ROUTES, 0.0)
     scores["rag"] = RAG_PRIOR
-    for row in found:
-        scores[row.route] += row.weight
+    for item in found:
+        scores[item.row.route] += item.row.weight
     first, second = sorted(ROUTES, key=lambda route: -scores[route])[:2]
     route: Route = first if scores[first] - scores[second] >= LEAST_LEAD else "rag"
     return Classification(route, _softmax(scores, route), _reasoning(route, first, second, found))
 
 
-def _evidence(reading: Reading) -> dict[Evidence, Match | None]:
-    found: dict[Evidence, Match | None] = {row: None for row in _BY_FACT if row.facts <= reading.facts}
-    for match, row in _BOOK.everywhere(reading.text):
-        found.setdefault(row, match)
-    return found
+def _evidence(query: str) -> list[_Found]:
+    text, facts = read(read_words(query))
+    found = {row: _Found(row) for row in _BY_FACT if row.facts <= facts}
+    for match, row in _PHRASES.everywhere(text):
+        if row not in found:
+            found[row] = _Found(row, _words(match, text.tokens))
+    return list(found.values())
+
+
+def _words(match: Match, tokens: tuple[str, ...]) -> str:
+    """The words that a phrase names, with an ellipsis where it leaves some out."""
+    spoken = ""
+    for before, at in zip((match.named[0], *match.named), match.named, strict=False):
+        glue = "" if not spoken or tokens[at] == "'s" else " " if at == before + 1 else " … "
+        spoken += glue + tokens[at]
+    return spoken
 
 
 def _softmax(scores: dict[Route, float], route: Route) -> float:
     return 1.0 / math.fsum(math.exp(score - scores[route]) for score in scores.values())
 
 
-def _reasoning(route: Route, first: Route, second: Route, found: dict[Evidence, Match | None]) -> str:
-    return "; ".join(f"{r.route}{r.weight:+g} {r.why} {' '.join(m.words) if m else ''}" for r, m in found.items()) or "x"
+def _reasoning(route: Route, first: Route, second: Route, found: list[_Found]) -> str:
+    if route != first:
+        return f"In doubt between {first} and {second}, so the text is searched: {_because(first, found)}."
+    if because := _because(route, found):
+        return f"The asker {because}."
+    rivals = [other for other in ROUTES if other != route and _because(other, found)]
+    if not rivals:
+        return "Nothing speaks for another route, so this is taken for a question about the text."
+    weak = "; ".join(f"for {rival}, the asker {_because(rival, found)}" for rival in rivals)
+    return f"Taken for a question about the text, as what speaks for another route is too weak: {weak}."
+
+
+def _because(route: Route, found: list[_Found]) -> str:
+    """The weightiest evidence for a route, in words; empty where there is none."""
+    reasons = sorted((item for item in found if item.row.route == route and item.row.weight > 0), key=_by_weight)
+    return " and ".join(str(item) for item in reasons[:_REASONS_NAMED])
+
+
+def _by_weight(item: _Found) -> float:
+    return -item.row.weight

@@ -48,7 +48,7 @@ _CLASSES: dict[str, str] = {
     "truly would can not 100 so have had got",
     "evidence": "evidence proof proofs clue clues hint hints indication indications sign signs argument arguments support "
     "passage passages quote quotes facts backing confirmation grounds textual",
-    "backing": "evidence proof clues hints indications arguments support",
+    "backing": "evidence proof proofs clue clues hint hints indication indications argument arguments support",
     "for": "for against",
     "uphold": "support supports supported back backs backed confirm confirms contradict contradicts refute refutes disprove disproves prove proves corroborate corroborates undermine undermines validate validates substantiate substantiates suggest suggests imply implies indicate indicates debunk debunks falsify falsifies contradicting supporting supported disagrees disagree confirming",
     "test": "refute debunk disprove validate falsify confirm corroborate verify rebut challenge substantiate disconfirm",
@@ -59,15 +59,13 @@ _CLASSES: dict[str, str] = {
     "consistent realistic correct sound",
     "holds": "hold up|water",
     # --- complex questions ---
-    "analyse": "compare contrast analyze analyse explain explore summarize summarise discuss outline interpret examine evaluate elaborate assess dissect unpack reconstruct juxtapose clarify investigate synthesize synthesise recap illustrate reconcile correlate trace",
-    "analysis": "analysis comparison explanation overview summary breakdown synopsis recap rundown discussion "
-    "interpretation evaluation examination reconstruction walkthrough",
+    "analyse": "compare contrast analyze analyse explain explore summarize summarise discuss outline interpret examine evaluate elaborate assess dissect unpack reconstruct juxtapose clarify investigate synthesize synthesise recap illustrate reconcile correlate trace rank retell recount paraphrase untangle",
+    "analysis": "analysis comparison explanation overview summary breakdown synopsis recap rundown discussion interpretation evaluation examination reconstruction walkthrough timeline chronology",
     "depth": "depth detail detailed thorough full complete comprehensive critical deep close",
     "difference": "difference differences similarity similarities parallel parallels contrast contrasts distinction "
     "commonalities comparison connection connections relationship relation relations interplay tension link",
-    "differ": "differ differs differed different differently alike similar compare compares compared contrast contrasts "
-    "unlike dissimilar",
-    "develop": "work works affect affects affected influence influences influenced shape shapes shaped change changes changed relate relates related develop develops developed evolve evolves evolved contribute contributes contributed mirror mirrors mirrored symbolize symbolise reflect reflects reflected connect connects connected linked fit fits tie ties tied matter matters interact interacts drive drives driven portray portrays portrayed foreshadow foreshadows explain lead leads led function functions represent represents cause causes caused impact impacts impacted combine combines transform transforms undermine undermines stack scale justify justifies intertwined react reacts respond responds",
+    "differ": "differ differs differed different differently alike similar contrast contrasts unlike dissimilar",
+    "develop": "work works affect affects affected influence influences influenced shape shapes shaped change changes changed relate relates related develop develops developed evolve evolves evolved contribute contributes contributed mirror mirrors mirrored symbolize symbolise reflect reflects reflected connect connects connected linked fit fits tie ties tied matter matters interact interacts drive drives driven portray portrays portrayed foreshadow foreshadows explain lead leads led function functions represent represents cause causes caused impact impacts impacted combine combines transform transforms undermine undermines stack scale justify justifies intertwined react reacts respond responds treat treats depict depicts handle handles approach approaches",
     "meaning": "significance symbolism meaning role theme themes motif motifs importance consequences implications impact influence evolution development dynamics dynamic causes relevance message psychology arc nature function",
     # --- the service and its rules ---
     "service": "subscription subscriptions refund refunds refunded invoice invoices pricing gdpr billing chargeback "
@@ -91,9 +89,12 @@ _CLASSES: dict[str, str] = {
     "jot": "save note jot write record store log bookmark pin remember memorize memorise",
     "put": "put add append insert file stick attach enter include",
     "change": "update change modify correct fix set delete remove erase clear rename edit tag mark replace revise amend put add",
-    "speak": "speak speaks point points argue argues hint hints count counts rule rules bear bears back backs say says stand stands tell tells",
+    "speak": "speak speaks spoke speaking point points pointing argue argues hint hints hinting",
     "said": "said says asked asks cried cries whispered whispers replied replies answered answers shouted shouts muttered mutters",
     "number": "one two three four five six seven eight nine ten first second third fourth last 1 2 3 4 5 6 7 8 9 10 11 12 i ii iii iv v",
+    "remark": "that this it i you we those these",
+    "asked": "who whom whose where when which",
+    "container": "bag bags room box locker lockers board file files photo photos staff folder",
     # --- chat ---
     "chat": "hi hello hey heya hiya yo hallo thanks thank thx ty tysm cheers bye goodbye cya welcome morning evening afternoon "
     "night day good great nice cool awesome amazing perfect excellent wonderful brilliant fantastic lovely super sweet fine "
@@ -101,7 +102,7 @@ _CLASSES: dict[str, str] = {
     "um uh well so very much a an the lot lots many all that this it is was be been for now today tonight tomorrow later "
     "soon again then there and or but just too you your are i am me my we us have has had really truly help helpful "
     "helping answer answers answer job work best bot friend buddy mate everyone everybody folks guys dear sir madam team cicada "
-    "assistant please sorry testing test hope weekend week one see done doing going to by in at with of "
+    "assistant please sorry testing test hope helps helped long weekend week one see done doing going to by in at with of "
     "appreciate appreciated useful kind fun funny interesting joke chat time back here until till next meet meeting "
     "glad happy enjoy enjoyed not bad will must go leaving off bed sleep rest take care god ciao ping "
     "love like loved liked got understood noted makes sense made enough nothing else thing things everything "
@@ -110,3 +111,10 @@ _CLASSES: dict[str, str] = {
 }
 
 LEXICON: dict[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _CLASSES.items()}
+
+_MISTYPED_CLASSES = (
+    ["profile", "record", "manage", "theory", "idea", "backing", "test", "weigh", "analyse", "analysis", "difference", "service", "business", "leave"]
+)
+_MISTYPED_WORDS = ["what", "which", "where", "when", "show", "list", "hello", "thanks", "thank", "good", "morning", "evening", "night", "afternoon", "goodbye", "character", "characters", "believe", "think", "suspect", "convinced", "should", "could", "would", "does", "explain", "theory", "support", "supports"]
+KEYWORDS = frozenset(_MISTYPED_WORDS).union(*(LEXICON[name] for name in _MISTYPED_CLASSES))
+"""The words that decide routes, and are looked for under their misspellings too."""

@@ -1,4 +1,4 @@
-"""A small language for phrases over words: what a table row can look for in a question.
+"""A small language for phrases over words: what a row of evidence can look for in a question.
 
 A phrase is a line of elements divided by spaces:
 
@@ -8,9 +8,9 @@ A phrase is a line of elements divided by spaces:
 ``!a|b``        here stands none of them (nothing is consumed)
 ``*``           any one word
 ``..3``         up to three words, never across punctuation
-``^``           the request begins here: at a sentence's start, greetings and politeness aside
+``^``           a request begins here: at a sentence's start, greetings and politeness aside
 ``&``           a clause begins here: like ``^``, or after a comma, a colon, *and*, *but*…
-``$``           the sentence ends here (also among alternatives: ``a|$``)
+``$``           the sentence ends here; also among alternatives: ``a|$``
 ==============  =====================================================================
 
 Matching is bounded by the phrase, not by the text: time is linear in the words of the question.
@@ -18,172 +18,118 @@ Matching is bounded by the phrase, not by the text: time is linear in the words 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import Enum
-from typing import Generic, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Generic, Literal, NamedTuple, TypeVar
 
-from cicada.routing.text import PAUSES, SENTENCE_ENDS
+from cicada.routing.lexicon import LEXICON
+from cicada.routing.text import PAUSES, SENTENCE_ENDS, split_literal
 
-Lexicon = Mapping[str, frozenset[str]]
 _PUNCTUATION = PAUSES | SENTENCE_ENDS
-_NO_WORDS: frozenset[str] = frozenset()
 _END = "$"
 T = TypeVar("T")
 
 
-class _Kind(Enum):
-    ONE_OF = "one of"
-    OPTIONAL = "optional"
-    NONE_OF = "none of"
-    ANY = "any"
-    GAP = "gap"
-    REQUEST = "^"
-    CLAUSE = "&"
-
-
-@dataclass(frozen=True, slots=True)
-class _Element:
-    kind: _Kind
-    words: frozenset[str] = _NO_WORDS
+class _Element(NamedTuple):
+    kind: Literal["one of", "optional", "none of", "any", "gap", "request", "clause"]
+    words: frozenset[str] = frozenset()
     most: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """The words a phrase is matched against, with the places where requests and clauses begin."""
+class Text(NamedTuple):
+    """The words that phrases are matched against, with the places where requests and clauses begin."""
 
     tokens: tuple[str, ...]
     request_starts: frozenset[int] = frozenset()
     clause_starts: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Where a phrase was found: the words that it names, and the stretch ``[start, end)`` that it spans."""
+class Match(NamedTuple):
+    """Where a phrase was found: the tokens that it names (their indices), and the stretch ``[start, end)``."""
 
-    words: tuple[str, ...]
+    named: tuple[int, ...]
     start: int
     end: int
 
 
 class Phrase:
-    """A compiled phrase."""
+    """A compiled phrase.
 
-    __slots__ = ("_elements", "first_words", "lead", "named_words", "source")
+    Raises:
+        ValueError: the source names an unknown class, or begins with an element that need not match a certain word.
+    """
 
-    def __init__(self, source: str, lexicon: Lexicon, split: Callable[[str], tuple[str, ...]]) -> None:
-        """Compile ``source``; ``split`` cuts a literal into words as questions are cut.
+    __slots__ = ("_elements", "first_words", "lead")
 
-        Raises:
-            ValueError: the phrase names an unknown class, or begins with an element that can match no word.
-        """
-        self.source = source
-        self._elements = tuple(element for part in source.split() for element in _compile(part, lexicon, split))
-        ahead = [e for e in self._elements if e.kind not in (_Kind.REQUEST, _Kind.CLAUSE)]
-        self.lead = next((i for i, e in enumerate(ahead) if e.kind is not _Kind.ANY), len(ahead))
-        if self.lead == len(ahead) or ahead[self.lead].kind is not _Kind.ONE_OF:
+    def __init__(self, source: str) -> None:
+        self._elements = tuple(element for part in source.split() for element in _compile(part))
+        ahead = [element for element in self._elements if element.kind not in ("request", "clause")]
+        self.lead = next((i for i, element in enumerate(ahead) if element.kind != "any"), len(ahead))
+        """How many words of any kind come before the first certain one."""
+        if self.lead == len(ahead) or ahead[self.lead].kind != "one of":
             raise ValueError(f"phrase must begin with a word: {source!r}")
         self.first_words = ahead[self.lead].words
-        self.named_words = frozenset(word for element in self._elements for word in element.words)
 
     def match(self, text: Text, at: int) -> Match | None:
         """The match that begins at token ``at``, if there is one."""
         named: list[int] = []
         end = self._run(text, 0, at, named)
-        return None if end < 0 else Match(tuple(text.tokens[i] for i in named), at, end)
+        return None if end < 0 else Match(tuple(named), at, end)
 
-    def _run(self, text: Text, which: int, at: int, named: list[int]) -> int:
+    def _run(self, text: Text, first: int, at: int, named: list[int]) -> int:
+        """Match the elements from ``first`` on; the index behind the match, or -1."""
         tokens = text.tokens
-        for which in range(which, len(self._elements)):
-            element = self._elements[which]
+        for i in range(first, len(self._elements)):
+            kind, words, _ = self._elements[i]
             here = tokens[at] if at < len(tokens) else ""
-            match element.kind:
-                case _Kind.ONE_OF:
-                    if here in element.words:
-                        named.append(at)
-                        at += 1
-                    elif _END not in element.words or (here and here not in SENTENCE_ENDS):
-                        return -1
-                case _Kind.OPTIONAL:
-                    if here in element.words:
-                        named.append(at)
-                        at += 1
-                case _Kind.NONE_OF:
-                    if here in element.words:
-                        return -1
-                case _Kind.ANY:
-                    if not here or here in _PUNCTUATION:
-                        return -1
+            if kind == "one of":
+                if here in words:
+                    named.append(at)
                     at += 1
-                case _Kind.GAP:
-                    return self._run_gap(text, which, at, named)
-                case _Kind.REQUEST:
-                    if at not in text.request_starts:
-                        return -1
-                case _Kind.CLAUSE:
-                    if at not in text.clause_starts:
-                        return -1
+                elif _END not in words or (here and here not in SENTENCE_ENDS):
+                    return -1
+            elif kind == "optional":
+                if here in words:
+                    named.append(at)
+                    at += 1
+            elif kind == "none of":
+                if here in words:
+                    return -1
+            elif kind == "any":
+                if not here or here in _PUNCTUATION:
+                    return -1
+                at += 1
+            elif kind == "gap":
+                return self._run_gap(text, i, at, named)
+            elif at not in (text.request_starts if kind == "request" else text.clause_starts):
+                return -1
         return at
 
-    def _run_gap(self, text: Text, which: int, at: int, named: list[int]) -> int:
+    def _run_gap(self, text: Text, gap: int, at: int, named: list[int]) -> int:
         kept = len(named)
-        for skipped in range(self._elements[which].most + 1):
-            end = self._run(text, which + 1, at + skipped, named)
+        for skipped in range(self._elements[gap].most + 1):
+            end = self._run(text, gap + 1, at + skipped, named)
             if end >= 0:
                 return end
             del named[kept:]
             if at + skipped >= len(text.tokens) or text.tokens[at + skipped] in _PUNCTUATION:
-                return -1
+                break
         return -1
-
-
-def _compile(part: str, lexicon: Lexicon, split: Callable[[str], tuple[str, ...]]) -> tuple[_Element, ...]:
-    if part == "*":
-        return (_Element(_Kind.ANY),)
-    if part in ("^", "&"):
-        return (_Element(_Kind(part)),)
-    if part.startswith(".."):
-        return (_Element(_Kind.GAP, most=int(part[2:])),)
-    if part.startswith("["):
-        return (_Element(_Kind.OPTIONAL, _words(part[1:-1], lexicon)),)
-    if part.startswith("!"):
-        return (_Element(_Kind.NONE_OF, _words(part[1:], lexicon)),)
-    if part.isascii():
-        return (_Element(_Kind.ONE_OF, _words(part, lexicon)),)
-    if "|" in part:
-        return (_Element(_Kind.ONE_OF, frozenset(part.split("|"))),)
-    return tuple(_Element(_Kind.ONE_OF, frozenset((word,))) for word in split(part))
-
-
-def _words(alternatives: str, lexicon: Lexicon) -> frozenset[str]:
-    found: set[str] = set()
-    for name in alternatives.split("|"):
-        if name.startswith("@"):
-            if name[1:] not in lexicon:
-                raise ValueError(f"unknown word class: {name}")
-            found |= lexicon[name[1:]]
-        else:
-            found.add(name)
-    return frozenset(found)
 
 
 class PhraseBook(Generic[T]):
     """Phrases with something attached to each, looked up by the words that they begin with."""
 
-    def __init__(
-        self, phrases: Iterable[tuple[str, T]], lexicon: Lexicon, split: Callable[[str], tuple[str, ...]]
-    ) -> None:
+    def __init__(self, phrases: Mapping[T, Iterable[str]]) -> None:
         self._by_first_word: dict[str, list[tuple[Phrase, T]]] = {}
-        self.words: set[str] = set()
-        for source, attached in phrases:
-            phrase = Phrase(source, lexicon, split)
-            self.words |= phrase.named_words
-            for word in phrase.first_words:
-                self._by_first_word.setdefault(word, []).append((phrase, attached))
+        for attached, sources in phrases.items():
+            for source in sources:
+                phrase = Phrase(source)
+                for word in phrase.first_words:
+                    self._by_first_word.setdefault(word, []).append((phrase, attached))
 
     def at(self, text: Text, at: int) -> Iterator[tuple[Match, T]]:
-        """Every match whose first named word is token ``at``."""
+        """Every match whose first certain word is token ``at``."""
         for phrase, attached in self._by_first_word.get(text.tokens[at], ()):
             if at >= phrase.lead and (found := phrase.match(text, at - phrase.lead)):
                 yield found, attached
@@ -192,3 +138,39 @@ class PhraseBook(Generic[T]):
         """Every match, from the first word to the last."""
         for at in range(len(text.tokens)):
             yield from self.at(text, at)
+
+
+def lines(block: str) -> tuple[str, ...]:
+    """The phrases of a block of text, one a line."""
+    return tuple(line for raw in block.splitlines() if (line := raw.strip()))
+
+
+@cache
+def _compile(part: str) -> tuple[_Element, ...]:
+    if part == "*":
+        return (_Element("any"),)
+    if part == "^":
+        return (_Element("request"),)
+    if part == "&":
+        return (_Element("clause"),)
+    if part.startswith(".."):
+        return (_Element("gap", most=int(part[2:])),)
+    if part.startswith("["):
+        return (_Element("optional", _words(part[1:-1])),)
+    if part.startswith("!"):
+        return (_Element("none of", _words(part[1:])),)
+    if part.isascii() or "|" in part:
+        return (_Element("one of", _words(part)),)
+    return tuple(_Element("one of", frozenset((word,))) for word in split_literal(part))
+
+
+def _words(alternatives: str) -> frozenset[str]:
+    found: set[str] = set()
+    for name in alternatives.split("|"):
+        if not name.startswith("@"):
+            found.add(name)
+        elif name[1:] in LEXICON:
+            found |= LEXICON[name[1:]]
+        else:
+            raise ValueError(f"unknown word class: {name}")
+    return frozenset(found)

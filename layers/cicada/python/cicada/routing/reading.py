@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
+from typing import Literal, NamedTuple
 
 from cicada.routing.lexicon import LEXICON
-from cicada.routing.phrases import PhraseBook, Text
+from cicada.routing.phrases import PhraseBook, Text, lines
 from cicada.routing.small_talk import ABOUT_THE_ASSISTANT, AFTERWORDS, AMUSEMENTS, OPENERS, SALUTATIONS
-from cicada.routing.text import PAUSES, QUOTED, SENTENCE_ENDS, Words, split_literal
+from cicada.routing.text import PAUSES, QUOTED, SENTENCE_ENDS, Words
 
 LONG_WORDS = 40
 """From how many words on a message counts as long."""
+LONGEST_REMARK_WORDS = 10
 
-_CONJUNCTIONS = frozenset("and but or then so because plus also".split())
+_CONJUNCTIONS = frozenset(["and", "but", "or", "then", "so", "because", "plus", "also"])
 
 
 class Fact(Enum):
@@ -22,50 +23,35 @@ class Fact(Enum):
 
     NO_WORDS = "no words"
     ONLY_SMALL_TALK = "only small talk"
-    GREETS_SOMEBODY = "greets somebody"
+    ADDS_A_REMARK = "adds a remark to a greeting"
     ASKS_A_FACT = "asks a fact"
     ASKS_SEVERAL = "asks several things"
     LONG = "long"
     NAMES_SOMEBODY = "names somebody"
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """A question's words, with the places where requests and clauses begin, and what its build shows."""
 
     text: Text
     facts: frozenset[Fact]
 
 
-class _Part(Enum):
-    SALUTATION = "salutation"
-    AFTERWORD = "afterword"
-    CHAT = "chat"
-    OPENER = "opener"
-
-
+_Part = Literal["salutation", "afterword", "chat", "opener"]
 _COURTESIES: PhraseBook[_Part] = PhraseBook(
-    (
-        (phrase, part)
-        for block, part in (
-            (SALUTATIONS, _Part.SALUTATION),
-            (AFTERWORDS, _Part.AFTERWORD),
-            (ABOUT_THE_ASSISTANT, _Part.CHAT),
-            (AMUSEMENTS, _Part.CHAT),
-            (OPENERS, _Part.OPENER),
-        )
-        for phrase in block.strip().splitlines()
-    ),
-    LEXICON,
-    split_literal,
+    {
+        "salutation": lines(SALUTATIONS),
+        "afterword": lines(AFTERWORDS),
+        "chat": lines(ABOUT_THE_ASSISTANT + AMUSEMENTS),
+        "opener": lines(OPENERS),
+    }
 )
-COURTESY_WORDS = frozenset(_COURTESIES.words)
 
 _ASKS_A_FACT = """
 ^ who|whom|whose|where
 ^ when @aux
 ^ which !@evidence|@backing|ones
-^ what !@evidence|@backing|@uphold|is|are|if|else|in|other|could|would|can|do
+^ what !@evidence|@backing|@uphold|@speak|is|are|if|else|in|other|could|would|can|do
 ^ in|on|at|to|from|with|by|for|of|under|behind|before|after|during|about which|what|whom|whose
 ^ how @amount
 ^ what is the name|title|colour|color|part|number|date|time|first|last
@@ -78,17 +64,11 @@ and|or|but|plus|; [also|then|finally|second|third] who|whom|whose|which|where|wh
 and|or|but|plus|; [also|then|finally|in|to] how|why|what|whether *
 , how|why|what|whether * *
 , where|when @aux *
+: how|why|what|who|where|when *
+and|; if not|so ,
 and|or|; do|does|did|can|could|should *
 """
-_QUESTIONS: PhraseBook[bool] = PhraseBook(
-    (
-        (phrase, another)
-        for block, another in ((_ASKS_A_FACT, False), (_ASKS_ANOTHER, True))
-        for phrase in block.strip().splitlines()
-    ),
-    LEXICON,
-    split_literal,
-)
+_QUESTIONS: PhraseBook[bool] = PhraseBook({False: lines(_ASKS_A_FACT), True: lines(_ASKS_ANOTHER)})
 
 
 def read(words: Words) -> Reading:
@@ -126,7 +106,7 @@ def _skip_openers(text: Text, start: int, end: int) -> set[int]:
         if text.tokens[at] in PAUSES:
             at += 1
         else:
-            ahead = max((m.end for m, part in _COURTESIES.at(text, at) if part is not _Part.CHAT), default=at)
+            ahead = max((m.end for m, part in _COURTESIES.at(text, at) if part != "chat"), default=at)
             if ahead == at:
                 break
             at = ahead
@@ -139,7 +119,7 @@ def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> 
     if not count:
         yield Fact.NO_WORDS
         return
-    yield from _courtesy_facts(text)
+    yield from _courtesy_facts(text, sentences)
     asked = tuple(_QUESTIONS.everywhere(text))
     if any(not another for _, another in asked):
         yield Fact.ASKS_A_FACT
@@ -152,21 +132,33 @@ def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> 
         yield Fact.NAMES_SOMEBODY
 
 
-def _courtesy_facts(text: Text) -> Iterator[Fact]:
+def _courtesy_facts(text: Text, sentences: tuple[tuple[int, int], ...]) -> Iterator[Fact]:
     covered: set[int] = set()
     spoken_to = False
     for match, part in _COURTESIES.everywhere(text):
-        if part is not _Part.OPENER:
+        if part != "opener":
             covered.update(range(match.start, match.end))
-            spoken_to |= part is not _Part.AFTERWORD and match.start in text.clause_starts
+            spoken_to |= part != "afterword" and match.start in text.clause_starts
     if not spoken_to:
         return
     said = [token for i, token in enumerate(text.tokens) if _is_word(token) and i not in covered]
     rest = [token for token in said if token not in LEXICON["chat"]]
     if not rest:
         yield Fact.ONLY_SMALL_TALK
-    elif len(said) == 1 and "?" not in text.tokens:
-        yield Fact.GREETS_SOMEBODY
+    elif "?" not in text.tokens and (len(said) == 1 or _only_remarks(text, sentences)):
+        yield Fact.ADDS_A_REMARK
+
+
+def _only_remarks(text: Text, sentences: tuple[tuple[int, int], ...]) -> bool:
+    """Whether each sentence is courtesy, or tells something short of the speakers themselves: *that is what I needed*."""
+    for start, end in sentences:
+        at = max(at for at in text.request_starts if start <= at <= end)
+        said = text.tokens[at:end]
+        if said and (said[0] not in LEXICON["remark"] or len(said) > LONGEST_REMARK_WORDS):
+            return False
+        if not LEXICON["asked"].isdisjoint(said):
+            return False
+    return True
 
 
 def _asks(text: Text, start: int, end: int, further: set[int]) -> int:
@@ -176,9 +168,11 @@ def _asks(text: Text, start: int, end: int, further: set[int]) -> int:
     coordinated = sum(start < at < end for at in further)
     if not rest:
         return 0
+    marked = end < len(text.tokens) and text.tokens[end] == "?"
+    if not marked and "?" in text.tokens:  # who marks questions marks all: this tells what led to them
+        begins = begins[:1]
     if any(text.tokens[at] in LEXICON["asking"] for at in begins):
         return 1 + coordinated
-    marked = end < len(text.tokens) and text.tokens[end] == "?"
     return coordinated or int(marked and rest > 3)
 
 

@@ -9,7 +9,12 @@ welcome back|$
 good|goood morning|evening|afternoon|night|day|evenin
 morning|evening|afternoon $|everyone|all|there
 gm|gn|goodnight|nighty|ttyl|brb|cya|toodles|farewell
-thanks|thank|thx|ty|tysm|tyvm|cheers|kudos [you] [so|very|a] [much|lot|million|ton] [again|for]
+aw|aww|awww|ooh
+you too $
+same to|here
+much love
+i am ..1 good|fine|ok|okay|well|great
+thanks|thank|thx|tnx|thnx|thanx|ty|tysm|tyvm|cheers|kudos [you] [so|very|a] [much|lot|million|ton] [again|for]
 many|big|huge thanks
 much appreciated|obliged
 bye|goodbye|adios [bye|for] [now]
@@ -43,13 +48,25 @@ that is all|it|fine|great|good|enough|right|helpful|perfect|awesome|funny|nice|c
 makes sense $
 i see $
 fair enough|point
+happy|glad to be|see|hear|help
+sounds|looks|feels good|great|fine|right|nice|fun
+g day $
+ta $
+talk|speak|chat later|soon|tomorrow
 you are ..3 best|awesome|great|welcome|amazing|helpful|kind|funny|brilliant|genius|star|legend|hero|lifesaver|sweet|nice|good|smart
 you have been ..3 helpful|great|kind|useful
 you rock|rule
 that|this|it was|is ..2 helpful|great|useful|quick|fast|awesome|amazing|perfect|good|nice|fun|interesting|cool
 i appreciate it|that|you|your|this
 sorry|apologies|pardon
-just|only testing|kidding|checking|looking|saying
+just|only testing|kidding|checking|looking|saying|joking
+wrong window|chat|tab
+ignore that|this|me
+stop|wait $
+hang|hold on $|a
+one|just moment|second|sec|a
+my name is *
+i am ..2 off|leaving|out|done|finished|home
 test|testing|ping $|1|one
 hola|buenas|gracias|adiós|saludos|holi
 buenos|buenas días|dias|tardes|noches
@@ -147,8 +164,10 @@ AFTERWORDS = """
 für|fuer deine|die|ihre|eure hilfe|antwort
 pour ton|votre|l aide
 por tu|su ayuda
+你的
+帮助
 for your|the|all|everything|that|helping|being|this ..2 help|answer|me|time|patience|explanation|work|support|effort|answers
-sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga|zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es
+sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga|zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es|bien|bene|bem|gut|très|ti|toi|à
 ございます
 ございました
 なさい
@@ -173,13 +192,28 @@ ABOUT_THE_ASSISTANT = """
 ^ how do|does you|this|it|cicada work $
 ^ how do you do|feel
 ^ do you like|love|speak|understand|know|remember me|english|german|french|japanese|spanish|music|being|humans|people|jokes
+^ do you have [a|any|real] name|feelings|body|soul|opinions|friends|family|hobbies|emotions|favorite|favourite|pets
+^ who is your creator|maker|developer|author|owner
+^ who is cicada $
+^ what is this [app|site|place|thing|page|bot] $
+^ how do|can i use you|this|it $
+^ can we chat|talk|speak|be
+^ let us chat|talk|play
+^ i am new [here]
+^ are we friends
+^ tell me about|more you $|about
+^ is|hi , anyone
+^ who am i talking|speaking|chatting to|with
+^ can you understand|speak|hear|talk|sing|dance|think|feel|see me|music|english|german|french|japanese|spanish|chinese|korean|italian|$
 ^ do you feel|sleep|dream|eat|ever|get ..3 $
 ^ what|which languages|language do|can you [speak|understand]
 ^ what is cicada $
+^ what time|day|date is it $|now|today
 ^ what can|should|could i|we ask|do [you|here|with]
 ^ where are you from
 tell me about yourself
 introduce yourself
+^ i am [just|only] saying
 ^ i love|like|hate|missed|miss you
 ^ you are a|an|the|so|very|really|great|awesome|amazing|funny|wrong|right|cute|useless|my [bot|robot|ai|genius]
 ^ help [me|us] [out|please] $
@@ -188,16 +222,17 @@ introduce yourself
 
 AMUSEMENTS = """
 ^ tell [me|us] a|an|another|some|one [good|bad|funny|short|random|fun] joke|jokes|riddle|pun|limerick|fact|story
-^ make me laugh
+^ make me laugh|smile
+^ give me a compliment|hug
 ^ sing [me|us] [a] [song]
 ^ write [me|us] a|an [short|little|funny] poem|haiku|limerick|song
-^ say something [funny|nice]
+^ say|tell [me|us] something [funny|nice|interesting|else|cool]
 ^ i am [so|very|a|really] [bit|little] bored|tired|sad|happy|lonely|hungry
 """
 """Requests to be entertained."""
 
 OPENERS = """
-please|kindly|so|well|now|and|also|but|then|or|plus|just|hmm|um|uh|oh|ah|anyway|anyways|actually|basically|next|finally
+so|well|now|and|also|but|then|or|plus|just|hmm|um|uh|oh|ah|anyway|anyways|actually|basically|next|finally
 lastly|besides|however|first|second|third|firstly|secondly|thirdly|again|quickly|honestly|still|maybe|perhaps|cicada
 can|could|would|will|may|might you|i|we [please|kindly|also|maybe|possibly|perhaps|quickly|just]
 i|we ..1 want|need|like|wish|love to

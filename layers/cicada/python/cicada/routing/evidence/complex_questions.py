@@ -5,6 +5,9 @@ from __future__ import annotations
 from cicada.routing.evidence.table import FAINT, FAIR, STRONG, WEAK, said, seen
 from cicada.routing.reading import Fact
 
+SEVERAL = (FAIR + STRONG) / 2
+"""Enough on its own, and yet less than a strong sign of another route: theories and prices come with several questions."""
+
 ROWS = (
     said(
         "hybrid",
@@ -13,6 +16,10 @@ ROWS = (
         """
         & @analyse !yourself|:
         & describe ..2 how|why|relationship|differences|development
+        & sum up
+        & map|lay|spell ..2 out
+        & put ..6 in|into order
+        & make|draw|create|build|give|write ..3 table|chart|diagram|matrix|ranking of
         & break|breaking ..1 down
         break ..8 down for
         & walk|talk|take|guide|lead me|us ..1 through
@@ -38,14 +45,16 @@ ROWS = (
         @difference between
         what|which ..2 is|are ..1 different|difference|differences|similarities|similar
         how|what|where|why|do|does|did|is|are|ways|way ..8 @differ
-        what ..4 in common
+        how ..8 compare|compares
+        in common
         what ..1 distinguishes|distinguish|separates|connects|links|unites
         versus|vs
         pros and cons
         advantages and disadvantages
         compared to|with
         better or worse
-        ^ which ..6 more|better|worse|stronger|weaker than|or|,
+        which|who|what ..1 is|are|would ..2 better|worse|stronger|weaker|safer|wiser
+        what ..6 apart
         side by side
         """,
     ),
@@ -54,7 +63,7 @@ ROWS = (
         FAIR,
         "asks how something works or came about",
         """
-        how do|does|did|is|are|was|were|has|have|can|could|would|might ..7 @develop
+        how do|does|did|is|are|was|were|has|have|can|could|would|might !i|we|you ..7 @develop
         in what|which way|ways
         how come
         to what extent
@@ -71,7 +80,7 @@ ROWS = (
         what ..1 @meaning do|does|did
         what ..6 stand|stands for
         what ..6 symbolize|symbolise|symbolizes|symbolises|represent|represents|signify|signifies
-        what do|does ..5 tell|reveal|say|show us|about
+        what do|does ..5 tell|reveal|show us|about
         over time
         over the ..2 course|story|series|parts|episodes|chapters|years
         from beginning|start|first to ..2 end|finish|last
@@ -80,8 +89,29 @@ ROWS = (
     said("hybrid", FAIR, "describes something at length", "& describe|characterize|characterise *"),
     said("hybrid", FAIR, "asks for the reason as well", "and why $"),
     said("hybrid", FAINT, "asks why or how", "why\n how do|does|did"),
-    seen("hybrid", STRONG, "asks several things", Fact.ASKS_SEVERAL),
+    seen("hybrid", SEVERAL, "asks several things", Fact.ASKS_SEVERAL),
     seen("hybrid", FAINT, "writes a long message", Fact.LONG),
     seen("hybrid", FAIR, "asks several things at length", Fact.LONG, Fact.ASKS_SEVERAL),
     said("hybrid", WEAK, "wants examples", "with examples|quotes|reasons"),
+    said(
+        "hybrid",
+        STRONG,
+        "asks for an explanation or a comparison in another language",
+        """
+        ^ vergleiche|vergleich|erkläre|erklär|analysiere|beschreibe|erläutere
+        ^ comparez|explique|expliquez|analysez|décris|décrivez|résume|résumez
+        ^ compara|compare|explica|explique|analiza|describe|resume
+        ^ confronta|spiega|analizza|riassumi
+        worin|inwiefern
+        unterschied|unterschiede|différence|différences|diferencia|diferencias|differenza zwischen|entre|tra
+        比较
+        比較
+        解释
+        分析
+        区别
+        説明
+        比べ
+        違い
+        """,
+    ),
 )

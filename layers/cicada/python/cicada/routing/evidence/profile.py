@@ -8,7 +8,7 @@ from cicada.routing.reading import Fact
 ROWS = (
     said(
         "profile_agent",
-        STRONG,
+        DECISIVE,
         "speaks of their own profiles or notes",
         """
         my|our !session ..3 @record
@@ -26,6 +26,9 @@ ROWS = (
         & @alter ..5 note|notes|entry|entries|bookmark|bookmarks
         & @manage ..4 my @kind
         & @manage ..4 note|notes|entry|entries about|on|for|of
+        & add|create|make|save|start a|an|new|the|another [new] character|location|npc|place|person|item|faction :|named|called
+        & forget|remember ..3 i told|said|wrote|gave|mentioned|saved
+        have|has|having [a|any] @profile
         & remove|delete|drop|add ..4 from|to my|our @kind|list
         """,
     ),
@@ -55,6 +58,7 @@ ROWS = (
         ^ keep ..1 note|record|track of
         ^ @put @this ..3 to|in|into|under|onto
         ^ make|take|add|leave|write|create|start|attach [me] a|an|another|some|new ..2 note|notes|memo|entry|bookmark
+        ^ note to
         ^ memo|reminder :
         """,
     ),
@@ -78,6 +82,8 @@ ROWS = (
         did i ..2 save|note|write|record|bookmark|store|log|jot|put|add
         i saved|noted|bookmarked|jotted|wrote|recorded|stored
         do|did i [already|still|even] have ..4 @record
+        did i ..2 edit|update|change|create|delete|rename ..4 @record
+        @record i ..2 @kept
         @record ..2 do|have|did i
         we have ..2 saved|noted|stored
         """,
@@ -92,6 +98,22 @@ ROWS = (
         """
         in profile
         police|criminal|psychological|killer|side|dating|wind @profile
+        @profile ..6 report|newspaper|drawer|magazine|museum|coin|wall|window
+        """,
+    ),
+    said(
+        "profile_agent",
+        STRONG,
+        "speaks of their own profiles or notes in another language",
+        """
+        mein|meine|meinem|meiner|meinen ..1 profil|profile|profilen|notiz|notizen|einträge
+        mon|ma|mes ..1 profil|profils|notes|fiche|fiches
+        mi|mis ..1 perfil|perfiles|notas|apuntes
+        il|i|le mio|miei|mie profilo|profili|note
+        我的笔记
+        我的档案
+        私のメモ
+        プロフィール
         """,
     ),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from cicada.routing.evidence.table import FAINT, FAIR, STRONG, WEAK, said
+from cicada.routing.evidence.table import HINT, STRONG, WEAK, said, seen
+from cicada.routing.reading import Fact
 
 ROWS = (
+    seen("rag", HINT, "asks for a fact of the text", Fact.ASKS_A_FACT),
     said(
         "rag",
-        FAIR,
+        WEAK,
         "asks for a place in the text",
         """
         & show|find|give|get|quote|cite|locate|read|look [me|us] [for|up] the|a|that|every|all @place_in_text
@@ -16,7 +18,6 @@ ROWS = (
         ^ which|what @unit
         """,
     ),
-    said("rag", FAINT, "names a part of the text", "@unit"),
     said(
         "rag",
         STRONG,
@@ -26,5 +27,10 @@ ROWS = (
         , @said * [*] -|,|$
         """,
     ),
-    said("rag", WEAK, "asks what a word means", "meaning of ..1 word|name|term|phrase|inscription|abbreviation|code|light"),
+    said(
+        "rag",
+        WEAK,
+        "asks what a word means",
+        "meaning of ..1 word|name|term|phrase|inscription|abbreviation|code|light",
+    ),
 )

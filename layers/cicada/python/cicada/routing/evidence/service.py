@@ -25,7 +25,9 @@ ROWS = (
         @plan [or] plan|plans|tier|tiers|version|account|licence|license|membership
         data retention|protection|processing|privacy|residency|deletion
         student|volume|educational|education|academic|nonprofit|group discount|discounts|pricing|price|rate|licence|license
-        commercially|commercial use
+        commercially
+        commercial use
+        unused|remaining|leftover|extra credits|tokens|quota|minutes
         rate|usage limit|limits
         customer|technical support|service
         """,
@@ -46,10 +48,16 @@ ROWS = (
         contact|reach|email|call you|support|billing|sales|customer
         log|sign|logging|signing in|up|out $|to|with|using
         two factor
+        rules|rule ..2 for|on|about sharing|using|publishing|uploading|posting
         delete|close|deactivate|upgrade|cancel ..1 account|accounts|subscription
         """,
     ),
-    said("cag", STRONG, "names a matter of business and nothing else", "^ @business $\n ^ * @business $\n ^ @business and|or|& @business"),
+    said(
+        "cag",
+        STRONG,
+        "names a matter of business and nothing else",
+        "^ @business list|page|info|information|overview|$\n ^ * @business $\n ^ @business and|or|& @business",
+    ),
     said(
         "cag",
         STRONG,
@@ -60,9 +68,22 @@ ROWS = (
         @data|@business|@account|charge ..4 do you
         my|our ..2 @data|@account ..4 private|secure|safe|stored|used|shared|kept|sold|encrypted|deleted|training|trained|confidential|train|read|seen
         who|can|anyone|anybody ..4 see|read|access|view my|our
+        may|can|could|should i|we ..3 publish|use|share|reuse|sell|quote|cite ..2 answers|answer|output|results|content
+        limit|limits|cap on uploads|questions|queries|messages|files|requests|@business
+        uptime
         used|use ..2 for|to training|train|ads|advertising
         third|3rd party|parties
+        content|data|text|texts|files|script|scripts|anything i|we upload|uploaded|submit|provide|send|enter
+        """,
+    ),
+    said(
+        "cag",
+        STRONG,
+        "asks how long things are kept, or what becomes of them",
+        """
         how long ..3 you|cicada ..1 @treat
+        if|when|after|once|before|unless i|we ..2 cancel|unsubscribe|quit|downgrade
+        if|when|after|once|before|unless i|we ..2 close|delete|leave|stop ..2 account|subscription|plan|paying|service
         """,
     ),
     said(
@@ -76,6 +97,11 @@ ROWS = (
         how|can|could|do|may|should|must|will|would i|we ..2 @leave
         i|we ..2 @leave ..2 my|the|your|@plan
         ^ @leave ..2 my|the|@plan|@account|$
+        what|how ..3 upgrade|renewal|seat|premium|pro|enterprise cost|costs
+        @plan|plan ..1 include|includes|cover|covers|offer|offers
+        included in|with ..2 @plan|plan
+        is|are there ..3 fee|fees|discount|discounts|refund|refunds|trial|quota
+        age restriction|limit|requirement
         per month|year|user|seat
         is cicada|it|this|there ..1 free $|to|of|for
         need|have|must to|i pay
@@ -100,8 +126,25 @@ ROWS = (
         """,
     ),
     said("cag", -WEAK, "speaks of people of the story", "@person"),
-    said("cag", -WEAK, "speaks of the past", "did !you|i|my|we|our"),
+    said("cag", -FAIR, "speaks of the past", "did !you|i|my|we|our\n @asking ..2 was|were !i|we|my|our|you"),
     said("cag", -WEAK, "asks who or whose", "^ who|whom|whose"),
     said("cag", -FAIR, "names a part of the text", "@unit @number\n in ..2 @unit"),
     seen("cag", -WEAK, "names somebody", Fact.NAMES_SOMEBODY),
+    said(
+        "cag",
+        STRONG,
+        "speaks of billing, subscriptions or privacy in another language",
+        """
+        abo|abonnement|kündigen|kündigung|rückerstattung|datenschutz|zahlungsmethoden
+        remboursement|remboursé|résilier|abonnements|tarif|tarifs|confidentialité
+        suscripción|reembolso|precios|privacidad|facturación
+        abbonamento|rimborso|prezzi
+        meine|ma|mes|mi|mis rechnung|rechnungen|facture|factures|factura|facturas|daten|données|datos
+        退款
+        订阅
+        返金
+        解約
+        料金
+        """,
+    ),
 )

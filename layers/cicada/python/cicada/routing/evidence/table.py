@@ -6,14 +6,17 @@ route. Each row counts once, however often it is found.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cicada.protocol.events import Route
+from cicada.routing.phrases import lines
 from cicada.routing.reading import Fact
 
 RAG_PRIOR = 4.0
 """The head start of ``rag``: two faint hints or a weak one never leave it."""
 
+HINT = 0.25
+"""Names a reason and decides nothing."""
 FAINT = 1.0
 WEAK = 2.5
 FAIR = 5.0
@@ -22,8 +25,7 @@ STRONG = 7.5
 DECISIVE = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(NamedTuple):
     """A kind of evidence for a route: any of its phrases is found, or all of its facts hold."""
 
     route: Route
@@ -36,7 +38,7 @@ class Evidence:
 
 def said(route: Route, weight: float, why: str, phrases: str) -> Evidence:
     """A row of phrases, one a line (their language: :mod:`cicada.routing.phrases`)."""
-    return Evidence(route, weight, why, phrases=tuple(line for raw in phrases.splitlines() if (line := raw.strip())))
+    return Evidence(route, weight, why, phrases=lines(phrases))
 
 
 def seen(route: Route, weight: float, why: str, *facts: Fact) -> Evidence:

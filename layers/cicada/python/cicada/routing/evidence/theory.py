@@ -15,7 +15,7 @@ ROWS = (
         this|new|another|following|crazy|wild|working|pet|alternative ..1 @theory
         my|our ..2 @idea|money|feeling|take|conclusion|thinking|bet|view is|:|that|was
         i have ..3 @theory|suspicion|feeling|inkling|impression
-        & @theory [time] :|-|,
+        & @theory [time] :|-|,|$
         & @theory [is] that
         ^ assume|suppose|assuming|supposing|imagine|say [that] *
         ^ maybe|perhaps|surely|obviously|clearly !you|we|i|it|this|that|@asking *
@@ -31,8 +31,14 @@ ROWS = (
         & i am ..3 @certain !i|about|if|@asking
         here is what i ..1 @claim
         & i would ..1 say|argue|bet|guess
-        & i say|hold that
+        & i ..1 say|insist|hold !@asking|it|so|, *
         & i feel like|that
+        the way i see it
+        as i see it
+        hear me out
+        i am ..1 leaning|inclined
+        of the opinion|view|belief
+        i ..2 figured|worked it|this|everything out
         & in my opinion|view
         & it seems|looks|appears [to] [me] [that|like|as]
         i can not help thinking|feeling|suspecting|wondering
@@ -44,6 +50,13 @@ ROWS = (
         "wants a claim tested",
         """
         & refute|debunk|disprove|falsify|rebut|corroborate|substantiate *
+        & @test :
+        & confirm|prove|verify or|and
+        true or false
+        & convince|persuade me that|of
+        do|would|can you ..1 agree|think|believe|buy
+        is|are|was|were my|our|this|that ..1 @idea
+        is|are|be|can the @idea that|of
         & validate|confirm|verify|challenge|test|check [out] this|that|whether|if|:
         & @weigh ..3 @theory
         & @weigh ..2 this|that|the|my|our ..1 @idea
@@ -66,12 +79,15 @@ ROWS = (
         STRONG,
         "asks what speaks for or against a claim",
         """
-        is|are|was there ..5 @backing !bag|bags|room|box|locker|staff
+        is|are|was there ..5 @backing !@container|'s
         is|are|was there ..1 @any ..6 @uphold
         have|do|does|can|could we|i|you|anyone ..2 @any ..2 @backing
         @any ..2 @backing|sign|signs|passage|passages|quotes for|against|that|of|to|suggesting|showing|supporting
         @any to ..1 @uphold
         what|which ..1 @backing ..1 is|are there
+        what|which @backing do|have we|i|you
+        what is|are the ..1 @backing !@container|'s
+        what @backing that|for|against
         what|which ..1 @backing|passages|quotes|scenes ..4 @uphold
         what [else|in|would|could] ..3 @uphold ..2 @idea|this|that|it|my
         what @uphold [the] @idea|that|my|this
@@ -80,9 +96,15 @@ ROWS = (
         @evidence|case|argument|arguments|passages for and|or against
         for and|or against ..1 the @idea
         @speak for|against ..6 being|as|@idea
-        what|which|anything|anyone ..6 @speak for|against|to|towards|at|out
+        what|which|anything|anyone ..6 @speak for|against|to|towards|at
+        count|counts|say|says|stands against
+        counterevidence|counterargument|counterarguments
+        case for|against the|a|my|him|her|them
+        which|what|do|does|did ..5 @uphold the|this|that|my|our ..1 @idea
+        rule|rules|bear|bears ..3 out
         do|does|did|could|would|can|will ..1 @text_source ..4 @uphold
-        do|does|did|could|would|can|will ..1 @text_source ..4 @speak for|against|to|towards|at|out|up
+        do|does|did|could|would|can|will ..1 @text_source ..4 @speak for|against|to|towards|at
+        @text_source ..1 back|backs ..4 up
         @uphold ..2 the|this|that|my @idea
         @idea ..2 @uphold [by]
         """,
@@ -96,6 +118,8 @@ ROWS = (
         do|does|would this|that|it|my|the ..4 make [any] sense
         how ..1 @likely is|are|would
         is|be it ..2 @likely that|for
+        is|be it consistent with
+        is not it|that ..1 suspicious|odd|strange|obvious|clear|likely|weird|possible|@likely
         @likely that
         what are|is the odds|chances|chance|probability|likelihood
         & what if
@@ -103,10 +127,12 @@ ROWS = (
         @idea ..4 @likely|contradicted|supported|refuted
         """,
     ),
-    said("theory_agent", FAIR, "speaks of a theory", "@theory that|about|is|:\n @theory $"),
+    said("theory_agent", FAIR, "speaks of a theory", "@theory that|about|is\n @theory ..2 :\n @theory $"),
+    said("theory_agent", FAIR, "concludes what must have been", "must have ..1 been|known|done|had|seen|killed|taken|lied"),
+    said("theory_agent", FAIR, "asks which passages bear on an idea", "which|what * ..2 @uphold the|this|that|my|our ..1 @idea"),
     said("theory_agent", WEAK, "mentions a theory", "@theory"),
-    said("theory_agent", WEAK, "speaks of evidence for or against something", "@evidence for|against|that"),
-    said("theory_agent", WEAK, "wonders whether something could be", "& could|might|may ..5 be|have\n^ is not *"),
+    said("theory_agent", FAIR, "speaks of evidence for or against something", "@backing for|against|that"),
+    said("theory_agent", FAIR, "wonders whether something could be", "^ could|might !i|you|we|this ..4 be|have"),
     said(
         "theory_agent",
         WEAK,
@@ -119,7 +145,9 @@ ROWS = (
         behind it|everything all|$
         really|actually|definitely|certainly|obviously|clearly|undoubtedly is|was|are|were|dead|alive|a|an|the
         is|was|are|were really|actually|definitely|certainly|obviously|clearly|undoubtedly
-        must have
+        has|have|had to be *
+        must be|have *
+        ^ is not *
         """,
     ),
     said(
@@ -140,5 +168,36 @@ ROWS = (
         music|game|string|number|literary|colour|color|political|probability @theory
         """,
     ),
+    said(
+        "theory_agent",
+        -FAIR,
+        "asks what the text tells",
+        "@text_source ..1 say|says|mention|mentions|tell|tells @fact_asked",
+    ),
     seen("theory_agent", -FAIR, "asks for a fact of the text", Fact.ASKS_A_FACT),
+    said(
+        "theory_agent",
+        STRONG,
+        "puts forward or tests a claim in another language",
+        """
+        meine theorie|hypothese|vermutung
+        ich glaube|denke|vermute|behaupte dass|der|die|das|,
+        ma théorie|hypothèse
+        je pense|crois|soupçonne|parie que|qu
+        mi teoría|hipótesis
+        creo|pienso|sospecho|apuesto que
+        la mia teoria|ipotesi
+        beweise|belege|preuves|pruebas für|gegen|que|pour|contre|de
+        widerlege|réfute|réfutez|refuta
+        我认为
+        我觉得
+        我的理论
+        我的假设
+        と思う
+        と思います
+        私の説
+        証拠
+        证据
+        """,
+    ),
 )

@@ -1,0 +1,1 @@
+"""What speaks to a deployment of Cicada: the Python client, the command line and the web page."""

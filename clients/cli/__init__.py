@@ -1,0 +1,1 @@
+"""The command line: ``cicada ask``, ``chat``, ``load`` and ``search``."""

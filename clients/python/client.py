@@ -1,0 +1,217 @@
+"""The client: questions in, answers out, whatever the connection does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from cicada import errors as codes
+from cicada.protocol.actions import Ask
+from cicada.protocol.events import Failed
+from clients.python.connection import Connector, connect_websocket
+from clients.python.errors import (
+    AnswerFailed,
+    ConnectionLost,
+    InvalidQuestion,
+)
+from clients.python.exchange import Exchange
+from clients.python.frames import UnknownEvent
+from clients.python.keeper import ConnectionKeeper, Status, TokenProvider
+from clients.python.stream import AnswerStream
+from clients.python.switchboard import Switchboard
+from clients.python.tail import Answer
+from clients.python.timing import Timing
+
+
+class CicadaClient:
+    """Asks a deployment questions over one WebSocket.
+
+    ::
+
+        async with CicadaClient("wss://…/live", token=token) as client:
+            async for event in client.ask("Who rang the bell?", episodes=["ep1"]):
+                match event:
+                    case Chunk(content=text):
+                        print(text, end="")
+                    case Fallback():
+                        print("\\n(the answer begins anew)")
+            answer = await client.answer("And in the second episode?", episodes=["ep2"])
+
+    Any number of requests share the connection. It is opened with the first, and again, after a growing random pause,
+    whenever it is lost while a request is open; every open request is then resumed. What was given up with
+    :class:`~clients.python.errors.ConnectionLost` can be taken up later by its ``request_id``: see :meth:`resume`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | TokenProvider | None = None,
+        timing: Timing | None = None,
+        on_status: Callable[[Status], None] | None = None,
+        connector: Connector = connect_websocket,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Take what is needed; nothing is opened yet.
+
+        Args:
+            url: the deployment's WebSocket URL.
+            token: what the deployment's authorizer wants, or a function that gets a fresh one.
+            timing: how long to wait for what.
+            on_status: told of every change of the connection; must not block.
+            connector: opens connections.
+            clock: seconds that never run backwards.
+            sleep: waits for seconds of that clock.
+            rng: source of the pauses' randomness.
+        """
+        self._timing = timing or Timing()
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
+        self._streams: dict[str, AnswerStream] = {}
+        self._board = Switchboard(self._timing, self._show)
+        self._keeper = ConnectionKeeper(
+            self._board,
+            url,
+            token=token,
+            timing=self._timing,
+            on_status=on_status,
+            connector=connector,
+            clock=clock,
+            sleep=sleep,
+            rng=self._rng,
+        )
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        """Begin; the first question opens the connection."""
+        self._keeping = asyncio.create_task(self._keeper.run(), name="cicada-client")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection. Requests that are open go on at the server."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+            self._keeping = None
+        self._board.give_up(ConnectionLost("the client was closed"))
+
+    # --- what it is for ---
+
+    def ask(
+        self,
+        question: str,
+        *,
+        collections: Sequence[str] = (),
+        episodes: Sequence[str] = (),
+        top_k: int | None = None,
+        session_id: str | None = None,
+        request_id: str | None = None,
+    ) -> AnswerStream:
+        """Ask a question and return its answer as it arrives.
+
+        Args:
+            question: 1 to 4,000 characters.
+            collections: search only these; all when empty.
+            episodes: search only these; all when empty.
+            top_k: passages to retrieve; the deployment's own number when None.
+            session_id: names a conversation.
+            request_id: a UUID; the same one twice is one request. A new one when None.
+
+        Raises:
+            InvalidQuestion: it breaks the protocol.
+        """
+        try:
+            ask = Ask(
+                requestId=request_id or str(uuid.uuid4()),
+                query=question,
+                sessionId=session_id,
+                collections=tuple(collections),
+                episodes=tuple(episodes),
+                topK=top_k,
+            )
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            raise InvalidQuestion(told) from error
+        return self._begin(ask.request_id, ask)
+
+    def resume(self, request_id: str) -> AnswerStream:
+        """Take up a request of this user that was asked elsewhere or before, from its first event on."""
+        try:
+            return self._begin(str(uuid.UUID(request_id)), None)
+        except ValueError as error:
+            raise InvalidQuestion("requestId: must be a UUID") from error
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        collections: Sequence[str] = (),
+        episodes: Sequence[str] = (),
+        top_k: int | None = None,
+        session_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Ask a question and return the whole answer. Takes what :meth:`ask` takes.
+
+        Raises:
+            InvalidQuestion: it breaks the protocol.
+            AnswerFailed: it ended with an ``error`` event.
+            ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: as
+                their names say.
+        """
+        stream = self.ask(
+            question,
+            collections=collections,
+            episodes=episodes,
+            top_k=top_k,
+            session_id=session_id,
+            request_id=request_id,
+        )
+        async for event in stream:
+            match event:
+                case Failed():
+                    raise AnswerFailed(event.code, event.message, retryable=event.retryable, text=stream.answer.text)
+                case UnknownEvent(type="error", fields=fields):
+                    raise AnswerFailed(
+                        str(fields.get("code", codes.CicadaError.code)),
+                        str(fields.get("message", codes.CicadaError.told)),
+                        retryable=bool(fields.get("retryable")),
+                        text=stream.answer.text,
+                    )
+        return stream.answer
+
+    # --- requests ---
+
+    def _begin(self, request_id: str, ask: Ask | None) -> AnswerStream:
+        if self._keeping is None or self._keeping.done():
+            raise RuntimeError("the client is not open: use it in `async with`")
+        if known := self._streams.get(request_id):
+            return known
+        exchange = Exchange(request_id, ask, self._timing, self._rng)
+        stream = self._streams[request_id] = AnswerStream(exchange, lambda: self._cancel(request_id))
+        self._board.add(exchange, self._clock())
+        self._keeper.wake()
+        return stream
+
+    def _cancel(self, request_id: str) -> None:
+        self._board.cancel(request_id, self._clock())
+        self._keeper.wake()
+
+    def _show(self, exchange: Exchange) -> None:
+        """Let the readers of a request see what has changed, and forget one that has ended."""
+        stream = self._streams[exchange.request_id]
+        if exchange.ended:
+            del self._streams[exchange.request_id]
+        stream.notify()

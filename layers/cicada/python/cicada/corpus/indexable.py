@@ -1,0 +1,33 @@
+"""A passage on its way into the index, with what its vector is to be made of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from cicada.corpus.passages import Passage
+
+RECIPE_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Part:
+    """A text to embed, and how much it counts."""
+
+    text: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class Indexable:
+    """A passage, and the parts whose vectors, weighted and added up, give its vector its direction."""
+
+    passage: Passage
+    parts: tuple[Part, ...]
+    """At least one; the first is the passage's own."""
+
+    def recipe(self) -> bytes:
+        """A digest of the parts: while it is the same the vector is, too. :data:`RECIPE_BYTES` long."""
+        written = json.dumps([(part.text, part.weight) for part in self.parts])
+        return hashlib.sha256(written.encode()).digest()[:RECIPE_BYTES]

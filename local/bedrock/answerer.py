@@ -1,0 +1,90 @@
+"""The local cloud's stand-in for a language model: an extractive answerer.
+
+It reads the prompt as a model would get it, chooses the passages' sentences that answer the question, and quotes them
+with their numbers, or says that it found nothing. It writes no word of its own about the story, and what a passage
+says is quoted or left out, never obeyed. The same prompt always gets the same answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from local.bedrock.extractive.prompt import parse_prompt
+from local.bedrock.extractive.prose import NOTHING_FOUND, write
+from local.bedrock.extractive.selection import select
+from local.bedrock.extractive.small_talk import small_talk
+from local.bedrock.extractive.text import content_stems
+from local.bedrock.minilm import MiniLM, SentenceEmbedder
+from local.bedrock.minilm_encoder import DIMENSIONS, Floats
+
+MAX_PASSAGES = 40
+"""Of a prompt, the passages that are looked at: the most relevant. It bounds the time of an answer."""
+REMEMBERED_TEXTS = 8192
+"""Vectors kept in memory, 1.5 KB each."""
+
+
+class ExtractiveAnswerer:
+    """Answers prompts from their own passages. Thread-safe."""
+
+    def __init__(self, embedder: SentenceEmbedder) -> None:
+        self._embedder = embedder if isinstance(embedder, RecentEmbeddings) else RecentEmbeddings(embedder)
+
+    def answer(self, system: str, user: str) -> str:  # noqa: ARG002 - what it asks of a writer, a quoter does anyway
+        """Answer a prompt; any string is one.
+
+        Args:
+            system: the instructions.
+            user: the passages and the question as :mod:`cicada.answering.prompt` writes them; a prompt without
+                passages is small talk.
+
+        Returns:
+            Plain text, never empty; each quotation is followed by its passage's ``[n]``.
+        """
+        prompt = parse_prompt(user)
+        if not prompt.grounded:
+            return small_talk(prompt.question)
+        about = content_stems(prompt.question)
+        if not about:
+            return NOTHING_FOUND
+        passages = sorted(prompt.passages, key=lambda passage: -passage.relevance)[:MAX_PASSAGES]
+        return write(select(prompt.question, passages, self._embedder), about)
+
+
+class RecentEmbeddings:
+    """Remembers the vectors of the texts that were embedded last. Thread-safe."""
+
+    def __init__(self, embedder: SentenceEmbedder, size: int = REMEMBERED_TEXTS) -> None:
+        self._embedder = embedder
+        self._size = size
+        self._vectors: OrderedDict[str, Floats] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """Return shape ``(n, 384)``: see :class:`local.bedrock.minilm.SentenceEmbedder`."""
+        with self._lock:
+            known = {text: self._vectors[text] for text in texts if text in self._vectors}
+        unknown = list(dict.fromkeys(text for text in texts if text not in known))
+        if unknown:
+            known |= dict(zip(unknown, self._embedder.embed(unknown), strict=True))
+        with self._lock:
+            for text in texts:
+                self._vectors[text] = known[text]
+                self._vectors.move_to_end(text)
+            while len(self._vectors) > self._size:
+                self._vectors.popitem(last=False)
+        return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), DIMENSIONS)
+
+
+@functools.cache
+def _shared() -> ExtractiveAnswerer:
+    return ExtractiveAnswerer(MiniLM.load())
+
+
+def answer(system: str, user: str) -> str:
+    """Answer a prompt with the process's own :class:`ExtractiveAnswerer`; the first call loads the model."""
+    return _shared().answer(system, user)

@@ -1,0 +1,97 @@
+"""Writes the answer: every sentence quotes one passage word by word, says who speaks where, and carries its marker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from local.bedrock.extractive.prompt import NumberedPassage
+from local.bedrock.extractive.ranking import asks
+from local.bedrock.extractive.selection import Quoted
+from local.bedrock.extractive.text import content_stems, sentences
+
+NOTHING_FOUND = "I found nothing in the passages that answers this question."
+MAX_QUOTE_CHARS = 300
+"""A passage up to this length is quoted whole; of a longer one the sentences around the best."""
+_MARKER = re.compile(r"\[[\d\s,;]+\]")
+_NARRATORS = frozenset({"narrator", "narration", "narrative", "stage direction", "stage directions"})
+_MARKS = (("“", "”"), ('"', '"'), ("«", "»"))
+
+
+def write(quoted: Sequence[Quoted], about: frozenset[str]) -> str:
+    """The answer in prose, a paragraph an episode.
+
+    Args:
+        quoted: what to quote, in the order of the answer.
+        about: stems of the question's words: they choose the sentences of a long passage.
+    """
+    paragraphs: list[str] = []
+    earlier: NumberedPassage | None = None
+    for quote in quoted:
+        words_quoted = excerpt(quote.passage.text, about)
+        if not words_quoted:
+            continue
+        sentence = _sentence(quote, words_quoted, earlier)
+        if earlier is not None and earlier.episode_id == quote.passage.episode_id:
+            paragraphs[-1] += f" {sentence}"
+        else:
+            paragraphs.append(sentence)
+        earlier = quote.passage
+    return "\n\n".join(paragraphs) or NOTHING_FOUND
+
+
+def excerpt(text: str, about: frozenset[str]) -> str:
+    """Consecutive sentences of a text, the ones that say most about the question; the whole of a short text.
+
+    A sentence that holds what looks like a marker of a citation is not quoted: in an answer it would be one.
+    Empty if nothing is left.
+    """
+    runs: list[list[str]] = [[]]
+    for sentence in sentences(text):
+        if _MARKER.search(sentence):
+            runs.append([])
+        else:
+            runs[-1].append(sentence)
+    best = max((_window(run, about) for run in runs), key=lambda window: _worth(window, about))
+    while len(best) > 1 and not content_stems(best[-1]):
+        best = best[:-1]  # a last "I did." says nothing that could be checked
+    return " ".join(best)[: 2 * MAX_QUOTE_CHARS].rstrip()
+
+
+def _window(run: Sequence[str], about: frozenset[str]) -> list[str]:
+    windows = []
+    for start in range(len(run)):
+        end = start + 1
+        while end < len(run) and len(" ".join(run[start : end + 1])) <= MAX_QUOTE_CHARS:
+            end += 1
+        windows.append(list(run[start:end]))
+    return max(windows, key=lambda window: _worth(window, about), default=[])
+
+
+def _worth(window: Sequence[str], about: frozenset[str]) -> tuple[int, int]:
+    stems = content_stems(" ".join(window))
+    return len(stems & about), len(stems)
+
+
+def _sentence(quote: Quoted, words_quoted: str, earlier: NumberedPassage | None) -> str:
+    passage = quote.passage
+    same_episode = earlier is not None and earlier.episode_id == passage.episode_id
+    episode, speaker = _label(passage.episode), _label(passage.speaker)
+    again = same_episode and earlier is not None and earlier.speaker == passage.speaker
+    if not speaker or speaker.casefold() in _NARRATORS:
+        said = "the narration goes on" if again else "the narration reads"
+    elif quote.replies:
+        said = f"{speaker} answers"
+    elif asks(words_quoted):
+        said = f"{speaker} asks"
+    else:
+        said = f"{speaker} also says" if again else f"{speaker} says"
+    where = f"In {episode}, " if episode and not same_episode else ""
+    opening, closing = next((pair for pair in _MARKS if not set(pair) & set(words_quoted)), _MARKS[0])
+    text = f"{where}{said}: {opening}{words_quoted}{closing} [{passage.number}]"
+    return text[0].upper() + text[1:]
+
+
+def _label(name: str) -> str:
+    """A name of the prompt for use in a sentence, without anything that would read as a marker."""
+    return " ".join(_MARKER.sub(" ", name).split())

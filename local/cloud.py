@@ -1,0 +1,195 @@
+"""The local cloud in one process: every stand-in behind one address."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from local import deployed, interpreter
+from local.bedrock import server as bedrock
+from local.bedrock.answerer import ExtractiveAnswerer
+from local.bedrock.minilm import CachedEmbedder
+from local.calls import CallLog
+from local.control import Control
+from local.faults import Faults
+from local.front import Front
+from local.functions import FunctionConfig, FunctionService
+from local.gateway import GatewayControl, WebSocketGateway
+from local.motoserver import MotoServer
+from local.page import Page
+from local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
+from local.state import Keeper
+from local.state_store import StateStore
+
+logger = logging.getLogger(__name__)
+
+SAVE_INTERVAL_S = 1.0
+"""A process that is killed loses at most what came in during this time."""
+
+CALLBACK_VARIABLE = "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"
+
+
+class PortTaken(Exception):
+    """Another program listens on the port."""
+
+
+def listen(port: int) -> list[socket.socket]:
+    """Listen on a port of this machine alone, under both its addresses; port 0 takes a free one.
+
+    Raises:
+        PortTaken: it is not free.
+    """
+    first = _bound(socket.AF_INET, "127.0.0.1", port)
+    sockets = [first]
+    if socket.has_ipv6:
+        with contextlib.suppress(PortTaken):  # no IPv6 on this machine
+            sockets.append(_bound(socket.AF_INET6, "::1", first.getsockname()[1]))
+    return sockets
+
+
+def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if family == socket.AF_INET6:
+        found.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    try:
+        found.bind((host, port))
+        found.listen(256)
+    except OSError as error:
+        found.close()
+        raise PortTaken(port) from error
+    found.setblocking(False)
+    return found
+
+
+class Cloud:
+    """All stand-ins, wired to each other."""
+
+    def __init__(
+        self,
+        port: int,
+        places: Places,
+        *,
+        environment: Mapping[str, str],
+        examples: list[str],
+        stop: Callable[[], None],
+    ) -> None:
+        """Load everything; takes about two seconds, and no request is answered yet.
+
+        Args:
+            port: where the front server will listen.
+            places: its folders.
+            environment: further variables of every function, over those of the stacks.
+            examples: questions that the page offers.
+            stop: called when somebody asks for the end over the control endpoints.
+        """
+        self.endpoint_url = f"http://localhost:{port}"
+        self.faults = Faults()
+        self.ready = False
+        self._environment = dict(environment)
+        self._moto = MotoServer(port)
+        self._store = StateStore(places.state)
+        self.keeper = Keeper(self._store, self._moto)
+        self._embedder = CachedEmbedder(places.embeddings)
+        from moto.awslambda.models import lambda_backends
+
+        functions = FunctionService(
+            deployed.DeployedFunctions(lambda_backends[ACCOUNT_ID][REGION]).lookup,
+            work_dir=places.home,
+            endpoint_url=self.endpoint_url,
+            overrides=self._function_variables,
+            faults=self.faults,
+        )
+        gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
+        calls = CallLog()
+        page = Page(ROOT / "clients" / "web", websocket_url=self._served_url, examples=examples)
+        control = Control(
+            faults=self.faults,
+            calls=calls,
+            functions=functions,
+            gateway=GatewayControl(gateway),
+            executions=lambda: interpreter.executions(ACCOUNT_ID, REGION),
+            health=self.describe,
+            save=self.keeper.save,
+            stop=stop,
+        )
+        front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self.keeper.changed)
+        self._app = front.application(control, functions, gateway, _Bedrock(self._embedder, self.faults))
+        self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, handle_signals=False)
+        self._saving: asyncio.Task[None] | None = None
+
+    async def start(self, sockets: list[socket.socket]) -> None:
+        """Answer requests."""
+        await self._runner.setup()
+        for one in sockets:
+            await web.SockSite(self._runner, one).start()
+
+    async def restore(self) -> None:
+        """Fill the deployed buckets and tables with what was saved, and keep saving from now on."""
+        await asyncio.to_thread(self.keeper.restore)
+        self._saving = asyncio.create_task(self._save_now_and_then())
+
+    async def close(self) -> None:
+        """End the connections and the functions' processes, and save."""
+        if self._saving is not None:
+            self._saving.cancel()
+            await asyncio.gather(self._saving, return_exceptions=True)
+        await self._runner.cleanup()
+        await asyncio.to_thread(self.keeper.save)
+        self._moto.close()
+        self._store.close()
+        self._embedder.close()
+
+    def describe(self) -> dict[str, Any]:
+        """Status, addresses and outputs, as plain data."""
+        outputs = deployed.outputs() if self.ready else {}
+        return {
+            "status": "ready" if self.ready else "starting",
+            "endpointUrl": self.endpoint_url,
+            "webSocketUrl": self._served_url(),
+            "outputs": outputs,
+        }
+
+    def mark(self, name: str, value: str) -> None:
+        """Remember a value with the state."""
+        self._store.mark(name, value)
+
+    def marked(self, name: str) -> str | None:
+        """A value remembered with the state."""
+        return self._store.marked(name)
+
+    def _served_url(self) -> str | None:
+        url = deployed.outputs().get("WebSocketUrl") if self.ready else None
+        return None if url is None else deployed.websocket_url(self.endpoint_url, url)
+
+    def _function_variables(self, config: FunctionConfig) -> dict[str, str]:
+        """Where the function's callbacks go, and a name of its own under which its calls are counted."""
+        variables = {**ONE_MATH_THREAD, "AWS_ACCESS_KEY_ID": config.name, **self._environment}
+        callback = deployed.callback_url(self.endpoint_url, config.environment.get(CALLBACK_VARIABLE, ""))
+        return variables if callback is None else {CALLBACK_VARIABLE: callback, **variables}
+
+    async def _save_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL_S)
+            try:
+                await asyncio.to_thread(self.keeper.save)
+            except Exception:
+                logger.exception("the state could not be saved")
+
+
+class _Bedrock:
+    """Amazon Bedrock Runtime, with the laptop's models."""
+
+    def __init__(self, embedder: CachedEmbedder, faults: Faults) -> None:
+        self._embedder = embedder
+        self._faults = faults
+
+    def add_routes(self, app: web.Application) -> None:
+        answerer = ExtractiveAnswerer(self._embedder)
+        bedrock.add_routes(app, answer=answerer.answer, embed=self._embedder.embed, faults=self._faults)

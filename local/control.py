@@ -1,0 +1,167 @@
+"""The control endpoints of the local cloud, below ``/_cicada/``: for tests, benchmarks, and people at a terminal.
+
+======================================  =============================================================================
+``GET health``                          ``{"status": "starting"|"ready", "pid", "webSocketUrl", "outputs"}``
+``GET faults``                          what is armed
+``PUT faults/{name}``                   arm one; the body is its parameters as JSON, ``times`` among them
+``DELETE faults``, ``faults/{name}``    disarm all, or one
+``GET calls``                           ``{"counts": {"dynamodb.PutItem": 3, …}}``; with ``?log=1`` also ``log``, each
+                                        call with service, operation, resource, caller, at, status and tookMs
+``DELETE calls``                        begin to count anew
+``GET connections``                     the open WebSocket connections
+``DELETE connections/{id}``             cut one, as a network would: without a close frame
+``GET functions``                       each function's invocations, cold starts, errors and process ids
+``GET executions``                      the latest runs of the workflow, each with the states that it went through
+``POST save``                           write the state to disk now
+``POST stop``                           stop the local cloud
+======================================  =============================================================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from local.calls import CallLog
+from local.faults import Faults
+from local.functions import FunctionService
+from local.gateway import GatewayControl
+
+PREFIX = "/_cicada"
+
+_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Control:
+    """Serves the control endpoints."""
+
+    def __init__(
+        self,
+        *,
+        faults: Faults,
+        calls: CallLog,
+        functions: FunctionService,
+        gateway: GatewayControl,
+        executions: Callable[[], list[dict[str, Any]]],
+        health: Callable[[], dict[str, Any]],
+        save: Callable[[], None],
+        stop: Callable[[], None],
+    ) -> None:
+        """Control the parts that are given.
+
+        Args:
+            faults: armed and disarmed.
+            calls: counted AWS calls.
+            functions: whose processes and figures are told.
+            gateway: whose connections are told and cut.
+            executions: the workflow's latest runs.
+            health: the status, and what is deployed.
+            save: writes the state to disk; may block.
+            stop: begins to stop everything, and returns at once.
+        """
+        self._faults = faults
+        self._calls = calls
+        self._functions = functions
+        self._gateway = gateway
+        self._executions = executions
+        self._health = health
+        self._save = save
+        self._stop = stop
+
+    def add_routes(self, app: web.Application) -> None:
+        """Add the routes."""
+        routes: dict[tuple[str, str], Handler] = {
+            ("GET", "health"): self._get_health,
+            ("GET", "faults"): self._get_faults,
+            ("PUT", "faults/{name}"): self._put_fault,
+            ("DELETE", "faults"): self._delete_faults,
+            ("DELETE", "faults/{name}"): self._delete_faults,
+            ("GET", "calls"): self._get_calls,
+            ("DELETE", "calls"): self._delete_calls,
+            ("GET", "connections"): self._get_connections,
+            ("DELETE", "connections/{id}"): self._delete_connection,
+            ("GET", "functions"): self._get_functions,
+            ("GET", "executions"): self._get_executions,
+            ("POST", "save"): self._post_save,
+            ("POST", "stop"): self._post_stop,
+        }
+        for (method, path), handler in routes.items():
+            app.router.add_route(method, f"{PREFIX}/{path}", _from_this_machine(handler))
+
+    async def _get_health(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        return web.json_response({"pid": os.getpid(), **self._health()})
+
+    async def _get_faults(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        return web.json_response(self._faults.armed())
+
+    async def _put_fault(self, request: web.Request) -> web.Response:
+        try:
+            params = json.loads(await request.read() or b"{}")
+        except ValueError:
+            params = None
+        if not isinstance(params, dict) or not isinstance(params.get("times"), int | None):
+            raise web.HTTPBadRequest(text="The body is to be a JSON object with the fault's parameters.\n")
+        self._faults.arm(request.match_info["name"], **params)
+        return web.json_response(self._faults.armed())
+
+    async def _delete_faults(self, request: web.Request) -> web.Response:
+        self._faults.disarm(request.match_info.get("name"))
+        return web.json_response(self._faults.armed())
+
+    async def _get_calls(self, request: web.Request) -> web.Response:
+        answer: dict[str, Any] = {"counts": self._calls.counts()}
+        if request.query.get("log"):
+            answer["log"] = self._calls.last()
+        return web.json_response(answer)
+
+    async def _delete_calls(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        self._calls.clear()
+        return web.json_response({"counts": {}})
+
+    async def _get_connections(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        return web.json_response([asdict(connection) for connection in self._gateway.connections()])
+
+    async def _delete_connection(self, request: web.Request) -> web.Response:
+        if not self._gateway.drop(request.match_info["id"]):
+            raise web.HTTPNotFound(text="There is no such connection.\n")
+        return web.json_response({})
+
+    async def _get_functions(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        processes = self._functions.processes()
+        stats = self._functions.stats()
+        return web.json_response(
+            {name: {**asdict(figures), "processes": processes.get(name, [])} for name, figures in stats.items()}
+        )
+
+    async def _get_executions(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        return web.json_response(self._executions())
+
+    async def _post_save(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        await asyncio.to_thread(self._save)
+        return web.json_response({})
+
+    async def _post_stop(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        self._stop()
+        return web.json_response({}, status=202)
+
+
+def _from_this_machine(handler: Handler) -> Handler:
+    """Refuse what a foreign page in a browser sends, also by way of a name that it has bound to this address."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        origin = request.headers.get("Origin")
+        senders = [f"//{request.host}", *([origin] if origin else [])]
+        if any(urlsplit(sender).hostname not in _HOSTS for sender in senders):
+            raise web.HTTPForbidden(text="The control endpoints answer this machine only.\n")
+        return await handler(request)
+
+    return handle

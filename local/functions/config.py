@@ -1,0 +1,91 @@
+"""What the Lambda service is told of a function, and what an invocation gives back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One version of a layer, as its zip archive."""
+
+    name: str
+    zip_bytes: bytes = field(repr=False)
+    sha: str
+    """A digest of ``zip_bytes``: the archive is unpacked once for each."""
+
+
+@dataclass(frozen=True)
+class FunctionConfig:
+    """A function as it stands now. A change of any field retires the environments that were started before it."""
+
+    name: str
+    arn: str
+    """Without a version: ``arn:aws:lambda:<region>:<account>:function:<name>``."""
+    handler: str
+    """``<module>.<callable>``, the module's folders parted by ``/`` or ``.``."""
+    code_zip: bytes = field(repr=False)
+    code_sha: str
+    """A digest of ``code_zip``: the archive is unpacked once for each."""
+    layers: Sequence[Layer] = ()
+    """In the order of the configuration: a file of a later layer wins over the same file of an earlier one."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 3.0
+    memory_mb: int = 128
+    runtime: str = "python3.13"
+    """Told to the function; the process runs the interpreter of this Python."""
+    architecture: str = "arm64"
+    """Told in the configuration only: the process runs on this machine's architecture."""
+    reserved_concurrency: int | None = None
+    """The most invocations that may run at once; 0 stops the function, None is no bound of its own."""
+
+    @property
+    def region(self) -> str:
+        """The region that the ARN names."""
+        return self.arn.split(":")[3]
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with everything that an execution environment is started from."""
+        parts = {
+            "arn": self.arn,
+            "handler": self.handler,
+            "code": self.code_sha,
+            "layers": [layer.sha for layer in self.layers],
+            "environment": dict(self.environment),
+            "timeout_s": self.timeout_s,
+            "memory_mb": self.memory_mb,
+            "runtime": self.runtime,
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class InvokeResult:
+    """What ``Invoke`` answers: 200 (also when the function failed), 202 for an event, 204 for a dry run."""
+
+    status: int
+    payload: bytes = b""
+    function_error: str | None = None
+    """``Unhandled`` when the function failed; ``payload`` then is ``{"errorType", "errorMessage", …}``."""
+    executed_version: str = "$LATEST"
+    log: bytes = b""
+    """The last 4 KB that the invocation logged."""
+    request_id: str = ""
+
+
+@dataclass
+class FunctionStats:
+    """What a function has seen since the service started."""
+
+    invocations: int = 0
+    cold_starts: int = 0
+    errors: int = 0
+    """Invocations that ended in a function error, time-outs and exits included."""
+    timeouts: int = 0
+    exits: int = 0
+    """Processes that ended in the middle of an invocation, killed ones included."""
+    throttles: int = 0

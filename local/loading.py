@@ -1,0 +1,120 @@
+"""Loading a script into the deployed index: in a process of its own, over the endpoints, as anybody would.
+
+As a program it tells its progress on standard output, a JSON object a line: ``{"stage", "done", "total"}`` while it
+works, ``{"messages", "passages", "unchanged"}`` at the end. What goes wrong is told on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from local.places import ROOT, aws_environment
+from local.progress import Step
+
+SAMPLE = ROOT / "samples" / "script"
+SAMPLE_COLLECTION = "script"
+
+_LIBRARY = ROOT / "layers" / "cicada" / "python"
+_WRITERS = ("corpus", "index")  # the parts of the library that decide what an index looks like
+
+
+class LoadFailed(Exception):
+    """The script could not be loaded; the message is for the person at the terminal."""
+
+
+def load_hash(paths: Sequence[Path], outputs: Mapping[str, str]) -> str:
+    """A hash of all that a loaded index depends on: the files, the model, the code that writes."""
+    digest = hashlib.sha256(f"{outputs['EmbeddingModelId']} {outputs['EmbeddingDimensions']}".encode())
+    code = (path for part in _WRITERS for path in sorted((_LIBRARY / "cicada" / part).rglob("*.py")))
+    files = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
+    for file in (*code, *files):
+        if file.is_file():
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+async def load(paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: str, step: Step) -> None:
+    """Load a script into the deployment.
+
+    Raises:
+        LoadFailed: with the loader's own words.
+    """
+    command = [sys.executable, "-m", "local.loading", *map(str, paths)]
+    command += ["--bucket", outputs["IndexBucket"], "--model", outputs["EmbeddingModelId"]]
+    command += ["--dimensions", outputs["EmbeddingDimensions"]]
+    environment = aws_environment(os.environ, endpoint_url) | {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(_LIBRARY)])
+    }
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=ROOT,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.create_task(process.stderr.read())
+    try:
+        async for line in process.stdout:
+            told = json.loads(line)
+            if told.get("stage") == "embedding":
+                step.count(told["done"], told["total"])
+        status = await process.wait()
+        words = (await complaints).decode("utf-8", "replace").strip()
+    except BaseException:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+        raise
+    if status != 0:
+        raise LoadFailed(f"The script could not be loaded:\n{words}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Load, and tell."""
+    parser = argparse.ArgumentParser(prog="python -m local.loading", description="Load a script into the index.")
+    parser.add_argument("paths", nargs="+", type=Path, help="JSON or JSONL files, or folders of them")
+    parser.add_argument("--bucket", required=True, help="the deployment's output IndexBucket")
+    parser.add_argument("--model", required=True, help="the deployment's output EmbeddingModelId")
+    parser.add_argument("--dimensions", required=True, type=int, help="the deployment's output EmbeddingDimensions")
+    parser.add_argument("--collection", default=SAMPLE_COLLECTION, help="its name in the index (default: %(default)s)")
+    args = parser.parse_args(argv)
+
+    import boto3
+
+    from cicada.errors import CicadaError
+    from cicada.index.load import load_script
+    from cicada.index.s3 import CLIENT_CONFIG, S3Store
+    from cicada.models.bedrock import bedrock_client_config
+    from cicada.models.bedrock_embeddings import BedrockEmbedder
+
+    def progress(stage: str, done: int, total: int) -> None:
+        print(json.dumps({"stage": stage, "done": done, "total": total}), flush=True)
+
+    store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), args.bucket)
+    runtime = boto3.client("bedrock-runtime", config=bedrock_client_config())
+    try:
+        report = load_script(
+            args.paths, args.collection, store, BedrockEmbedder(runtime, args.model, args.dimensions), progress
+        )
+    except CicadaError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps({"messages": report.messages, "episodes": report.episodes}), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+"""``make up``: from nothing to a page that answers, and back to nothing when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
+from local.loading import SAMPLE, LoadFailed, load, load_hash
+from local.places import PORT_VARIABLE, ROOT, Places
+from local.progress import Steps
+
+LOCAL_SETTINGS = ROOT / "cdk.local.json"
+"""The deployer's settings for the local cloud."""
+
+STOP_TIMEOUT_S = 20.0
+_WATCH_INTERVAL_S = 0.5
+_HEALTH_TIMEOUT_S = 2.0
+_LOADED = "loaded"
+_EXAMPLES = (
+    "How does Tamsin get to the station in the first draft?",
+    "Where is the green ledger found in episode 3?",
+    "Who rings the fog bell, and how often?",
+    "What does the almanac forecast for the 15th?",
+)
+
+
+class UpFailed(Exception):
+    """The local cloud could not start; the message is for the person at the terminal."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to start."""
+
+    port: int
+    """0 takes a free one."""
+    places: Places
+    settings: Mapping[str, Any]
+    """The deployer's settings, complete."""
+    load: Sequence[Path] = (SAMPLE,)
+    """A script's files and folders; none to load nothing."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of every function."""
+    parent: int | None = None
+    """The process without which this one is to stop too."""
+
+
+def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:
+    """The local cloud's settings.
+
+    Raises:
+        UpFailed: there is no such file, or it is no JSON object.
+    """
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UpFailed(f"{path}: {error}") from error
+    return settings
+
+
+async def run(options: Options, steps: Steps) -> None:
+    """Start the local cloud, serve it until it is told to stop, and stop it.
+
+    Raises:
+        UpFailed: the message says why it did not start.
+    """
+    began = time.monotonic()
+    stop = asyncio.Event()
+    with _stop_signals(stop), _only_one(options.places) as running:
+        try:
+            await _until_stopped(stop, _serve(options, steps, stop, running, began), options.parent)
+        except (DeployFailed, LoadFailed) as error:
+            raise UpFailed(str(error)) from error
+
+
+async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: Running, began: float) -> None:
+    from local.cloud import Cloud, PortTaken, listen
+
+    try:
+        sockets = listen(options.port)
+    except PortTaken:
+        raise UpFailed(_who_has(options.port)) from None
+    port = sockets[0].getsockname()[1]
+    await check_tools()
+    assembly = asyncio.create_task(_synthesise(options, steps))
+    cloud: Cloud | None = None
+    try:
+        with steps.step("Starting the local cloud"):
+            cloud = await asyncio.to_thread(
+                Cloud, port, options.places, environment=options.environment, examples=list(_EXAMPLES), stop=stop.set
+            )
+            await cloud.start(sockets)
+        folder = await assembly
+        with steps.step("Deploying the stacks") as step:
+            await bootstrap(options.places, step)
+            await deploy(folder, cloud.endpoint_url, options.places, step)
+            step.note("putting back what was there")
+            await cloud.restore()
+        for kind in _not_simulated(folder):
+            steps.say(f"Left out, for nothing here simulates it: {kind}")
+        if options.load:
+            await _load(cloud, options.load, steps)
+        cloud.ready = True
+        described = cloud.describe()
+        running.tell({"pid": os.getpid(), **described})
+        steps.close()
+        steps.say(_greeting(described, time.monotonic() - began))
+        await stop.wait()
+    finally:
+        assembly.cancel()
+        await asyncio.gather(assembly, return_exceptions=True)
+        if cloud is not None:
+            await cloud.close()
+        for one in sockets:
+            one.close()
+
+
+async def _synthesise(options: Options, steps: Steps) -> Path:
+    with steps.step("Synthesising the stacks") as step:
+        return await synthesise(options.settings, options.places, step)
+
+
+async def _load(cloud: Any, paths: Sequence[Path], steps: Steps) -> None:
+    from local import deployed
+
+    outputs = deployed.outputs()
+    digest = load_hash(paths, outputs)
+    if cloud.marked(_LOADED) == digest:
+        return
+    with steps.step("Loading the script") as step:
+        await load(paths, outputs, cloud.endpoint_url, step)
+        await asyncio.to_thread(cloud.keeper.save)
+        cloud.mark(_LOADED, digest)
+
+
+def _not_simulated(folder: Path) -> list[str]:
+    from local.cloudformation import unknown_types
+
+    templates = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.template.json")))
+    return sorted({kind for template in templates for kind in unknown_types(template)})
+
+
+def _greeting(described: Mapping[str, Any], took_s: float) -> str:
+    return (
+        f"\nCicada is up, after {took_s:.1f} s.\n\n"
+        f"  page       {described['endpointUrl']}/\n"
+        f"  WebSocket  {described['webSocketUrl']}\n\n"
+        f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_EXAMPLES[0]}"\n'
+        f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"
+        "Ctrl-C stops it; what it holds is kept.\n"
+    )
+
+
+# --- stopping ---
+
+
+@contextlib.contextmanager
+def _stop_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let Ctrl-C and a polite kill ask for the end; a second Ctrl-C is not waited for."""
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, asked)
+    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def _until_stopped(stop: asyncio.Event, serving: Any, parent: int | None) -> None:
+    """Run until it ends by itself; once asked to stop, cancel what is still starting."""
+    task = asyncio.ensure_future(serving)
+    watching = asyncio.create_task(_watch(parent, stop))
+    asked = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    finally:
+        for helper in (watching, asked):
+            helper.cancel()
+
+
+async def _watch(parent: int | None, stop: asyncio.Event) -> None:
+    """Ask for the end when the parent is gone."""
+    while parent is None or os.getppid() == parent:
+        await asyncio.sleep(_WATCH_INTERVAL_S)
+    stop.set()
+
+
+# --- the one that runs ---
+
+
+class Running:
+    """The file that names the running process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def tell(self, document: Mapping[str, Any]) -> None:
+        """Replace what the file says."""
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps(document), encoding="utf-8")
+        fresh.replace(self._path)
+
+    def read(self) -> dict[str, Any] | None:
+        """What it says; None when no living process stands behind it."""
+        try:
+            document: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
+            os.kill(document["pid"], 0)
+        except (OSError, ValueError, KeyError):
+            return None
+        return document
+
+
+@contextlib.contextmanager
+def _only_one(places: Places) -> Iterator[Running]:
+    """Make sure that this is the only process of its home."""
+    import fcntl
+
+    places.home.mkdir(parents=True, exist_ok=True)
+    running = Running(places.running)
+    with (places.home / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            found = running.read() or {}
+            where = f" at {found['endpointUrl']}/" if "endpointUrl" in found else ""
+            raise UpFailed(
+                f"Cicada already runs{where} (process {found.get('pid', '?')}). `make down` stops it."
+            ) from None
+        running.tell({"pid": os.getpid(), "status": "starting"})
+        try:
+            yield running
+        finally:
+            places.running.unlink(missing_ok=True)
+
+
+def _who_has(port: int) -> str:
+    other = f"Choose another one: {PORT_VARIABLE}={port + 1} make up"
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}/_cicada/health", timeout=_HEALTH_TIMEOUT_S) as answer:
+            pid = json.load(answer)["pid"]
+    except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError):
+        return f"Port {port} is taken by another program. {other}"
+    return f"Port {port} is taken by another Cicada (process {pid}). {other}"
+
+
+def down(places: Places) -> bool:
+    """Stop the process that runs from a home, and wait for its end.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        UpFailed: it does not stop.
+    """
+    found = Running(places.running).read()
+    if found is None:
+        return False
+    os.kill(found["pid"], signal.SIGTERM)
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while time.monotonic() < deadline:
+        if Running(places.running).read() is None:
+            return True
+        time.sleep(0.1)
+    raise UpFailed(f"Process {found['pid']} has not stopped within {STOP_TIMEOUT_S:.0f} s.")
+
+
+def log_to(folder: Path) -> None:
+    """Send this process's log, and moto's many warnings, to a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(
+        filename=folder / "cloud.log", level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.captureWarnings(capture=True)
+    logging.getLogger("moto.stepfunctions").setLevel(
+        logging.CRITICAL
+    )  # it logs each failing state as an error of its own

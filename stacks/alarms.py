@@ -1,0 +1,91 @@
+"""Alarms for the operator, sent by e-mail. They cost by the month, so a setting asks for them."""
+
+from __future__ import annotations
+
+from aws_cdk import Aws, Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from stacks.answering import AnsweringStack
+from stacks.data import STAGE, DataStack
+from stacks.findings import accept
+
+_PERIOD = Duration.minutes(5)
+
+
+class Alarms(Construct):
+    """A topic with one subscriber, and an alarm for each thing that an operator must know of."""
+
+    def __init__(self, scope: Construct, id: str, *, email: str, data: DataStack, answering: AnsweringStack) -> None:
+        """Make them.
+
+        Args:
+            scope: the stack.
+            id: the construct's id.
+            email: who is told; AWS asks for a confirmation first.
+            data: has the API and the table.
+            answering: has the functions and the workflow.
+        """
+        super().__init__(scope, id)
+        # Alarms carry no customer's data: the topic needs no key of ours, nor CloudWatch a right to it.
+        topic = sns.Topic(self, "Topic", display_name="Cicada", enforce_ssl=True)
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        topic.add_subscription(subscriptions.EmailSubscription(email))
+        accept(
+            topic,
+            {"Serverless-SNSRedrivePolicy": "SNS retries e-mail by itself; a queue would hold what nobody reads."},
+        )
+        machine = answering.workflow.machine
+        watched = {
+            "AnswersFailed": (machine.metric_failed(period=_PERIOD), "Every strategy failed for some requests"),
+            "AnswersTimedOut": (machine.metric_timed_out(period=_PERIOD), "Some answers ran into the workflow's limit"),
+            "AnswersThrottled": (
+                answering.answer.function.metric_throttles(period=_PERIOD),
+                "More answers were wanted than the concurrency allows",
+            ),
+            "MessagesFailed": (
+                answering.message_processor.function.metric_errors(period=_PERIOD),
+                "The message processor failed on some frames",
+            ),
+            "GatewayFailed": (
+                self._gateway_metric("IntegrationError", data),
+                "The API got no valid response from a function",
+            ),
+            "TableThrottled": (
+                data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),
+                "The table refused writes: answers are delayed",
+            ),
+        }
+        for name, (metric, description) in watched.items():
+            alarm = cloudwatch.Alarm(
+                self,
+                name,
+                metric=metric,
+                threshold=1,
+                evaluation_periods=1,
+                comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+                alarm_description=description,
+            )
+            alarm.add_alarm_action(actions.SnsAction(topic))
+
+    @staticmethod
+    def _gateway_metric(name: str, data: DataStack) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace="AWS/ApiGateway",
+            metric_name=name,
+            dimensions_map={"ApiId": data.api_id, "Stage": STAGE},
+            statistic="Sum",
+            period=_PERIOD,
+        )

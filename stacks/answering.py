@@ -1,0 +1,151 @@
+"""The functions that answer, and the workflow that runs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Stack
+from constructs import Construct
+
+from stacks.bedrock import invoke_statements
+from stacks.data import DataStack
+from stacks.function import CicadaFunction
+from stacks.layers import Layers
+from stacks.settings import DAY_S, Settings
+from stacks.workflow import CLOSING_TIMEOUT_S, AnswerWorkflow, attempt_timeout_s
+
+PROCESSOR_TIMEOUT_S = 25
+"""API Gateway waits 29 s for an integration: a message processor that hangs is ended, and reported, before that."""
+
+
+KEY_ACTIONS = (
+    "kms:Decrypt",
+    "kms:DescribeKey",
+    "kms:Encrypt",
+    "kms:GenerateDataKey",
+    "kms:GenerateDataKeyWithoutPlaintext",
+    "kms:ReEncryptFrom",
+    "kms:ReEncryptTo",
+)
+"""What DynamoDB and S3 do with a customer's key in the name of the caller."""
+
+
+class AnsweringStack(Stack):
+    """Message processor, answer worker, the function that closes exhausted requests, and the answer workflow."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
+        """Make the stack; ``stack`` are the CDK's own properties."""
+        super().__init__(scope, id, description="Cicada: functions and workflow", **stack)
+        self._settings = settings
+        self._data = data
+        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        self.answer = self._answer()
+        self.exhausted = self._function("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
+        self._allow_log(self.exhausted, "GetItem", "UpdateItem")
+        self.workflow = AnswerWorkflow(
+            self,
+            "Workflow",
+            settings=settings,
+            answer=self.answer.function,
+            exhausted=self.exhausted.function,
+            key=data.key,
+        )
+        self.message_processor = self._function(
+            "MessageProcessor",
+            "message_processor",
+            timeout_s=PROCESSOR_TIMEOUT_S,
+            memory_mb=1024,
+            STATE_MACHINE_ARN=self.workflow.machine.state_machine_arn,
+            AUTH="none" if settings.auth == "none" else "jwt",
+        )
+        self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
+        self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
+
+    def _answer(self) -> CicadaFunction:
+        settings, models = self._settings, self._settings.models
+        answer = self._function(
+            "Answer",
+            "answer",
+            "search",
+            timeout_s=attempt_timeout_s(),
+            memory_mb=settings.answer_memory_mb,
+            concurrency=settings.limits.answer_concurrency,
+            INDEX_BUCKET=self._data.bucket_name,
+            GENERATION_MODEL_ID=models.generation_model_id,
+            DIRECT_MODEL_ID=models.direct_model_id,
+            EMBEDDING_MODEL_ID=models.embedding_model_id,
+            EMBEDDING_DIMENSIONS=str(models.embedding_dimensions),
+            MAX_TOKENS=str(models.max_tokens),
+            **({} if models.temperature is None else {"TEMPERATURE": str(models.temperature)}),
+            **({} if models.top_p is None else {"TOP_P": str(models.top_p)}),
+            TOP_K=str(settings.retrieval.top_k),
+            MIN_SCORE=str(settings.retrieval.min_score),
+            PROMPT_PASSAGES=str(settings.retrieval.prompt_passages),
+        )
+        self._allow_log(answer, "GetItem", "PutItem", "UpdateItem")
+        answer.allow(
+            ("s3:GetObject",),
+            self._data.index_arn,
+            because="The index's objects are named by their content.",
+        )
+        # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
+        answer.allow(("s3:ListBucket",), f"arn:{self.partition}:s3:::{self._data.bucket_name}")
+        for model_id in dict.fromkeys((models.generation_model_id, models.direct_model_id)):
+            answer.allow_statement(
+                *invoke_statements(
+                    self,
+                    model_id,
+                    action="bedrock:InvokeModelWithResponseStream",
+                    more_regions=models.destination_regions,
+                )
+            )
+        answer.allow_statement(
+            *invoke_statements(
+                self,
+                models.embedding_model_id,
+                action="bedrock:InvokeModel",
+                more_regions=models.destination_regions,
+            )
+        )
+        return answer
+
+    def _function(
+        self,
+        id: str,
+        folder: str,
+        *vendor: str,
+        timeout_s: int,
+        memory_mb: int,
+        concurrency: int | None = None,
+        **environment: str,
+    ) -> CicadaFunction:
+        """A function that reads or writes the requests' logs and posts to their subscribers."""
+        return CicadaFunction(
+            self,
+            id,
+            settings=self._settings,
+            folder=folder,
+            layers=self._layers.of("base", *vendor),
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            concurrency=concurrency,
+            key=self._data.key,
+            environment={
+                "REQUESTS_TABLE": self._data.table.table_name,
+                "RETENTION_S": str(self._settings.retention_days * DAY_S),
+                # boto3's own variable: the client for posting to connections takes its endpoint from it.
+                "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": self._data.address("https"),
+                **environment,
+            },
+        )
+
+    def _allow_log(self, function: CicadaFunction, *operations: str) -> None:
+        """Allow operations of DynamoDB on the requests' table, and posts to connections."""
+        function.allow([f"dynamodb:{operation}" for operation in operations], self._data.table.table_arn)
+        if self._data.key is not None:
+            function.allow(KEY_ACTIONS, self._data.key.key_arn)
+        function.allow(
+            ("execute-api:ManageConnections",),
+            f"{self._data.stage_arn}/POST/@connections/*",
+            because="Connections come and go; the ARN allows posts to those of this API's stage only.",
+        )

@@ -1,0 +1,138 @@
+"""What outlives the code: the bucket, the table, and the WebSocket API's address."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_apigatewayv2 as apigw
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from constructs import Construct
+
+from stacks.findings import accept
+from stacks.settings import Settings
+
+STAGE = "live"
+"""The API's only stage."""
+
+INDEX_PREFIX = "index/"
+"""Where the index lies in the bucket."""
+
+
+class DataStack(Stack):
+    """The index's bucket, the requests' table, and the bare API.
+
+    The API is made here and filled in by the gateway: the functions must know its address, and its routes must know
+    the functions. It is also what clients have written down.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, **stack: Any) -> None:
+        """Make the stack; ``stack`` are the CDK's own properties."""
+        super().__init__(scope, id, description="Cicada: index, requests and address", **stack)
+        removal = RemovalPolicy.RETAIN if settings.on_delete == "retain" else RemovalPolicy.DESTROY
+        self.key = self._key(removal) if settings.customer_managed_key else None
+        self.bucket = self._bucket(removal)
+        self.table = self._table(settings, removal)
+        self.api = apigw.CfnApi(
+            self,
+            "Api",
+            name=settings.stack_prefix,
+            description="Questions in, answers out",
+            protocol_type="WEBSOCKET",
+            route_selection_expression="$request.body.action",
+        )
+        self.api_id = self._shared("ApiId", self.api.ref)
+        self.bucket_name = self._shared("IndexBucket", self.bucket.bucket_name)
+
+    @property
+    def stage_arn(self) -> str:
+        """The ARN of the API's stage, to which routes and connections are appended."""
+        return f"arn:{self.partition}:execute-api:{self.region}:{self.account}:{self.api_id}/{STAGE}"
+
+    @property
+    def index_arn(self) -> str:
+        """The ARN of every object of the index."""
+        return f"arn:{self.partition}:s3:::{self.bucket_name}/{INDEX_PREFIX}*"
+
+    def address(self, scheme: str) -> str:
+        """The stage's URL: ``wss`` for clients, ``https`` for posting to their connections."""
+        return f"{scheme}://{self.api_id}.execute-api.{self.region}.{self.url_suffix}/{STAGE}"
+
+    def _shared(self, name: str, value: str) -> str:
+        """A value as the other stacks see it: under a name of its own, which accepted findings can repeat."""
+        return self.export_value(value, name=f"{self.stack_name}-{name}")
+
+    def _key(self, removal: RemovalPolicy) -> kms.Key:
+        key = kms.Key(
+            self, "Key", description="Cicada: bucket, table and logs", enable_key_rotation=True, removal_policy=removal
+        )
+        every_log_group = f"arn:{self.partition}:logs:{self.region}:{self.account}:*"
+        key.add_to_resource_policy(
+            iam.PolicyStatement(
+                principals=[iam.ServicePrincipal(f"logs.{self.region}.{self.url_suffix}")],
+                actions=["kms:Encrypt*", "kms:Decrypt*", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:Describe*"],
+                resources=["*"],
+                conditions={"ArnLike": {"kms:EncryptionContext:aws:logs:arn": every_log_group}},
+            )
+        )
+        return key
+
+    def _bucket(self, removal: RemovalPolicy) -> s3.Bucket:
+        bucket = s3.Bucket(
+            self,
+            "Index",
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            encryption=s3.BucketEncryption.KMS if self.key else s3.BucketEncryption.S3_MANAGED,
+            encryption_key=self.key,
+            bucket_key_enabled=True if self.key else None,
+            enforce_ssl=True,
+            minimum_tls_version=1.2,
+            versioned=True,
+            removal_policy=removal,
+            lifecycle_rules=[
+                s3.LifecycleRule(
+                    abort_incomplete_multipart_upload_after=Duration.days(7),
+                    noncurrent_version_expiration=Duration.days(30),
+                    expired_object_delete_marker=True,
+                )
+            ],
+        )
+        accept(
+            bucket,
+            {
+                "AwsSolutions-S1": "Access logs would need a second bucket that grows for ever. Who reads the index is "
+                "in CloudTrail for those who record data events."
+            },
+        )
+        return bucket
+
+    def _table(self, settings: Settings, removal: RemovalPolicy) -> dynamodb.Table:
+        table = dynamodb.Table(
+            self,
+            "Requests",
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            time_to_live_attribute="expires_at",
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            max_read_request_units=settings.limits.table_read_units,
+            max_write_request_units=settings.limits.table_write_units,
+            encryption=dynamodb.TableEncryption.CUSTOMER_MANAGED if self.key else None,
+            encryption_key=self.key,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=settings.point_in_time_recovery
+            ),
+            removal_policy=removal,
+        )
+        if not settings.point_in_time_recovery:
+            accept(
+                table,
+                {
+                    "AwsSolutions-DDB3": "Answers live for days and can be asked for again; backups are billed by "
+                    "size. The setting pointInTimeRecovery turns them on."
+                },
+            )
+        return table

@@ -1,0 +1,109 @@
+"""One function: its code, layers, role, logs and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.findings import accept, as_reported
+from stacks.layers import ARCHITECTURE, NOT_CODE, RUNTIME
+from stacks.logs import log_group
+from stacks.settings import Settings
+from stacks.wheels import ROOT
+
+
+class CicadaFunction(Construct):
+    """A function of ``lambdas/``, with a role of its own that allows its logs and traces, and what is added by name."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        folder: str,
+        layers: Sequence[lambda_.ILayerVersion],
+        environment: Mapping[str, str],
+        timeout_s: int,
+        memory_mb: int,
+        concurrency: int | None = None,
+        key: kms.IKey | None = None,
+    ) -> None:
+        """Make the function.
+
+        Args:
+            scope: the stack.
+            id: the construct's id.
+            settings: the deployer's.
+            folder: its folder below ``lambdas/``, with ``handler.py``.
+            layers: what its handler imports.
+            environment: its own variables; the shared ones are added.
+            timeout_s: when Lambda kills it.
+            memory_mb: its memory; its share of a CPU grows with it.
+            concurrency: how many run at once at most; the account's quota when None.
+            key: encrypts the logs.
+        """
+        super().__init__(scope, id)
+        logs = log_group(self, "Logs", settings=settings, key=key)
+        self.role = iam.Role(
+            self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=f"Function {folder}"
+        )
+        logs.grant_write(self.role)
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=NOT_CODE),
+            handler="handler.handler",
+            runtime=RUNTIME,
+            architecture=ARCHITECTURE,
+            layers=list(layers),
+            environment={
+                "LOG_LEVEL": settings.log_level,
+                "POWERTOOLS_SERVICE_NAME": "cicada",
+                "POWERTOOLS_METRICS_NAMESPACE": "Cicada",
+                **environment,
+            },
+            timeout=Duration.seconds(timeout_s),
+            memory_size=memory_mb,
+            reserved_concurrent_executions=concurrency,
+            role=self.role,
+            log_group=logs,
+            logging_format=lambda_.LoggingFormat.JSON,
+            application_log_level_v2=lambda_.ApplicationLogLevel[settings.log_level],
+            system_log_level_v2=lambda_.SystemLogLevel.INFO,
+            tracing=lambda_.Tracing.ACTIVE,
+        )
+        accept(
+            self,
+            {
+                "AwsSolutions-IAM5[Resource::*]": "AWS X-Ray's two actions for writing traces know no resources.",
+                "AwsSolutions-L1": "Python 3.13 is supported until 2029; the vendor layers' wheels are built for it.",
+                "Serverless-LambdaLatestVersion": "Python 3.13 is supported until 2029; the wheels are built for it.",
+                "Serverless-LambdaDLQ": "It is only ever invoked synchronously: a failure returns to the caller.",
+                "Serverless-LambdaAsyncFailureDestination": "It is only ever invoked synchronously.",
+            },
+        )
+
+    def allow(self, actions: Sequence[str], *resources: str, because: str | None = None) -> None:
+        """Allow some actions on some resources.
+
+        Args:
+            actions: their full names.
+            resources: their ARNs.
+            because: why an ARN with a wildcard is the narrowest there is.
+        """
+        self.allow_statement(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+        if because is not None:
+            accept(
+                self, {f"AwsSolutions-IAM5[Resource::{as_reported(self, resource)}]": because for resource in resources}
+            )
+
+    def allow_statement(self, *statements: iam.PolicyStatement) -> None:
+        """Allow what the statements say."""
+        for statement in statements:
+            self.role.add_to_principal_policy(statement)

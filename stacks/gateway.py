@@ -1,0 +1,154 @@
+"""The WebSocket API's stage, what its routes lead to, and who may connect."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from aws_cdk import CfnOutput, RemovalPolicy, Stack
+from aws_cdk import aws_apigateway as apigw_v1
+from aws_cdk import aws_apigatewayv2 as apigw
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.alarms import Alarms
+from stacks.answering import AnsweringStack
+from stacks.data import STAGE, DataStack
+from stacks.findings import accept
+from stacks.function import CicadaFunction
+from stacks.layers import Layers
+from stacks.logs import log_group
+from stacks.routes import Routes
+from stacks.settings import JwtAuth, Settings
+
+ACCESS_LOG = {
+    "requestId": "$context.requestId",
+    "extendedRequestId": "$context.extendedRequestId",
+    "requestTime": "$context.requestTime",
+    "eventType": "$context.eventType",
+    "routeKey": "$context.routeKey",
+    "connectionId": "$context.connectionId",
+    "messageId": "$context.messageId",
+    "status": "$context.status",
+    "sourceIp": "$context.identity.sourceIp",
+    "integrationStatus": "$context.integrationStatus",
+    "integrationLatencyMs": "$context.integrationLatency",
+    "integrationError": "$context.integrationErrorMessage",
+    "authorizerError": "$context.authorizer.error",
+    "error": "$context.error.message",
+}
+"""What the stage logs of each connect, frame and disconnect, one JSON line each."""
+
+
+class GatewayStack(Stack):
+    """Fills the bare API with routes and serves it.
+
+    It is deployed last, so it has the outputs of all: they appear once everything is there.
+    """
+
+    def __init__(
+        self, scope: Construct, id: str, *, settings: Settings, data: DataStack, answering: AnsweringStack, **stack: Any
+    ) -> None:
+        """Make the stack; ``stack`` are the CDK's own properties."""
+        super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
+        self._settings = settings
+        self._data = data
+        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        connection = self._function("Connection", "connection", timeout_s=5, memory_mb=256, environment={}).function
+        processor = answering.message_processor.function
+        routes = Routes(self, "Routes", api_id=data.api_id, stage_arn=data.stage_arn)
+        authorizer = None if settings.auth == "none" else routes.authorize(self._authorizer(settings.auth), name="jwt")
+        to_connection = routes.integrate("ToConnection", connection)
+        routes.add("$connect", connection, to_connection, authorizer=authorizer)
+        routes.add("$disconnect", connection, to_connection)
+        routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
+        self._stage(routes.deploy())
+        if settings.alarm_email is not None:
+            Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering)
+        for name, value in {
+            "WebSocketUrl": data.address("wss"),
+            "IndexBucket": data.bucket_name,
+            "RequestsTable": data.table.table_name,
+            "StateMachineArn": answering.workflow.machine.state_machine_arn,
+            "EmbeddingModelId": settings.models.embedding_model_id,
+            "EmbeddingDimensions": str(settings.models.embedding_dimensions),
+        }.items():
+            CfnOutput(self, name, value=value)
+
+    def _authorizer(self, auth: JwtAuth) -> lambda_.IFunction:
+        return self._function(
+            "Authorizer",
+            "authorizer",
+            "auth",
+            timeout_s=10,
+            memory_mb=512,
+            environment={
+                "JWT_ISSUER": auth.issuer,
+                "JWT_AUDIENCE": auth.audience,
+                "JWKS_URL": auth.keys_url,
+                "ALLOWED_ORIGINS": ",".join(auth.allowed_origins),
+            },
+        ).function
+
+    def _function(
+        self, id: str, folder: str, *vendor: str, timeout_s: int, memory_mb: int, environment: dict[str, str]
+    ) -> CicadaFunction:
+        return CicadaFunction(
+            self,
+            id,
+            settings=self._settings,
+            folder=folder,
+            layers=self._layers.of("base", *vendor),
+            environment=environment,
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            key=self._data.key,
+        )
+
+    def _stage(self, deployment: apigw.CfnDeployment) -> None:
+        logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.key)
+        stage = apigw.CfnStage(
+            self,
+            "Stage",
+            api_id=self._data.api_id,
+            stage_name=STAGE,
+            deployment_id=deployment.ref,
+            default_route_settings=apigw.CfnStage.RouteSettingsProperty(
+                throttling_rate_limit=self._settings.throttling.rate_per_s,
+                throttling_burst_limit=self._settings.throttling.burst,
+                detailed_metrics_enabled=True,
+            ),
+            access_log_settings=apigw.CfnStage.AccessLogSettingsProperty(
+                destination_arn=logs.log_group_arn, format=json.dumps(ACCESS_LOG)
+            ),
+        )
+        if self._settings.create_api_logging_role:
+            stage.add_resource_dependency(self._logging_account())
+
+    def _logging_account(self) -> apigw_v1.CfnAccount:
+        """Let API Gateway write logs, without which it refuses a stage that has any.
+
+        It is one setting for the account and Region, so it stays when the stack goes, and allows what AWS's own policy
+        for it does: other APIs rely on it too.
+        """
+        role = iam.Role(
+            self,
+            "ApiLoggingRole",
+            assumed_by=iam.ServicePrincipal("apigateway.amazonaws.com"),
+            managed_policies=[
+                iam.ManagedPolicy.from_aws_managed_policy_name("service-role/AmazonAPIGatewayPushToCloudWatchLogs")
+            ],
+        )
+        role.apply_removal_policy(RemovalPolicy.RETAIN)
+        account = apigw_v1.CfnAccount(self, "ApiLogging", cloud_watch_role_arn=role.role_arn)
+        account.apply_removal_policy(RemovalPolicy.RETAIN)
+        accept(
+            role,
+            {
+                "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/"
+                "AmazonAPIGatewayPushToCloudWatchLogs]": "The policy that AWS names for this account-wide setting; a "
+                "narrower one would silence the account's other APIs."
+            },
+        )
+        return account

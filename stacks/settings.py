@@ -1,0 +1,263 @@
+"""The deployer's settings: what they are, what they may be, and what they default to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+
+from stacks.bedrock import DESTINATION_REGIONS, GLOBAL, geography_of, serves
+
+LOCAL_ACCOUNT = "123456789012"
+"""The account of the local cloud: AWS's own example, which nobody has. Stacks made with ``local`` are bound to it, so
+that they can be deployed nowhere else."""
+
+DAY_S = 24 * 3600
+
+LOG_RETENTION = {
+    1: "ONE_DAY",
+    3: "THREE_DAYS",
+    5: "FIVE_DAYS",
+    7: "ONE_WEEK",
+    14: "TWO_WEEKS",
+    30: "ONE_MONTH",
+    60: "TWO_MONTHS",
+    90: "THREE_MONTHS",
+    120: "FOUR_MONTHS",
+    150: "FIVE_MONTHS",
+    180: "SIX_MONTHS",
+    365: "ONE_YEAR",
+    400: "THIRTEEN_MONTHS",
+    545: "EIGHTEEN_MONTHS",
+    731: "TWO_YEARS",
+}
+"""The days that CloudWatch Logs offers, up to two years, and what the CDK calls them."""
+
+
+class SettingsInvalid(Exception):
+    """A setting is missing, unknown or out of range; the message names each and says what to do."""
+
+
+def _filled_in(value: str) -> str:
+    if not value.strip():
+        raise ValueError("is empty: fill it in")
+    return value.strip()
+
+
+def _url(value: str) -> str:
+    url = urlsplit(_filled_in(value))
+    if url.scheme not in ("https", "http") or not url.hostname:
+        raise ValueError("must be a URL that begins with https://")
+    return value.strip()
+
+
+def _origin(value: str) -> str:
+    url = urlsplit(_url(value))
+    if url.path or url.query or url.fragment:
+        raise ValueError("must be an origin such as https://example.org, without a path or a closing slash")
+    return value.strip()
+
+
+def _log_days(value: int) -> int:
+    if value not in LOG_RETENTION:
+        raise ValueError(f"must be one of {', '.join(map(str, LOG_RETENTION))}")
+    return value
+
+
+ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9a-z]+)*$", max_length=128)]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+
+
+class _Group(BaseModel):
+    """Strict and immutable; written in camelCase, as the rest of ``cdk.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, validate_default=True)
+
+
+class JwtAuth(_Group):
+    """Who may connect: bearers of a JWT from one issuer."""
+
+    issuer: Annotated[
+        str,
+        AfterValidator(_url),
+        Field(
+            description="the `iss` of the tokens, such as `https://tenant.eu.auth0.com/` "
+            "or `https://cognito-idp.eu-west-1.amazonaws.com/eu-west-1_AbCdEf`"
+        ),
+    ]
+    audience: Annotated[
+        str, AfterValidator(_filled_in), Field(description="the `aud` of the tokens: the application's client id")
+    ]
+    jwks_url: Annotated[str, AfterValidator(_url)] | None = Field(
+        None, description="where the issuer publishes its keys; `<issuer>/.well-known/jwks.json` when absent"
+    )
+    allowed_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = Field(
+        (), description="origins that a browser may connect from, such as `https://example.org`; any when empty"
+    )
+
+    @property
+    def keys_url(self) -> str:
+        """Where the keys are read from."""
+        return self.jwks_url or f"{self.issuer.rstrip('/')}/.well-known/jwks.json"
+
+
+class Models(_Group):
+    """The models, by their ids on Amazon Bedrock."""
+
+    generation_model_id: ModelId = Field(
+        "us.amazon.nova-lite-v1:0",
+        description="writes the grounded answers: the id of a model, or of an inference profile of your geography",
+    )
+    direct_model_id: ModelId = Field(
+        "us.amazon.nova-micro-v1:0", description="writes the answers without retrieval: small and fast"
+    )
+    embedding_model_id: ModelId = Field(
+        "amazon.titan-embed-text-v2:0",
+        description="turns text into vectors; after a change the corpus must be loaded again",
+    )
+    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)] = Field(
+        1024, description="length of a vector; Titan Text v2 offers 256, 512 and 1024"
+    )
+    destination_regions: tuple[Region, ...] = Field(
+        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock.py`"
+    )
+    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(2048, description="longest answer, in tokens")
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        0.2, description="randomness; `null` sends none, for models that refuse it"
+    )
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="nucleus sampling; `null` sends none, for models that refuse it"
+    )
+
+    @model_validator(mode="after")
+    def _titan_offers_three_lengths(self) -> Models:
+        if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
+            256,
+            512,
+            1024,
+        ):
+            raise ValueError("embeddingDimensions: amazon.titan-embed-text-v2:0 offers 256, 512 and 1024")
+        return self
+
+
+class Retrieval(_Group):
+    """How much is found, and how much of it goes into the prompt."""
+
+    top_k: Annotated[int, Field(ge=1, le=100)] = Field(20, description="passages that a search returns")
+    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.5, description="least similarity of a returned passage")
+    prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
+        10, description="how many of the best go into the prompt"
+    )
+
+
+class Throttling(_Group):
+    """What the WebSocket API takes, over all clients."""
+
+    rate_per_s: Annotated[float, Field(gt=0, le=10_000)] = Field(100, description="frames and connects a second")
+    burst: Annotated[int, Field(ge=1, le=5_000)] = Field(200, description="frames and connects at once")
+
+
+class Limits(_Group):
+    """Hard caps on what the deployment can consume. Without one, the account's quotas hold."""
+
+    answer_concurrency: Annotated[int, Field(ge=0, le=1_000)] | None = Field(
+        None,
+        description="answers written at once (reserved concurrency; 0 stops answering); "
+        "the account must keep 100 unreserved",
+    )
+    table_read_units: Annotated[int, Field(ge=1, le=40_000)] | None = Field(
+        None, description="most read units a second of the table"
+    )
+    table_write_units: Annotated[int, Field(ge=1, le=40_000)] | None = Field(
+        None, description="most write units a second of the table"
+    )
+
+
+class Settings(_Group):
+    """Everything a deployer decides."""
+
+    stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
+        "Cicada", description="the stacks are named `<prefix>-Data`, `<prefix>-Answering`, `<prefix>-Gateway`"
+    )
+    auth: Annotated[
+        Annotated[JwtAuth, Tag("jwt")] | Annotated[Literal["none"], Tag("none")],
+        Discriminator(lambda value: "none" if isinstance(value, str) else "jwt"),
+    ] = Field(description='who may connect: bearers of a token, by the next four; `"none"` is for the local cloud only')
+    models: Models = Models()
+    retrieval: Retrieval = Retrieval()
+    throttling: Throttling = Throttling()
+    limits: Limits = Limits()
+    retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
+        7, description="how long an answer can be resumed; then the table deletes it"
+    )
+    log_retention_days: Annotated[int, AfterValidator(_log_days)] = Field(
+        30, description="how long logs are kept: a number of days that CloudWatch Logs offers"
+    )
+    log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] = Field("INFO", description="the least level that is logged")
+    answer_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
+        1769, description="memory of the answer worker, which holds the index; 1,769 MB come with one whole CPU"
+    )
+    on_delete: Literal["retain", "destroy"] = Field(
+        "retain", description="what happens to the bucket and the table when their stack is deleted"
+    )
+    point_in_time_recovery: bool = Field(
+        False, description="continuous backups of the table (billed by its size); answers live for days only"
+    )
+    customer_managed_key: bool = Field(
+        False, description="encrypt bucket, table and logs with a KMS key of your own (billed by the month)"
+    )
+    alarm_email: Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = Field(
+        None, description="creates alarms (billed by the month) and sends them to this address"
+    )
+    create_api_logging_role: bool = Field(
+        True,
+        description="set API Gateway's logging role for the account and Region; `false` where another stack owns it",
+    )
+    tags: dict[str, str] = Field({}, description="tags on every resource")
+    local: bool = Field(False, description="made for the local cloud; can be deployed nowhere else")
+
+    @model_validator(mode="after")
+    def _nothing_weak_leaves_the_laptop(self) -> Settings:
+        if self.local:
+            return self
+        if self.auth == "none":
+            raise ValueError(
+                'auth: "none" would let anybody use this deployment at your cost. It exists for the local cloud only. '
+                "Give auth an issuer and an audience"
+            )
+        for name, url in (("issuer", self.auth.issuer), ("jwksUrl", self.auth.keys_url)):
+            if not url.startswith("https://"):
+                raise ValueError(f"auth.{name}: must begin with https://")
+        return self
+
+    def for_environment(self, *, account: str | None, region: str | None) -> Settings:
+        """These settings, if they suit the account and Region that the CDK is about to deploy to.
+
+        Raises:
+            SettingsInvalid: settings of the local cloud aimed at an AWS account, or a model of another geography.
+        """
+        if self.local and account not in (None, LOCAL_ACCOUNT):
+            raise SettingsInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
+        if self.local or region is None:
+            return self
+        for name in ("generation_model_id", "direct_model_id", "embedding_model_id"):
+            model_id = getattr(self.models, name)
+            geography = geography_of(model_id)
+            if geography is not None and not serves(geography, region):
+                offered = [f"{other}." for other in (*DESTINATION_REGIONS, GLOBAL) if serves(other, region)]
+                raise SettingsInvalid(
+                    f"models.{to_camel(name)}: {model_id} cannot be called from {region}. Choose a model of that "
+                    f"Region, or an inference profile whose id begins with {' or '.join(offered)}"
+                )
+        return self

@@ -1,0 +1,87 @@
+"""The app synthesised once a session, with three kinds of settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.template.templates import ROOT, Synthesis, synthesise
+
+AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+
+
+@pytest.fixture(scope="session")
+def shipped_settings() -> dict[str, Any]:
+    """What cdk.json ships with, and the two values that only a deployer can know."""
+    settings: dict[str, Any] = json.loads((ROOT / "cdk.json").read_text())["context"]["cicada"]
+    return settings | {"auth": AUTH}
+
+
+@pytest.fixture(scope="session")
+def local_settings() -> dict[str, Any]:
+    settings: dict[str, Any] = json.loads((ROOT / "cdk.local.json").read_text())
+    return settings
+
+
+@pytest.fixture(scope="session")
+def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
+    """Every option turned away from its default."""
+    return shipped_settings | {
+        "stackPrefix": "Other",
+        "auth": AUTH
+        | {"jwksUrl": "https://keys.example.org/", "allowedOrigins": ["https://a.example", "https://b.example"]},
+        "models": {
+            "generationModelId": "global.anthropic.claude-haiku-4-5-20251001-v1:0",
+            "directModelId": "eu.amazon.nova-micro-v1:0",
+            "embeddingModelId": "cohere.embed-multilingual-v3",
+            "embeddingDimensions": 1024,
+            "destinationRegions": ["eu-south-9"],
+            "temperature": None,
+            "topP": 0.9,
+        },
+        "throttling": {"ratePerS": 5, "burst": 7},
+        "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
+        "retentionDays": 1,
+        "logRetentionDays": 14,
+        "logLevel": "DEBUG",
+        "onDelete": "destroy",
+        "pointInTimeRecovery": True,
+        "customerManagedKey": True,
+        "alarmEmail": "operator@example.org",
+        "createApiLoggingRole": False,
+        "tags": {"team": "reading"},
+    }
+
+
+@pytest.fixture(scope="session")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], Synthesis]:
+    def synthesised(settings: dict[str, Any]) -> Synthesis:
+        return synthesise(settings, Path(tmp_path_factory.mktemp("synthesis")))
+
+    return synthesised
+
+
+@pytest.fixture(scope="session")
+def shipped(make: Callable[[dict[str, Any]], Synthesis], shipped_settings: dict[str, Any]) -> Synthesis:
+    return make(shipped_settings)
+
+
+@pytest.fixture(scope="session")
+def local(make: Callable[[dict[str, Any]], Synthesis], local_settings: dict[str, Any]) -> Synthesis:
+    return make(local_settings)
+
+
+@pytest.fixture(scope="session")
+def full(make: Callable[[dict[str, Any]], Synthesis], full_settings: dict[str, Any]) -> Synthesis:
+    return make(full_settings)
+
+
+@pytest.fixture(scope="session", params=["shipped", "local", "full"])
+def each(request: pytest.FixtureRequest) -> Synthesis:
+    """Each of the three."""
+    synthesis: Synthesis = request.getfixturevalue(request.param)
+    return synthesis

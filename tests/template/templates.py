@@ -1,0 +1,120 @@
+"""Synthesises the app and reads its templates."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aws_cdk import App
+
+from stacks.app import add_stacks
+from stacks.context import parse
+from stacks.findings import flat
+
+ROOT = Path(__file__).resolve().parents[2]
+
+FUNCTIONS = {
+    "message_processor": "MessageProcessor",
+    "answer": "Answer",
+    "exhausted": "Exhausted",
+    "connection": "Connection",
+    "authorizer": "Authorizer",
+}
+"""Folders below lambdas/, and how their resources' ids begin."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    """One resource of one template."""
+
+    id: str
+    type: str
+    properties: dict[str, Any]
+    rest: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What the CDK wrote."""
+
+    folder: Path
+    prefix: str
+
+    def template(self, stack: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.folder / f"{self.prefix}-{stack}.template.json").read_text())
+        return found
+
+    def resources(self, *types: str) -> Iterator[Resource]:
+        """The resources of all stacks, or those of some types."""
+        for stack in ("Data", "Answering", "Gateway"):
+            for id, resource in self.template(stack)["Resources"].items():
+                if not types or resource["Type"] in types:
+                    yield Resource(id, resource["Type"], resource.get("Properties", {}), resource)
+
+    def one(self, type: str) -> Resource:
+        """The only resource of a type."""
+        (resource,) = self.resources(type)
+        return resource
+
+    def function(self, folder: str) -> Resource:
+        """The function of a folder of lambdas/."""
+        (found,) = (
+            f for f in self.resources("AWS::Lambda::Function") if f.id.startswith(FUNCTIONS[folder] + "Function")
+        )
+        return found
+
+    def environment(self, folder: str) -> dict[str, str]:
+        """A function's variables, with references flattened."""
+        return {
+            name: flat(value) for name, value in self.function(folder).properties["Environment"]["Variables"].items()
+        }
+
+    def permissions(self, role: str) -> list[tuple[str, str, Any]]:
+        """What the roles whose id begins so may do: ``(action, resource, condition)``, sorted."""
+        found = []
+        for policy in self.resources("AWS::IAM::Policy"):
+            if not policy.id.startswith(role):
+                continue
+            for statement in policy.properties["PolicyDocument"]["Statement"]:
+                assert statement["Effect"] == "Allow"
+                for action in as_list(statement["Action"]):
+                    for resource in as_list(statement["Resource"]):
+                        found.append((action, flat(resource), flat_all(statement.get("Condition"))))
+        return sorted(found, key=str)
+
+    def layers(self, folder: str) -> list[Path]:
+        """The folders that a function's layers were made from, in order."""
+        function = self.function(folder)
+        stack = "Gateway" if folder in ("connection", "authorizer") else "Answering"
+        resources = self.template(stack)["Resources"]
+        return [self._asset(stack, resources[layer["Ref"]]) for layer in function.properties.get("Layers", [])]
+
+    def _asset(self, stack: str, layer: dict[str, Any]) -> Path:
+        key = layer["Properties"]["Content"]["S3Key"].removesuffix(".zip")
+        assets = json.loads((self.folder / f"{self.prefix}-{stack}.assets.json").read_text())["files"]
+        return self.folder / str(assets[key]["source"]["path"])
+
+
+def synthesise(settings: dict[str, Any], folder: Path, **app: Any) -> Synthesis:
+    """Synthesise the stacks with some settings."""
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    application = App(context=context, outdir=str(folder), builtin_cloud_formation_validation=False, **app)
+    parsed = parse(settings, source="the test")
+    add_stacks(application, parsed)
+    application.synth()
+    return Synthesis(folder, parsed.stack_prefix)
+
+
+def flat_all(value: Any) -> Any:
+    """A condition, flattened."""
+    if isinstance(value, dict) and not any(key.startswith("Fn::") or key == "Ref" for key in value):
+        return {key: flat_all(inner) for key, inner in value.items()}
+    return flat(value) if isinstance(value, dict) else value
+
+
+def as_list(value: Any) -> list[Any]:
+    """CloudFormation's one-or-many as many."""
+    return value if isinstance(value, list) else [value]

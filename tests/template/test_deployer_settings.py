@@ -1,0 +1,167 @@
+"""What a deployer may write, and what is said about the rest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.context import documented, parse, read
+from stacks.settings import LOCAL_ACCOUNT, JwtAuth, Settings, SettingsInvalid
+from tests.template.templates import ROOT
+
+AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
+
+
+def complaint(document: object) -> str:
+    with pytest.raises(SettingsInvalid) as refused:
+        parse(document, source="mine.json")
+    return str(refused.value)
+
+
+def test_the_shipped_settings_say_what_to_fill_in() -> None:
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]
+    with pytest.raises(SettingsInvalid) as refused:
+        read(context, root=ROOT)
+    message = str(refused.value)
+    assert "cdk.json, context.cicada: not ready to deploy" in message
+    assert "auth.issuer: is empty: fill it in" in message
+    assert "auth.audience: is empty: fill it in" in message
+    assert "docs/deploy.md" in message
+
+
+def test_the_shipped_settings_are_the_defaults(shipped_settings: dict[str, Any]) -> None:
+    assert parse(shipped_settings, source="shipped") == parse({"auth": AUTH}, source="bare")
+
+
+def test_every_setting_is_shipped(shipped_settings: dict[str, Any]) -> None:
+    def paths(document: dict[str, Any], prefix: str = "") -> set[str]:
+        found = set()
+        for name, value in document.items():
+            nested = isinstance(value, dict) and name != "tags"
+            found |= {f"{prefix}{name}"} | (paths(value, f"{prefix}{name}.") if nested else set())
+        return found
+
+    context = json.loads((ROOT / "cdk.json").read_text())["context"]["cicada"]
+    documented_paths = {entry.path for entry in documented()}
+    assert documented_paths - paths(context) == {"local"}
+
+
+def test_every_setting_is_documented() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    for entry in documented():
+        assert f"| `{entry.path}` | `{entry.default}` | {entry.meaning} |" in page
+
+
+def test_no_authorizer_is_refused_outside_the_local_cloud() -> None:
+    message = complaint({"auth": "none"})
+    assert "would let anybody use this deployment at your cost" in message
+    assert "local cloud only" in message
+
+
+def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
+    assert parse({"auth": "none", "local": True}, source="local").auth == "none"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"auth": "anyone"}, "auth: "),
+        ({"auth": AUTH | {"issuer": "issuer.example.org"}}, "auth.issuer: must be a URL"),
+        ({"auth": AUTH | {"issuer": "http://issuer.example.org"}}, "auth.issuer: must begin with https://"),
+        ({"auth": AUTH | {"jwksUrl": "http://keys.example.org"}}, "auth.jwksUrl: must begin with https://"),
+        ({"auth": AUTH | {"audience": " "}}, "auth.audience: is empty"),
+        ({"auth": AUTH | {"allowedOrigins": ["https://a.example/"]}}, "auth.allowedOrigins.0: must be an origin"),
+        ({"stackPrefx": "Mine"}, "stackPrefx: there is no such setting"),
+        ({"models": {"modelId": "x.y"}}, "models.modelId: there is no such setting"),
+        ({"models": {"generationModelId": "nova lite"}}, "models.generationModelId: "),
+        ({"models": {"embeddingDimensions": 768}}, "offers 256, 512 and 1024"),
+        ({"models": {"temperature": 1.5}}, "models.temperature: "),
+        ({"retrieval": {"topK": 0}}, "retrieval.topK: "),
+        ({"retrieval": {"minScore": 2}}, "retrieval.minScore: "),
+        ({"throttling": {"ratePerS": "fast"}}, "throttling.ratePerS: "),
+        ({"logRetentionDays": 8}, "logRetentionDays: must be one of 1, 3, 5, 7"),
+        ({"retentionDays": 0}, "retentionDays: "),
+        ({"alarmEmail": "nobody"}, "alarmEmail: "),
+        ({"onDelete": "keep"}, "onDelete: "),
+        ({"stackPrefix": "1st"}, "stackPrefix: "),
+        ({"customerManagedKey": "yes"}, "customerManagedKey: "),
+    ],
+)
+def test_a_wrong_setting_is_named(change: dict[str, Any], said: str) -> None:
+    message = complaint({"auth": AUTH} | change)
+    assert message.startswith("mine.json: not ready to deploy.")
+    assert said in message
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    message = complaint({"auth": AUTH, "retentionDays": 0, "logLevel": "LOUD", "colour": "red"})
+    assert all(name in message for name in ("retentionDays: ", "logLevel: ", "colour: "))
+
+
+def test_a_complaint_says_what_the_setting_means() -> None:
+    assert "(least similarity of a returned passage)" in complaint({"auth": AUTH, "retrieval": {"minScore": -1}})
+
+
+def test_the_keys_are_looked_for_beside_the_issuer() -> None:
+    def auth(**more: str) -> JwtAuth:
+        settings = parse({"auth": AUTH | more}, source="mine")
+        assert isinstance(settings.auth, JwtAuth)
+        return settings.auth
+
+    assert auth().keys_url == "https://issuer.example.org/.well-known/jwks.json"
+    assert auth(jwksUrl="https://keys.example.org/all").keys_url == "https://keys.example.org/all"
+
+
+def test_a_file_can_hold_the_settings(tmp_path: Path) -> None:
+    (tmp_path / "staging.json").write_text(json.dumps({"auth": AUTH, "stackPrefix": "Staging"}))
+    assert read({"settings": "staging.json", "cicada": {}}, root=tmp_path).stack_prefix == "Staging"
+
+
+def test_a_file_that_is_no_settings_is_named(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    for name in ("broken.json", "missing.json"):
+        with pytest.raises(SettingsInvalid, match=name):
+            read({"settings": name}, root=tmp_path)
+
+
+def settings_with(**models: str) -> Settings:
+    return parse({"auth": AUTH, "models": models}, source="mine")
+
+
+@pytest.mark.parametrize(
+    ("model_id", "region"),
+    [
+        ("us.amazon.nova-lite-v1:0", "eu-central-1"),
+        ("eu.amazon.nova-lite-v1:0", "us-east-1"),
+        ("us.amazon.nova-lite-v1:0", "us-gov-west-1"),
+        ("apac.amazon.nova-lite-v1:0", "eu-west-1"),
+    ],
+)
+def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(model_id: str, region: str) -> None:
+    with pytest.raises(SettingsInvalid, match=f"models.generationModelId: {model_id} cannot be called from {region}"):
+        settings_with(generationModelId=model_id).for_environment(account="1", region=region)
+
+
+def test_the_refusal_names_the_profiles_that_a_region_can_call() -> None:
+    with pytest.raises(SettingsInvalid, match=r"begins with apac\. or jp\. or global\."):
+        settings_with().for_environment(account="1", region="ap-northeast-1")
+
+
+@pytest.mark.parametrize("region", ["us-east-2", "us-west-2", None])
+def test_the_defaults_suit_their_geography(region: str | None) -> None:
+    assert settings_with().for_environment(account="1", region=region)
+
+
+def test_a_models_own_id_and_a_global_profile_go_everywhere() -> None:
+    settings = settings_with(generationModelId="global.amazon.nova-2-lite-v1:0", directModelId="amazon.nova-micro-v1:0")
+    assert settings.for_environment(account="1", region="sa-east-1")
+
+
+def test_settings_of_the_local_cloud_are_refused_by_an_account() -> None:
+    local = parse({"auth": "none", "local": True}, source="local")
+    with pytest.raises(SettingsInvalid, match="local cloud and not for AWS account 111122223333"):
+        local.for_environment(account="111122223333", region="us-east-1")
+    assert local.for_environment(account=LOCAL_ACCOUNT, region="us-east-1") is local

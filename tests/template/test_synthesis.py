@@ -1,0 +1,89 @@
+"""The app as the CDK runs it: `python3 app.py` in, a cloud assembly out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from stacks.settings import LOCAL_ACCOUNT
+from tests.template.templates import ROOT, Synthesis
+
+
+def run_app(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "app.py"],
+        cwd=ROOT,
+        env={**os.environ, "CDK_OUTDIR": str(folder), **environment},
+        capture_output=True,
+        text=True,
+    )
+
+
+def manifest(synthesis: Synthesis) -> dict[str, Any]:
+    artifacts: dict[str, Any] = json.loads((synthesis.folder / "manifest.json").read_text())["artifacts"]
+    return {name: a for name, a in artifacts.items() if a["type"] == "aws:cloudformation:stack"}
+
+
+def test_unfilled_settings_end_in_a_sentence_and_not_in_a_traceback(tmp_path: Path) -> None:
+    done = run_app(tmp_path)
+    assert done.returncode == 1
+    assert "auth.issuer: is empty: fill it in" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.template.json"))
+
+
+def test_the_local_clouds_settings_synthesise(tmp_path: Path) -> None:
+    done = run_app(tmp_path, CDK_CONTEXT_JSON='{"settings": "cdk.local.json"}')
+    assert done.returncode == 0, done.stderr
+    assert {path.name for path in tmp_path.glob("*.template.json")} == {
+        "Cicada-Data.template.json",
+        "Cicada-Answering.template.json",
+        "Cicada-Gateway.template.json",
+    }
+
+
+def test_the_local_clouds_settings_are_refused_with_real_credentials(tmp_path: Path) -> None:
+    done = run_app(tmp_path, CDK_CONTEXT_JSON='{"settings": "cdk.local.json"}', CDK_DEFAULT_ACCOUNT="111122223333")
+    assert done.returncode == 1
+    assert "not for AWS account 111122223333" in done.stderr
+
+
+def test_stacks_made_for_the_local_cloud_are_bound_to_its_account(local: Synthesis, shipped: Synthesis) -> None:
+    assert {stack["environment"] for stack in manifest(local).values()} == {f"aws://{LOCAL_ACCOUNT}/unknown-region"}
+    assert {stack["environment"] for stack in manifest(shipped).values()} == {"aws://unknown-account/unknown-region"}
+
+
+@pytest.mark.parametrize("stack", ["Answering", "Gateway"])
+def test_no_stack_waits_for_one_that_waits_for_it(shipped: Synthesis, stack: str) -> None:
+    order = ["Cicada-Data", "Cicada-Answering", "Cicada-Gateway"]
+    earlier = order[: order.index(f"Cicada-{stack}")]
+    waits_for = {name for name in manifest(shipped)[f"Cicada-{stack}"]["dependencies"] if name in order}
+    assert waits_for == set(earlier)
+
+
+def test_the_stack_with_the_data_is_not_deleted_by_mistake(shipped: Synthesis, full: Synthesis) -> None:
+    assert manifest(shipped)["Cicada-Data"]["properties"]["terminationProtection"] is True
+    assert not manifest(full)["Other-Data"]["properties"].get("terminationProtection")
+
+
+def test_tags_reach_every_stack(full: Synthesis) -> None:
+    assert all(stack["properties"]["tags"] == {"team": "reading"} for stack in manifest(full).values())
+
+
+def test_the_cdk_finds_the_projects_own_python() -> None:
+    command = json.loads((ROOT / "cdk.json").read_text())["app"]
+    shown = subprocess.run(
+        command.replace("app.py", "-c 'import sys; print(sys.prefix)'"),
+        shell=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    expected = ROOT / ".venv" if (ROOT / ".venv" / "bin" / "python3").exists() else Path(sys.prefix)
+    assert Path(shown.stdout.strip()) == expected

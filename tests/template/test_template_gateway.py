@@ -1,0 +1,140 @@
+"""The WebSocket API: routes, authorizer, stage, and the order in which its parts come to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from stacks.findings import flat
+from tests.template.templates import Resource, Synthesis
+
+
+def routes(synthesis: Synthesis) -> dict[str, Resource]:
+    return {route.properties["RouteKey"]: route for route in synthesis.resources("AWS::ApiGatewayV2::Route")}
+
+
+def target(synthesis: Synthesis, key: str) -> str:
+    """The function that a route leads to."""
+    integration = flat(routes(synthesis)[key].properties["Target"]).removeprefix("integrations/")
+    (found,) = (i for i in synthesis.resources("AWS::ApiGatewayV2::Integration") if f"<{i.id}>" == integration)
+    assert found.properties["IntegrationType"] == "AWS_PROXY"
+    return flat(found.properties["IntegrationUri"]).split("/functions/")[1].removesuffix("/invocations")
+
+
+def test_frames_are_told_apart_by_their_action(each: Synthesis) -> None:
+    api = each.one("AWS::ApiGatewayV2::Api").properties
+    assert api["ProtocolType"] == "WEBSOCKET"
+    assert api["RouteSelectionExpression"] == "$request.body.action"
+
+
+def test_every_frame_reaches_the_message_processor(each: Synthesis) -> None:
+    assert routes(each).keys() == {"$connect", "$disconnect", "$default"}
+    assert "MessageProcessorFunction" in target(each, "$default")
+    assert target(each, "$connect") == target(each, "$disconnect") == f"<{each.function('connection').id}.Arn>"
+
+
+def test_what_the_message_processor_returns_is_the_reply_frame(each: Synthesis) -> None:
+    default = routes(each)["$default"]
+    assert default.properties["RouteResponseSelectionExpression"] == "$default"
+    response = each.one("AWS::ApiGatewayV2::RouteResponse").properties
+    assert response["RouteResponseKey"] == "$default"
+    assert response["RouteId"] == {"Ref": default.id}
+
+
+def test_integrations_use_all_the_time_that_api_gateway_grants(each: Synthesis) -> None:
+    timeouts = {i.properties["TimeoutInMillis"] for i in each.resources("AWS::ApiGatewayV2::Integration")}
+    assert timeouts == {29_000}
+
+
+def test_nobody_connects_without_the_authorizer(shipped: Synthesis) -> None:
+    authorizer = shipped.one("AWS::ApiGatewayV2::Authorizer")
+    connect = routes(shipped)["$connect"].properties
+    assert connect["AuthorizationType"] == "CUSTOM"
+    assert connect["AuthorizerId"] == {"Ref": authorizer.id}
+    assert authorizer.properties["AuthorizerType"] == "REQUEST"
+    assert f"<{shipped.function('authorizer').id}.Arn>" in flat(authorizer.properties["AuthorizerUri"])
+
+
+def test_the_authorizer_is_asked_wherever_the_token_is(shipped: Synthesis) -> None:
+    # API Gateway refuses a handshake that lacks any identity source; the Host header is in all of them.
+    assert shipped.one("AWS::ApiGatewayV2::Authorizer").properties["IdentitySource"] == ["route.request.header.Host"]
+
+
+def test_the_local_cloud_has_no_authorizer(local: Synthesis) -> None:
+    assert not list(local.resources("AWS::ApiGatewayV2::Authorizer"))
+    assert routes(local)["$connect"].properties["AuthorizationType"] == "NONE"
+    assert not [f for f in local.resources("AWS::Lambda::Function") if f.id.startswith("Authorizer")]
+
+
+def test_the_stage_is_throttled(shipped: Synthesis, full: Synthesis) -> None:
+    for synthesis, rate, burst in ((shipped, 100, 200), (full, 5, 7)):
+        settings = synthesis.one("AWS::ApiGatewayV2::Stage").properties["DefaultRouteSettings"]
+        assert settings["ThrottlingRateLimit"] == rate
+        assert settings["ThrottlingBurstLimit"] == burst
+        assert settings["DetailedMetricsEnabled"] is True
+        assert "DataTraceEnabled" not in settings  # it would log what people ask
+
+
+def test_the_access_log_names_request_and_connection(shipped: Synthesis) -> None:
+    log = shipped.one("AWS::ApiGatewayV2::Stage").properties["AccessLogSettings"]
+    line = json.loads(log["Format"])
+    assert line["requestId"] == "$context.requestId"
+    assert line["connectionId"] == "$context.connectionId"
+    assert flat(log["DestinationArn"]).startswith("<AccessLogs")
+    assert not any("authorizer.principalId" in value or "querystring" in value.lower() for value in line.values())
+
+
+def test_api_gateway_may_log_before_the_stage_asks_it_to(shipped: Synthesis, full: Synthesis) -> None:
+    account = shipped.one("AWS::ApiGateway::Account")
+    assert account.id in shipped.one("AWS::ApiGatewayV2::Stage").rest["DependsOn"]
+    assert account.rest["DeletionPolicy"] == "Retain"  # the account's other APIs rely on it
+    assert not list(full.resources("AWS::ApiGateway::Account"))
+
+
+def test_a_snapshot_is_taken_of_finished_routes(each: Synthesis) -> None:
+    deployment = each.one("AWS::ApiGatewayV2::Deployment")
+    parts = each.resources(
+        "AWS::ApiGatewayV2::Route",
+        "AWS::ApiGatewayV2::RouteResponse",
+        "AWS::ApiGatewayV2::Integration",
+        "AWS::ApiGatewayV2::Authorizer",
+    )
+    assert set(deployment.rest["DependsOn"]) == {part.id for part in parts}
+    assert each.one("AWS::ApiGatewayV2::Stage").properties["DeploymentId"] == {"Ref": deployment.id}
+
+
+def test_changed_routes_get_a_new_snapshot_and_unchanged_ones_do_not(
+    make: Callable[[dict[str, Any]], Synthesis], local: Synthesis, local_settings: dict[str, Any]
+) -> None:
+    def snapshot(synthesis: Synthesis) -> str:
+        return synthesis.one("AWS::ApiGatewayV2::Deployment").id
+
+    with_auth = local_settings | {"auth": {"issuer": "https://issuer.example.org/", "audience": "cicada"}}
+    assert snapshot(make(with_auth)) != snapshot(local)
+    assert snapshot(make(local_settings | {"retentionDays": 3})) == snapshot(local)
+
+
+def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> None:
+    outputs = {name: flat(output["Value"]) for name, output in shipped.template("Gateway")["Outputs"].items()}
+    assert outputs.keys() == {
+        "WebSocketUrl",
+        "IndexBucket",
+        "RequestsTable",
+        "StateMachineArn",
+        "EmbeddingModelId",
+        "EmbeddingDimensions",
+    }
+    assert outputs["WebSocketUrl"] == "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
+    assert outputs["IndexBucket"] == "Cicada-Data-IndexBucket"
+    assert (outputs["EmbeddingModelId"], outputs["EmbeddingDimensions"]) == ("amazon.titan-embed-text-v2:0", "1024")
+
+
+def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:
+    topic = full.one("AWS::SNS::Topic").id
+    alarms = list(full.resources("AWS::CloudWatch::Alarm"))
+    assert len(alarms) == 6
+    assert all(alarm.properties["AlarmActions"] == [{"Ref": topic}] for alarm in alarms)
+    assert full.one("AWS::SNS::Subscription").properties["Endpoint"] == "operator@example.org"
+    policy = full.one("AWS::SNS::TopicPolicy").properties["PolicyDocument"]["Statement"]
+    assert {"Service": "cloudwatch.amazonaws.com"} in [s["Principal"] for s in policy if s["Effect"] == "Allow"]

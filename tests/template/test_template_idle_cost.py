@@ -1,0 +1,100 @@
+"""A deployment that nobody uses costs nothing but the bytes it stores."""
+
+from __future__ import annotations
+
+from tests.template.templates import Synthesis
+
+FREE_WHILE_IDLE = {
+    "AWS::ApiGateway::Account",
+    "AWS::ApiGatewayV2::Api",
+    "AWS::ApiGatewayV2::Authorizer",
+    "AWS::ApiGatewayV2::Deployment",
+    "AWS::ApiGatewayV2::Integration",
+    "AWS::ApiGatewayV2::Route",
+    "AWS::ApiGatewayV2::RouteResponse",
+    "AWS::ApiGatewayV2::Stage",
+    "AWS::DynamoDB::Table",
+    "AWS::IAM::Policy",
+    "AWS::IAM::Role",
+    "AWS::Lambda::Function",
+    "AWS::Lambda::LayerVersion",
+    "AWS::Lambda::Permission",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
+    "AWS::StepFunctions::StateMachine",
+}
+"""Types that bill by use or by stored byte. A type that is missing here is to be judged before it is added."""
+
+BILLED_BY_THE_MONTH_WHEN_ASKED_FOR = {
+    "AWS::CloudWatch::Alarm",
+    "AWS::KMS::Key",
+    "AWS::SNS::Subscription",
+    "AWS::SNS::Topic",
+    "AWS::SNS::TopicPolicy",
+}
+
+
+def test_the_defaults_make_nothing_that_bills_by_time(shipped: Synthesis, local: Synthesis) -> None:
+    for synthesis in (shipped, local):
+        assert {resource.type for resource in synthesis.resources()} <= FREE_WHILE_IDLE
+
+
+def test_no_option_makes_anything_that_bills_by_the_hour(full: Synthesis) -> None:
+    types = {resource.type for resource in full.resources()}
+    assert types <= FREE_WHILE_IDLE | BILLED_BY_THE_MONTH_WHEN_ASKED_FOR
+    assert types & BILLED_BY_THE_MONTH_WHEN_ASKED_FOR == BILLED_BY_THE_MONTH_WHEN_ASKED_FOR
+
+
+def test_the_table_is_on_demand(each: Synthesis) -> None:
+    table = each.one("AWS::DynamoDB::Table").properties
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert not {"ProvisionedThroughput", "WarmThroughput", "GlobalSecondaryIndexes"} & table.keys()
+
+
+def test_no_function_is_kept_warm(each: Synthesis) -> None:
+    for function in each.resources("AWS::Lambda::Function"):
+        assert not {"SnapStart", "VpcConfig", "CapacityProviderConfig", "EphemeralStorage"} & function.properties.keys()
+
+
+def test_the_workflow_is_billed_by_the_execution(each: Synthesis) -> None:
+    assert each.one("AWS::StepFunctions::StateMachine").properties["StateMachineType"] == "EXPRESS"
+
+
+def test_backups_are_taken_when_asked_for(shipped: Synthesis, full: Synthesis) -> None:
+    def enabled(synthesis: Synthesis) -> bool:
+        table = synthesis.one("AWS::DynamoDB::Table").properties
+        return bool(table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"])
+
+    assert not enabled(shipped)
+    assert enabled(full)
+
+
+def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
+    table = each.one("AWS::DynamoDB::Table").properties
+    assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
+    (rule,) = each.one("AWS::S3::Bucket").properties["LifecycleConfiguration"]["Rules"]
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
+    assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
+
+
+def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
+    for synthesis, days in ((shipped, 30), (full, 14)):
+        groups = list(synthesis.resources("AWS::Logs::LogGroup"))
+        assert len(groups) == 7  # five functions, the workflow, the access log
+        for group in groups:
+            assert group.properties["RetentionInDays"] == days
+            assert group.rest["DeletionPolicy"] == "Delete"
+
+
+def test_the_table_can_be_capped(shipped: Synthesis, full: Synthesis) -> None:
+    assert "OnDemandThroughput" not in shipped.one("AWS::DynamoDB::Table").properties
+    assert full.one("AWS::DynamoDB::Table").properties["OnDemandThroughput"] == {
+        "MaxReadRequestUnits": 100,
+        "MaxWriteRequestUnits": 200,
+    }
+
+
+def test_the_answers_written_at_once_can_be_capped(shipped: Synthesis, full: Synthesis) -> None:
+    assert "ReservedConcurrentExecutions" not in shipped.function("answer").properties
+    assert full.function("answer").properties["ReservedConcurrentExecutions"] == 10

@@ -1,0 +1,178 @@
+"""Each role may do what its code does, on what it does it with, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stacks.findings import flat
+from tests.template.templates import FUNCTIONS, Synthesis, as_list
+
+HERE = "<AWS::Region>:<AWS::AccountId>"
+TABLE = "Cicada-Data:ExportsOutputFnGetAttRequestsC42AC379Arn9AE67B58"
+CONNECTIONS = f"arn:<AWS::Partition>:execute-api:{HERE}:Cicada-Data-ApiId/live/POST/@connections/*"
+BUCKET = "arn:<AWS::Partition>:s3:::Cicada-Data-IndexBucket"
+XRAY = {("xray:PutTelemetryRecords", "*"), ("xray:PutTraceSegments", "*")}
+
+
+def own_logs(synthesis: Synthesis, function: str) -> set[tuple[str, str]]:
+    (group,) = (
+        g.id for g in synthesis.resources("AWS::Logs::LogGroup") if g.id.startswith(FUNCTIONS[function] + "Logs")
+    )
+    return {("logs:CreateLogStream", f"<{group}.Arn>"), ("logs:PutLogEvents", f"<{group}.Arn>")}
+
+
+def allowed(synthesis: Synthesis, function: str) -> set[tuple[str, str]]:
+    return {(action, resource) for action, resource, _ in synthesis.permissions(FUNCTIONS[function] + "Role")}
+
+
+def test_the_message_processor(shipped: Synthesis) -> None:
+    assert allowed(shipped, "message_processor") == XRAY | own_logs(shipped, "message_processor") | {
+        ("dynamodb:GetItem", TABLE),
+        ("dynamodb:PutItem", TABLE),
+        ("dynamodb:Query", TABLE),
+        ("dynamodb:UpdateItem", TABLE),
+        ("states:StartExecution", f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"),
+        ("execute-api:ManageConnections", CONNECTIONS),
+    }
+
+
+def test_the_answer_worker(shipped: Synthesis) -> None:
+    stream, profile = "bedrock:InvokeModelWithResponseStream", f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile"
+    regions = ("us-east-1", "us-east-2", "us-west-1", "us-west-2")
+    assert allowed(shipped, "answer") == XRAY | own_logs(shipped, "answer") | {
+        ("dynamodb:GetItem", TABLE),
+        ("dynamodb:PutItem", TABLE),
+        ("dynamodb:UpdateItem", TABLE),
+        ("execute-api:ManageConnections", CONNECTIONS),
+        ("s3:GetObject", f"{BUCKET}/index/*"),
+        ("s3:ListBucket", BUCKET),
+        (stream, f"{profile}/us.amazon.nova-lite-v1:0"),
+        (stream, f"{profile}/us.amazon.nova-micro-v1:0"),
+        *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-lite-v1:0") for r in regions),
+        *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-micro-v1:0") for r in regions),
+        (
+            "bedrock:InvokeModel",
+            "arn:<AWS::Partition>:bedrock:<AWS::Region>::foundation-model/amazon.titan-embed-text-v2:0",
+        ),
+    }
+
+
+def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
+    assert allowed(shipped, "exhausted") == XRAY | own_logs(shipped, "exhausted") | {
+        ("dynamodb:GetItem", TABLE),
+        ("dynamodb:UpdateItem", TABLE),
+        ("execute-api:ManageConnections", CONNECTIONS),
+    }
+
+
+@pytest.mark.parametrize("function", ["authorizer", "connection"])
+def test_the_functions_that_only_log(shipped: Synthesis, function: str) -> None:
+    assert allowed(shipped, function) == XRAY | own_logs(shipped, function)
+
+
+def test_the_workflow(shipped: Synthesis) -> None:
+    may = {(action, resource) for action, resource, _ in shipped.permissions("WorkflowRole")}
+    assert {pair for pair in may if pair[1] != "*"} == {
+        ("lambda:InvokeFunction", f"<{shipped.function('answer').id}.Arn>"),
+        ("lambda:InvokeFunction", f"<{shipped.function('exhausted').id}.Arn>"),
+    }
+    assert {action.split(":")[0] for action, resource in may if resource == "*"} == {"logs", "xray"}
+
+
+def test_a_model_behind_a_profile_can_be_called_through_the_profile_only(shipped: Synthesis) -> None:
+    models = [
+        (resource, condition)
+        for action, resource, condition in shipped.permissions("AnswerRole")
+        if action.endswith("ResponseStream") and "foundation-model" in resource
+    ]
+    assert len(models) == 8
+    for resource, condition in models:
+        name = resource.rsplit("/", 1)[-1]
+        profile = f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/us.{name}"
+        assert condition == {"StringEquals": {"bedrock:InferenceProfileArn": profile}}
+
+
+def test_a_global_profile_needs_no_list_of_regions(full: Synthesis) -> None:
+    model = "anthropic.claude-haiku-4-5-20251001-v1:0"
+    found = {resource for action, resource, _ in full.permissions("AnswerRole") if resource.endswith(model)}
+    assert found == {
+        f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile/global.{model}",
+        f"arn:<AWS::Partition>:bedrock:::foundation-model/{model}",
+        f"arn:<AWS::Partition>:bedrock:<AWS::Region>::foundation-model/{model}",
+        f"arn:<AWS::Partition>:bedrock:eu-south-9::foundation-model/{model}",
+    }
+
+
+WIDEST = {
+    # X-Ray's writes and the set-up of log delivery know no resources.
+    "xray": "*",
+    "logs": "*",
+    # Connections come and go; objects are named by their content.
+    "execute-api": "/live/POST/@connections/*",
+    "s3": "/index/*",
+}
+
+
+def test_no_other_wildcard_is_allowed(each: Synthesis) -> None:
+    for action, resource, _ in each.permissions(""):
+        assert "*" not in action
+        if "*" in resource:
+            widest = WIDEST[action.split(":")[0]]
+            assert resource == widest if widest == "*" else resource.endswith(widest)
+            assert resource.count("*") == 1
+
+
+def test_no_role_but_api_gateways_has_a_managed_policy(each: Synthesis) -> None:
+    managed = {r.id for r in each.resources("AWS::IAM::Role") if r.properties.get("ManagedPolicyArns")}
+    assert all(id.startswith("ApiLoggingRole") for id in managed)
+
+
+def test_each_function_has_a_role_of_its_own(each: Synthesis) -> None:
+    roles = [flat(function.properties["Role"]) for function in each.resources("AWS::Lambda::Function")]
+    assert len(set(roles)) == len(roles)
+
+
+def trusts(synthesis: Synthesis) -> list[dict[str, Any]]:
+    return [
+        statement
+        for role in synthesis.resources("AWS::IAM::Role")
+        for statement in role.properties["AssumeRolePolicyDocument"]["Statement"]
+    ]
+
+
+def test_only_the_services_take_the_roles(each: Synthesis) -> None:
+    services = {statement["Principal"]["Service"] for statement in trusts(each)}
+    assert services <= {"lambda.amazonaws.com", "states.amazonaws.com", "apigateway.amazonaws.com"}
+
+
+def test_the_workflows_role_is_taken_in_the_name_of_this_account_only(shipped: Synthesis) -> None:
+    (trust,) = (s for s in trusts(shipped) if s["Principal"]["Service"] == "states.amazonaws.com")
+    assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+
+
+def test_functions_are_invoked_by_this_api_only(each: Synthesis) -> None:
+    permissions = list(each.resources("AWS::Lambda::Permission"))
+    assert len(permissions) >= 3
+    for permission in permissions:
+        assert permission.properties["Principal"] == "apigateway.amazonaws.com"
+        source = flat(permission.properties["SourceArn"])
+        assert f":{each.prefix}-Data-ApiId/" in source
+        assert "*" not in source
+
+
+def test_nobody_reads_the_bucket_in_the_clear(each: Synthesis) -> None:
+    policy = each.one("AWS::S3::BucketPolicy").properties["PolicyDocument"]["Statement"]
+    denied = [s["Condition"] for s in policy if s["Effect"] == "Deny" and as_list(s["Action"]) == ["s3:*"]]
+    assert {"Bool": {"aws:SecureTransport": "false"}} in denied
+    assert all(s["Effect"] == "Deny" for s in policy)
+
+
+def test_a_key_of_ones_own_is_used_by_those_who_read_the_table(full: Synthesis) -> None:
+    users = {
+        name
+        for name, id in FUNCTIONS.items()
+        if any(action.startswith("kms:") for action, _, _ in full.permissions(id + "Role"))
+    }
+    assert users == {"message_processor", "answer", "exhausted"}

@@ -1,0 +1,349 @@
+"""One attempt from its task to its terminal event, over in-memory twins of everything outside."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner, close_exhausted
+from cicada.answering.direct import DirectStrategy
+from cicada.answering.prompt import UNGROUNDED_NOTICE
+from cicada.answering.rag import RagStrategy
+from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.delivery.decide import append, begin
+from cicada.delivery.outbox import OutboxLimits
+from cicada.delivery.ports import ConnectionBusy, StoreFault
+from cicada.delivery.record import MAX_LOG_BYTES
+from cicada.errors import AnswerIncomplete, Cancelled, DeliveryUnavailable, IndexMissing, OutOfTime, StreamBroken
+from cicada.protocol.events import MAX_EVENT_BYTES, Failed
+from tests.support.memory import InMemoryConnections, InMemoryLog
+from tests.support.questions import (
+    ACCEPTED,
+    KEY,
+    NOW_S,
+    FixedRetriever,
+    ScriptedModel,
+    joined,
+    new_head,
+    passage,
+)
+
+BOATHOUSE = passage(7, "I locked the boathouse at ten.")
+LIMITS = OutboxLimits(min_interval_s=0, store_budget_s=0.2)
+
+
+class World:
+    """A request that has been accepted, and a worker."""
+
+    def __init__(self, *pieces, found=(BOATHOUSE,), retriever=None, subscribers=("c1",)):
+        self.log = InMemoryLog()
+        self.log.create(new_head(*subscribers), ACCEPTED)
+        self.connections = InMemoryConnections(*subscribers)
+        self.model = ScriptedModel(*pieces)
+        self.retriever = retriever or FixedRetriever(*found)
+
+    def run(self, strategy="rag", failures=None, *, execution="x1", worker="w1", remaining_s=60.0):
+        runner = AttemptRunner(
+            self.log,
+            self.connections,
+            {
+                "rag": RagStrategy(self.retriever, self.model, top_k=20, min_score=0.5, prompt_passages=10),
+                "direct": DirectStrategy(self.model),
+            },
+            limits=LIMITS,
+            now_s=lambda: NOW_S,
+        )
+        return runner.run(task(strategy, failures, execution), worker=worker, remaining_s=remaining_s)
+
+    def events(self):
+        _, entries = self.log.read(KEY)
+        return [json.loads(entry.frame(KEY.request_id)) for entry in entries]
+
+    def seen(self, connection="c1"):
+        return [json.loads(frame) for frame in self.connections.frames[connection]]
+
+
+def task(strategy="rag", failures=None, execution="x1"):
+    return AttemptTask(
+        subject=KEY.subject,
+        request_id=KEY.request_id,
+        execution=execution,
+        strategy=strategy,
+        failures=failures or {},
+    )
+
+
+def types(events):
+    return [event["type"] for event in events]
+
+
+def test_a_grounded_answer_is_stored_and_pushed_event_by_event():
+    world = World('Mara says: "I locked ', 'the boathouse at ten." [1]')
+    assert world.run().outcome == "answered"
+    events = world.events()
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    kinds = types(events)
+    assert kinds[:3] == ["accepted", "attempt", "sources"]
+    assert kinds[-2:] == ["citations", "complete"]
+    assert joined(events) == 'Mara says: "I locked the boathouse at ten." [1]'
+    assert world.seen() == events[1:]
+    complete = events[-1]
+    assert (complete["grounded"], complete["strategy"], complete["failed"]) == (True, "rag", [])
+    assert complete["metrics"]["inputTokens"] == 100
+    assert complete["metrics"]["sourcesUsed"] == 1
+    assert complete["metrics"]["firstChunkMs"] is not None
+    assert events[-2]["citations"][0]["verdict"] == "verified"
+    assert events[2]["sources"][0]["locator"]["messageId"] == "ep1-0007"
+
+
+def test_the_questions_filters_reach_the_search():
+    world = World("No.")
+    head = new_head("c1")
+    question = head.question.__class__("Who?", collections=("script",), episodes=("ep2",), top_k=3)
+    world.log.requests.clear()
+    world.log.create(new_head("c1", question=question), ACCEPTED)
+    world.run()
+    query = world.retriever.queries[0]
+    assert (query.filters.episodes, query.filters.collections, query.top_k) == (("ep2",), ("script",), 3)
+
+
+def test_an_answer_without_a_verified_citation_is_not_grounded():
+    world = World("The passages do not say.", found=())
+    world.run()
+    assert world.events()[-1]["grounded"] is False
+    assert "<passages>" in world.model.prompts[0].user
+
+
+def test_a_strategy_that_fails_leaves_the_request_to_the_next_which_begins_with_a_fallback():
+    world = World("Half an ans", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    assert world.log.head(KEY).state == "open"
+    world.model = ScriptedModel("Sorry.")
+    failures = {"rag": {"Error": "StreamBroken", "Cause": "{}"}}
+    assert world.run("direct", failures, worker="w2").outcome == "answered"
+    events = world.events()
+    fallback = next(event for event in events if event["type"] == "fallback")
+    assert (fallback["from"], fallback["to"], fallback["code"]) == ("rag", "direct", "stream_broken")
+    assert joined(events) == UNGROUNDED_NOTICE + "Sorry."
+    complete = events[-1]
+    assert complete["attempt"] == 2
+    assert complete["failed"] == [{"strategy": "rag", "code": "stream_broken", "reason": StreamBroken.told}]
+    assert complete["grounded"] is False
+
+
+def test_small_talk_carries_no_notice():
+    world = World("Hello!")
+    world.run("direct")
+    assert joined(world.events()) == "Hello!"
+    assert "sources" not in types(world.events())
+
+
+def test_a_search_that_fails_fails_the_attempt_before_any_text():
+    world = World("never", retriever=FixedRetriever(error=IndexMissing("none")))
+    with pytest.raises(IndexMissing):
+        world.run()
+    assert types(world.events()) == ["accepted", "attempt"]
+    assert world.model.prompts == []
+
+
+def test_a_request_that_another_execution_drives_is_left_alone_without_a_model_call():
+    world = World("first")
+    world.run(execution="x1")
+    before = world.events()
+    other = World("second")
+    other.log = world.log
+    assert other.run(execution="x2", worker="w2").outcome == "superseded"
+    assert other.model.prompts == []
+    assert world.events() == before
+
+
+def test_a_second_execution_that_comes_while_the_first_is_at_work_stops_at_once():
+    world = World()
+    world.log.commit(
+        new_head(),
+        begin(world.log.head(KEY), "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60),
+    )
+    assert world.run(execution="x2", worker="w2").outcome == "superseded"
+    assert world.model.prompts == []
+
+
+def test_a_retried_state_gets_an_attempt_of_its_own():
+    world = World("one")
+    killed = World("half", StreamBroken("killed"))
+    killed.log = world.log
+    with pytest.raises(StreamBroken):
+        killed.run(worker="w1")
+    assert world.run(worker="w2").outcome == "answered"
+    assert world.log.head(KEY).attempt == 2
+
+
+def test_a_cancelled_answer_stops_and_closes_the_models_stream():
+    world = World()
+
+    class CancelsItself(ScriptedModel):
+        def stream(self, prompt, *, time_budget_s):
+            for piece in super().stream(prompt, time_budget_s=time_budget_s):
+                head = world.log.head(KEY)
+                if head.state == "open":
+                    world.log.commit(head, append(head, [Failed.of(Cancelled())]))
+                yield piece
+
+    world.model = CancelsItself(*["word "] * 10_000)
+    assert world.run().outcome == "superseded"
+    assert types(world.events())[-1] == "error"
+    assert world.events()[-1]["code"] == "cancelled"
+
+
+def test_a_write_whose_acknowledgement_is_lost_doubles_nothing():
+    world = World("The bell ", "rang ", "twice.")
+    lose = iter([True, False] * 50)
+
+    def after(operation):
+        if operation == "commit" and next(lose):
+            raise StoreFault("no answer")
+
+    world.log.after = after
+    # The very first write, the attempt's begin, fails the attempt openly; the workflow would try the next strategy.
+    with pytest.raises(DeliveryUnavailable):
+        world.run()
+    assert world.run(worker="w2").outcome == "answered"
+    assert joined([event for event in world.events() if event.get("attempt") == 2]) == "The bell rang twice."
+
+
+def test_a_store_that_stays_down_fails_the_attempt_and_shows_nothing_unstored():
+    world = World("The bell ", "rang.")
+
+    def before(operation):
+        if operation == "commit" and len(world.log.read(KEY)[1]) >= 2:
+            raise StoreFault("down")
+
+    world.log.before = before
+    with pytest.raises(DeliveryUnavailable):
+        world.run()
+    assert types(world.seen()) == ["attempt"]
+
+
+def test_a_closed_connection_never_fails_the_answer_and_is_forgotten():
+    world = World("The bell rang.", subscribers=("c1", "c2"))
+    del world.connections.frames["c1"]
+    assert world.run().outcome == "answered"
+    assert world.log.head(KEY).subscribers == ("c2",)
+    assert types(world.seen("c2"))[-1] == "complete"
+
+
+def test_a_busy_connection_never_fails_the_answer():
+    world = World("The bell rang.")
+
+    def before(connection_id):
+        raise ConnectionBusy("full")
+
+    world.connections.before = before
+    assert world.run().outcome == "answered"
+    assert types(world.events())[-1] == "complete"
+
+
+def test_a_reader_that_blocks_holds_up_nobody_else():
+    world = World(*["word "] * 50, subscribers=("slow", "quick"))
+    release = threading.Event()
+
+    def before(connection_id):
+        if connection_id == "slow" and not release.is_set():
+            release.wait(0.3)
+            release.set()
+            raise ConnectionBusy("no answer in time")
+
+    world.connections.before = before
+    world.run()
+    assert types(world.seen("quick"))[-1] == "complete"
+    assert joined(world.seen("quick")) == "word " * 50
+
+
+def test_an_answer_that_grows_too_long_ends_with_an_error_of_its_own():
+    world = World(*["x" * 10_000] * (MAX_LOG_BYTES // 10_000 + 2))
+    assert world.run().outcome == "too_long"
+    last = world.events()[-1]
+    assert (last["type"], last["code"]) == ("error", "answer_too_long")
+
+
+def test_sources_too_large_for_a_frame_are_cut_and_say_so():
+    found = [passage(n, "あ" * 2_000) for n in range(1, 11)]
+    world = World("No.", found=found)
+    world.run()
+    sources = next(event for event in world.events() if event["type"] == "sources")
+    assert len(json.dumps(sources, ensure_ascii=False).encode()) <= MAX_EVENT_BYTES
+    assert all(source["clipped"] for source in sources["sources"])
+    assert len(sources["sources"]) == 10
+
+
+def test_many_citations_come_in_several_events():
+    text = " ".join(f'"I locked the boathouse at ten." {"so it was said, and said again" * 8} [1].' for _ in range(120))
+    world = World(text)
+    world.run()
+    parts = [event for event in world.events() if event["type"] == "citations"]
+    assert len(parts) > 1
+    assert sum(len(part["citations"]) for part in parts) == 120
+    assert all(len(frame.encode()) <= MAX_EVENT_BYTES for frame in world.connections.frames["c1"])
+
+
+def test_a_worker_with_no_time_left_does_not_begin():
+    world = World("never")
+    with pytest.raises(OutOfTime):
+        world.run(remaining_s=CLOSING_RESERVE_S)
+    assert types(world.events()) == ["accepted"]
+
+
+@pytest.mark.parametrize("strategy", ["rag", "direct"])
+@pytest.mark.parametrize("pieces", [(), (" ", "\n")])
+def test_an_answer_without_words_is_a_failure(strategy, pieces):
+    world = World(*pieces)
+    with pytest.raises(AnswerIncomplete):
+        world.run(strategy)
+
+
+def test_a_request_that_is_gone_is_left():
+    world = World("never")
+    world.log.requests.clear()
+    assert world.run().outcome == "superseded"
+    assert world.model.prompts == []
+
+
+# --- the end of the chain ---
+
+
+def exhausted(world, execution="x1"):
+    caught = {
+        "direct": {"Error": "ModelBusy", "Cause": "{}"},
+        "rag": {"Error": "Lambda.Unknown", "Cause": "a stack with internals"},
+    }
+    last = ExhaustedTask(subject=KEY.subject, request_id=KEY.request_id, execution=execution, failures=caught)
+    return close_exhausted(last, world.log, world.connections, now_s=lambda: NOW_S)
+
+
+def test_when_all_have_failed_the_client_is_told_what_was_tried_in_order():
+    world = World()
+    assert exhausted(world) is True
+    last = world.seen()[-1]
+    assert (last["type"], last["code"], last["retryable"]) == ("error", "all_strategies_failed", True)
+    assert [failure["strategy"] for failure in last["failed"]] == ["rag", "direct"]
+    assert [failure["code"] for failure in last["failed"]] == ["worker_died", "model_busy"]
+    assert "internals" not in json.dumps(last)
+
+
+def test_an_ended_request_is_not_ended_again():
+    world = World("Done.")
+    world.run()
+    assert exhausted(world) is False
+    assert types(world.events()).count("complete") == 1
+    assert "error" not in types(world.events())
+
+
+def test_an_execution_that_failed_does_not_end_a_request_which_another_drives():
+    world = World("half", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run(execution="x1")
+    assert exhausted(world, execution="x2") is False
+    assert world.log.head(KEY).state == "open"
+    assert exhausted(world, execution="x1") is True

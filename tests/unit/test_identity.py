@@ -1,0 +1,150 @@
+"""Who may connect, and who a frame comes from."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from cicada.authorization import MAX_SUBJECT_CHARS, ForbiddenOrigin, Identity, TokenVerifier
+from cicada.errors import SettingsInvalid, Unauthorized
+from cicada.identity import ANONYMOUS, Caller, caller_of
+from cicada.settings import AnswerSettings, AuthorizerSettings, DeliverySettings
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+ISSUER, AUDIENCE = "https://issuer.example", "cicada"
+
+
+class Keys:
+    def get_signing_key_from_jwt(self, token):
+        return SimpleNamespace(key=KEY.public_key())
+
+
+def token(key=KEY, algorithm="ES256", **claims):
+    known = {"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time()) + 600}
+    values = {name: value for name, value in (known | claims).items() if value is not None}
+    return jwt.encode(values, key, algorithm=algorithm)
+
+
+def verifier(*origins):
+    return TokenVerifier(Keys(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset(origins))
+
+
+def connect(query=None, **headers):
+    return {"headers": headers, "queryStringParameters": query}
+
+
+def test_a_valid_token_gives_subject_and_expiry():
+    expires = int(time.time()) + 60
+    assert verifier().identify(connect({"token": token(exp=expires)})) == Identity("mara", expires)
+
+
+def test_a_token_may_come_in_the_authorization_header():
+    assert verifier().identify(connect(None, Authorization=f"Bearer {token()}")).subject == "mara"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "",
+        "not a token",
+        "x" * 5000,
+        token(exp=int(time.time()) - 60),
+        token(exp=None),
+        token(sub=None),
+        token(sub=""),
+        token(sub="x" * (MAX_SUBJECT_CHARS + 1)),
+        token(iss="https://somebody.else"),
+        token(aud="another"),
+        token(key=OTHER_KEY),
+        token(key="a shared secret of sufficient length!!", algorithm="HS256"),
+        jwt.encode({"sub": "mara", "iss": ISSUER, "aud": AUDIENCE, "exp": 9_999_999_999}, None, algorithm="none"),
+    ],
+)
+def test_anything_less_is_refused(bad):
+    with pytest.raises(Unauthorized):
+        verifier().identify(connect({"token": bad}))
+
+
+@pytest.mark.parametrize("event", [connect(), connect({}), {}, connect(None, Authorization="Basic abc")])
+def test_no_token_is_refused(event):
+    with pytest.raises(Unauthorized):
+        verifier().identify(event)
+
+
+def test_listed_origins_may_connect_and_no_other():
+    ours = verifier("https://script.example")
+    good = {"token": token()}
+    assert ours.identify(connect(good, Origin="https://script.example")).subject == "mara"
+    for headers in ({"Origin": "https://evil.example"}, {}):
+        with pytest.raises(ForbiddenOrigin):
+            ours.identify(connect(good, **headers))
+
+
+# --- every later frame ---
+
+
+def frame(**authorizer):
+    context = {"connectionId": "c1", "requestId": "r1", "messageId": "m1"}
+    return {"requestContext": context | ({"authorizer": authorizer} if authorizer else {})}
+
+
+def test_a_frames_caller_is_the_connections_identity():
+    assert caller_of(frame(subject="mara", expires_at="100"), anonymous=False, now_s=99) == Caller("mara", "c1", "m1")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [frame(), frame(subject="mara"), frame(subject="", expires_at="100"), frame(subject="mara", expires_at="50")],
+)
+def test_a_connection_without_a_live_identity_is_refused(event):
+    with pytest.raises(Unauthorized):
+        caller_of(event, anonymous=False, now_s=50)
+
+
+def test_nothing_in_a_body_can_name_the_caller():
+    event = frame(subject="mara", expires_at="100") | {"body": '{"subject":"eve","connectionId":"c9"}'}
+    assert caller_of(event, anonymous=False, now_s=0).subject == "mara"
+
+
+def test_without_an_authorizer_everybody_is_anonymous():
+    assert caller_of(frame(), anonymous=True, now_s=0).subject == ANONYMOUS
+
+
+# --- settings ---
+
+
+def test_settings_come_from_variables_of_their_own_names():
+    settings = AnswerSettings.read(
+        {
+            "REQUESTS_TABLE": "t",
+            "INDEX_BUCKET": "b",
+            "GENERATION_MODEL_ID": "g",
+            "DIRECT_MODEL_ID": "d",
+            "EMBEDDING_MODEL_ID": "e",
+            "EMBEDDING_DIMENSIONS": "384",
+            "TEMPERATURE": "",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+        }
+    )
+    assert (settings.embedding_dimensions, settings.temperature, settings.max_tokens) == (384, None, 2048)
+    assert (settings.top_k, settings.min_score, settings.prompt_passages) == (20, 0.5, 10)
+
+
+def test_a_missing_or_wrong_setting_is_named_and_no_value_repeated():
+    with pytest.raises(SettingsInvalid) as problem:
+        DeliverySettings.read({"RETENTION_S": "soon", "AWS_SECRET_ACCESS_KEY": "secret"})
+    assert "REQUESTS_TABLE" in str(problem.value)
+    assert "RETENTION_S" in str(problem.value)
+    assert "soon" not in str(problem.value)
+
+
+def test_origins_are_separated_by_commas():
+    settings = AuthorizerSettings(
+        jwt_issuer="i", jwt_audience="a", jwks_url="u", allowed_origins=" https://a.example, https://b.example ,"
+    )
+    assert settings.origins() == {"https://a.example", "https://b.example"}

@@ -1,0 +1,301 @@
+"""What the message processor does with each action."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cicada.answering.intake import Intake
+from cicada.delivery.decide import LEASE_GRACE_S, START_GRACE_S, append, begin
+from cicada.delivery.ports import StoreFault
+from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey
+from cicada.errors import WorkflowUnavailable
+from cicada.identity import Caller
+from cicada.protocol.actions import parse_action
+from cicada.protocol.events import Chunk, Complete, Metrics
+from tests.support.memory import InMemoryConnections, InMemoryLog
+from tests.support.questions import NOW_S, REQUEST_ID
+
+RETENTION_S = 3600
+
+
+class Workflow:
+    def __init__(self):
+        self.started = []
+        self.error = None
+
+    def start(self, key, strategy):
+        if self.error:
+            raise self.error
+        self.started.append((key.request_id, strategy))
+
+
+class World:
+    def __init__(self):
+        self.log = InMemoryLog()
+        self.connections = InMemoryConnections("c1", "c2", "c3", "c4", "c5")
+        self.workflow = Workflow()
+        self.now_s = NOW_S
+        self.frames = 0
+        self.intake = Intake(
+            self.log, self.connections, self.workflow, retention_s=RETENTION_S, now_s=lambda: self.now_s
+        )
+
+    def send(self, action, *, connection="c1", subject="mara", frame=None, **fields):
+        self.frames += 1
+        body = {"action": action} | ({} if action == "ping" else {"requestId": REQUEST_ID}) | fields
+        caller = Caller(subject, connection, frame or f"frame-{self.frames}")
+        return json.loads(self.intake.handle(parse_action(json.dumps(body)), caller))
+
+    def ask(self, **fields):
+        return self.send("ask", **({"query": "Who locked the boathouse?"} | fields))
+
+    def pushed(self, connection="c1"):
+        return [json.loads(frame) for frame in self.connections.frames[connection]]
+
+    @property
+    def key(self):
+        return RequestKey("mara", REQUEST_ID)
+
+    def begin(self, lease_until=NOW_S + 60):
+        head = self.log.head(self.key)
+        commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=lease_until)
+        return self.log.commit(head, commit)
+
+    def append(self, *events):
+        head = self.log.head(self.key)
+        return self.log.commit(head, append(head, events))
+
+
+CHUNK = Chunk(attempt=1, content="Mara did.")
+COMPLETE = Complete(
+    attempt=1,
+    strategy="rag",
+    model="m",
+    grounded=True,
+    stop_reason="end_turn",
+    metrics=Metrics(latency_ms=1, attempt_ms=1, first_chunk_ms=1),
+)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_an_ask_is_accepted_with_its_route_and_starts_the_workflow(world):
+    reply = world.ask()
+    assert (reply["type"], reply["seq"], reply["requestId"]) == ("accepted", 1, REQUEST_ID)
+    assert (reply["route"], reply["strategy"]) == ("rag", "rag")
+    assert reply["reasoning"]
+    assert world.workflow.started == [(REQUEST_ID, "rag")]
+    assert world.log.head(world.key).subscribers == ("c1",)
+
+
+def test_small_talk_enters_at_direct(world):
+    assert world.ask(query="Hello there!")["strategy"] == "direct"
+    assert world.workflow.started == [(REQUEST_ID, "direct")]
+
+
+def test_a_route_whose_strategy_is_not_in_the_chain_enters_at_its_first(world):
+    reply = world.ask(query="Compare the first and the second episode, and explain how the alibis differ.")
+    assert (reply["route"], reply["strategy"]) == ("hybrid", "rag")
+
+
+def test_the_same_request_twice_is_one_request(world):
+    first = world.ask()
+    second = world.ask()
+    assert second == first
+    assert len(world.workflow.started) == 1
+
+
+def test_a_repeated_ask_from_another_tab_is_told_all_that_has_happened(world):
+    first = world.ask()
+    world.begin()
+    world.append(CHUNK)
+    assert world.ask(connection="c2") == first
+    assert [frame["seq"] for frame in world.pushed("c2")] == [2, 3]
+    assert world.log.head(world.key).subscribers == ("c1", "c2")
+
+
+def test_the_same_request_id_for_another_question_is_refused(world):
+    world.ask()
+    reply = world.ask(query="Who opened it?")
+    assert (reply["type"], reply["seq"], reply["code"]) == ("error", 0, "request_conflict")
+    assert reply["requestId"] == REQUEST_ID
+
+
+def test_a_create_whose_acknowledgement_was_lost_still_starts_the_workflow(world):
+    world.log.after = lambda operation: (_ for _ in ()).throw(StoreFault("no answer"))
+    assert world.ask(frame="f1")["code"] == "delivery_unavailable"
+    world.log.after = lambda operation: None
+    assert world.ask(frame="f1")["type"] == "accepted"
+    assert len(world.workflow.started) == 1
+
+
+def test_a_request_whose_workflow_cannot_be_started_is_ended_at_once(world):
+    world.workflow.error = WorkflowUnavailable("throttled")
+    assert world.ask()["type"] == "accepted"
+    assert world.log.head(world.key).state == "failed"
+    assert [frame["code"] for frame in world.pushed()] == ["workflow_unavailable"]
+
+
+def test_a_resume_replays_what_was_missed_and_then_follows(world):
+    world.ask()
+    world.begin()
+    world.append(CHUNK)
+    reply = world.send("resume", connection="c2", after=1)
+    assert (reply["type"], reply["outcome"], reply["lastSeq"], reply["seq"]) == ("resumed", "live", 3, 0)
+    assert [frame["seq"] for frame in world.pushed("c2")] == [2, 3]
+    assert world.append(CHUNK).subscribers == ("c1", "c2")
+
+
+def test_a_resume_of_a_finished_answer_replays_its_end_and_subscribes_to_nothing(world):
+    world.ask()
+    world.begin()
+    world.append(CHUNK, COMPLETE)
+    reply = world.send("resume", connection="c2", after=0)
+    assert (reply["outcome"], reply["lastSeq"]) == ("finished", 4)
+    assert [frame["type"] for frame in world.pushed("c2")] == ["accepted", "attempt", "chunk", "complete"]
+    assert world.log.head(world.key).subscribers == ("c1",)
+
+
+def test_an_event_that_comes_between_subscribing_and_reading_is_not_lost(world):
+    world.ask()
+    world.begin()
+
+    def after(operation):
+        if operation == "set_subscribers":
+            world.log.after = lambda operation: None
+            assert "c2" in world.append(CHUNK).subscribers
+
+    world.log.after = after
+    world.send("resume", connection="c2", after=2)
+    assert [frame["seq"] for frame in world.pushed("c2")] == [3]
+
+
+@pytest.mark.parametrize("action", ["resume", "cancel"])
+def test_another_users_request_is_unknown(world, action):
+    world.ask()
+    world.begin()
+    reply = world.send(action, subject="eve", connection="c2")
+    assert reply.get("outcome", reply.get("code")) in ("unknown", "request_unknown")
+    assert world.pushed("c2") == []
+    assert world.log.head(world.key).subscribers == ("c1",)
+    assert world.log.head(world.key).state == "open"
+
+
+def test_two_users_may_use_the_same_request_id(world):
+    world.ask()
+    assert world.ask(subject="eve", query="Something else?")["type"] == "accepted"
+    assert len(world.workflow.started) == 2
+
+
+def test_an_expired_request_says_so_however_it_is_touched(world):
+    world.ask()
+    world.now_s += RETENTION_S
+    assert world.send("resume")["outcome"] == "expired"
+    assert world.send("cancel")["code"] == "request_expired"
+    assert world.ask()["code"] == "request_expired"
+
+
+def test_the_newest_subscribers_are_kept(world):
+    world.ask()
+    world.begin()
+    for connection in ("c2", "c3", "c4"):
+        world.send("resume", connection=connection, after=2)
+    subscribers = world.log.head(world.key).subscribers
+    assert len(subscribers) == MAX_SUBSCRIBERS
+    assert subscribers == ("c2", "c3", "c4")
+
+
+def test_subscribers_that_change_meanwhile_are_decided_anew(world):
+    world.ask()
+    world.begin()
+    raced = []
+
+    def before(operation):
+        if operation == "set_subscribers" and not raced:
+            raced.append(operation)
+            world.log.set_subscribers(world.log.head(world.key), ("c1", "c5"))
+
+    world.log.before = before
+    world.send("resume", connection="c2", after=2)
+    assert world.log.head(world.key).subscribers == ("c1", "c5", "c2")
+
+
+def test_a_cancel_ends_the_answer_for_everybody_and_is_told_so(world):
+    world.ask()
+    world.begin()
+    world.send("resume", connection="c2", after=2)
+    reply = world.send("cancel")
+    assert (reply["type"], reply["code"], reply["seq"]) == ("error", "cancelled", 3)
+    assert world.pushed("c2")[-1] == reply
+    assert world.log.head(world.key).state == "failed"
+
+
+def test_a_cancel_that_comes_too_late_is_told_what_came_first(world):
+    world.ask()
+    world.begin()
+    world.append(CHUNK, COMPLETE)
+    reply = world.send("cancel")
+    assert (reply["type"], reply["seq"]) == ("complete", 4)
+
+
+def test_a_cancel_that_races_with_the_answer_is_decided_by_the_log(world):
+    world.ask()
+    world.begin()
+    raced = []
+
+    def before(operation):
+        if operation == "commit" and not raced:
+            raced.append(operation)
+            world.append(CHUNK, COMPLETE)
+
+    world.log.before = before
+    assert world.send("cancel")["type"] == "complete"
+
+
+def test_an_accepted_request_that_was_never_started_is_started_by_a_resume(world):
+    world.ask()
+    world.workflow.started.clear()
+    world.now_s += START_GRACE_S - 1
+    world.send("resume")
+    assert world.workflow.started == []
+    world.now_s += 2
+    assert world.send("resume")["outcome"] == "live"
+    assert world.workflow.started == [(REQUEST_ID, "rag")]
+
+
+def test_a_request_that_lost_its_worker_is_ended_by_a_resume(world):
+    world.ask()
+    world.begin(lease_until=NOW_S + 60)
+    world.now_s += 60 + LEASE_GRACE_S
+    assert world.send("resume", after=2)["outcome"] == "live"
+    world.now_s += 1
+    assert world.send("resume", connection="c2", after=2)["outcome"] == "finished"
+    assert [frame["code"] for frame in world.pushed("c2")] == ["worker_lost"]
+
+
+def test_a_ping_is_answered(world):
+    assert world.send("ping") == {"requestId": None, "seq": 0, "type": "pong"}
+
+
+@pytest.mark.parametrize("operation", ["create", "head", "read"])
+def test_a_store_that_is_down_refuses_openly(world, operation):
+    if operation != "create":
+        world.ask()
+
+    def before(called):
+        if called == operation:
+            raise StoreFault("down")
+
+    world.log.before = before
+    reply = world.ask() if operation == "create" else world.send("resume")
+    assert (reply["type"], reply["seq"], reply["code"], reply["retryable"]) == (
+        "error",
+        0,
+        "delivery_unavailable",
+        True,
+    )

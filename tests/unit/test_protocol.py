@@ -1,0 +1,160 @@
+"""The messages: what is accepted, what is refused and how, and the published documents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cicada import errors
+from cicada.errors import CicadaError, InvalidMessage
+from cicada.protocol.actions import MAX_QUERY_CHARS, Ask, Ping, parse_action, request_id_of
+from cicada.protocol.asyncapi import asyncapi_document, render
+from cicada.protocol.events import (
+    Accepted,
+    Chunk,
+    Failed,
+    Fallback,
+    Pong,
+    Refused,
+    Resumed,
+    dump_event,
+    event_frame,
+    load_event,
+    reply_frame,
+)
+
+DOCS = Path(__file__).parents[2] / "docs" / "protocol"
+VECTORS = json.loads((DOCS / "vectors.json").read_text())
+ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
+
+
+@pytest.mark.parametrize("action", VECTORS["valid"], ids=lambda action: json.dumps(action)[:60])
+def test_valid_vectors_are_accepted(action):
+    parsed = parse_action(json.dumps(action))
+    assert parsed.action == action["action"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["refused"], ids=lambda vector: vector["frame"][:70])
+def test_refused_vectors_are_refused_with_their_code(vector):
+    with pytest.raises(InvalidMessage) as refusal:
+        parse_action(vector["frame"])
+    assert refusal.value.code == vector["code"]
+
+
+@pytest.mark.parametrize("session", VECTORS["sessions"], ids=lambda session: session["name"])
+def test_the_frames_of_session_vectors_are_events_of_the_protocol(session):
+    for frame in session["frames"]:
+        event = {name: value for name, value in frame.items() if name not in ("requestId", "seq")}
+        assert json.loads(dump_event(load_event(event))) == event
+
+
+@pytest.mark.parametrize("length", [1, MAX_QUERY_CHARS])
+def test_a_query_may_have_1_to_4000_characters(length):
+    assert parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "é" * length})).query == "é" * length
+
+
+def test_a_longer_query_is_refused_and_not_repeated():
+    with pytest.raises(InvalidMessage) as refusal:
+        parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "secret" * 1000}))
+    assert "query" in str(refusal.value)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_request_id_is_compared_without_case():
+    assert parse_action(json.dumps({"action": "ask", "requestId": ID.upper(), "query": "x"})).request_id == ID
+
+
+def test_an_actions_defaults():
+    assert parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "x"})) == Ask(
+        requestId=ID, query="x", sessionId=None, collections=(), episodes=(), topK=None
+    )
+    assert parse_action('{"action":"ping"}') == Ping()
+
+
+@given(st.one_of(st.text(), st.binary(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)))
+def test_any_frame_is_parsed_or_refused(frame):
+    with pytest.raises(InvalidMessage):
+        parse_action(frame)
+    assert request_id_of(frame) is None
+
+
+def test_the_request_id_of_a_refused_frame_is_found_where_it_is_valid():
+    assert request_id_of(json.dumps({"action": "ask", "requestId": ID})) == ID
+    assert request_id_of(json.dumps({"action": "ask", "requestId": 7})) is None
+    assert request_id_of("[" * 100_000) is None
+
+
+def test_an_event_gets_its_place_when_it_is_framed():
+    body = dump_event(Chunk(attempt=1, content='say "hi"\n'))
+    assert json.loads(event_frame(ID, 7, body)) == {
+        "requestId": ID,
+        "seq": 7,
+        "type": "chunk",
+        "attempt": 1,
+        "content": 'say "hi"\n',
+    }
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Accepted(route="rag", confidence=0.5, reasoning="r", strategy="rag"),
+        Fallback(from_="rag", to="direct", code="c", reason="r"),
+        Failed(code="c", message="m", retryable=True),
+    ],
+)
+def test_events_read_back_as_they_were_written(event):
+    assert load_event(dump_event(event)) == event
+
+
+@pytest.mark.parametrize(
+    "reply", [Pong(), Resumed(request_id=ID, outcome="live", last_seq=3), Refused.of(InvalidMessage())]
+)
+def test_replies_carry_the_three_fields_of_every_frame(reply):
+    frame = json.loads(reply_frame(reply))
+    assert frame["seq"] == 0
+    assert {"requestId", "type"} <= frame.keys()
+
+
+def test_the_published_protocol_is_the_one_that_the_messages_make():
+    assert (DOCS / "asyncapi.json").read_text() == render(), (
+        "run: python -m cicada.protocol.asyncapi > docs/protocol/asyncapi.json"
+    )
+
+
+def test_every_reference_of_the_published_protocol_resolves():
+    document = asyncapi_document()
+
+    def references(node):
+        if isinstance(node, dict):
+            if "$ref" in node:
+                yield node["$ref"]
+            for value in node.values():
+                yield from references(value)
+        elif isinstance(node, list):
+            for value in node:
+                yield from references(value)
+
+    for reference in references(document):
+        node = document
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
+
+
+def family(kind=CicadaError):
+    yield kind
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from family(child)
+
+
+def test_every_error_has_a_code_of_its_own_and_a_sentence_for_people():
+    kinds = list(family())
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    for kind in kinds:
+        assert kind.told.endswith(".")
+        assert kind.__doc__
