@@ -1,0 +1,28 @@
+"""Text for terminals."""
+
+from __future__ import annotations
+
+import re
+
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed: an ESC could move the cursor
+    "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions: they could make text read as another
+    "\ud800-\udfff"  # surrogates: no encoding takes them
+    "\U000e0000-\U000e007f]"  # tags: text that nobody sees
+)
+
+
+def printable(text: str) -> str:
+    """The text without what could do something to a terminal, or hide in it: nobody vouches for what a model writes."""
+    return _UNSAFE.sub("", text)
+
+
+def clipped(text: str, chars: int) -> str:
+    """The text on one line, cut with an ellipsis if it is longer than so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= chars else line[: chars - 1].rstrip() + "…"
+
+
+def counted(count: int, singular: str, plural: str | None = None) -> str:
+    """``1 passage``, ``2 passages``."""
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"

@@ -1,0 +1,37 @@
+"""docs/protocol.md names every action, event, field and code of the protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cicada import errors
+from cicada.answering.failures import _WORKFLOW_ERRORS
+from cicada.errors import CicadaError
+from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
+
+TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+
+
+def codes(kind=CicadaError):
+    yield kind.code
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from codes(child)
+
+
+LOADING_ONLY = {"publish_conflict", "corpus_invalid", "settings_invalid"}
+
+
+@pytest.mark.parametrize("code", sorted({*codes(), *(code for code, _ in _WORKFLOW_ERRORS.values())} - LOADING_ONLY))
+def test_every_code_that_a_client_can_meet_is_documented(code):
+    assert f"`{code}`" in TEXT
+
+
+@pytest.mark.parametrize("message", [*ACTIONS, *EVENTS, *REPLIES], ids=lambda message: message.__name__)
+def test_every_message_and_field_is_documented(message):
+    tag = "action" if message in ACTIONS else "type"
+    assert f"`{message.model_fields[tag].default}`" in TEXT
+    for name, field in message.model_fields.items():
+        if name not in (tag, "v"):
+            assert f"`{field.alias or name}`" in TEXT
