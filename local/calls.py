@@ -105,8 +105,27 @@ class CallLog:
         ]
 
 
+def identify_by_path(method: str, raw_path: str, headers: Mapping[str, str]) -> Call | None:
+    """Tell what a request asks for if its path says it all, and its body is for nobody else to read; None if not.
+
+    Args:
+        method: the HTTP method.
+        raw_path: path and query string as sent.
+        headers: looked up case-insensitively.
+    """
+    path, _, query = raw_path.partition("?")
+    caller, _ = _signer(headers, query)
+    if found := _MODEL.match(path):
+        return Call("bedrock-runtime", _MODEL_OPERATIONS[found[2]], unquote(found[1]), caller)
+    if found := _FUNCTION.match(path):
+        return Call("lambda", "Invoke", function_name(unquote(found[1])), caller)
+    if found := _CONNECTION.search(path):
+        return Call("apigatewaymanagementapi", _CONNECTION_OPERATIONS.get(method, method), unquote(found[1]), caller)
+    return None
+
+
 def identify(method: str, raw_path: str, headers: Mapping[str, str], body: bytes) -> Call:
-    """Tell which service's operation a request asks for.
+    """Tell which operation a request to any other service asks for.
 
     Args:
         method: the HTTP method.
@@ -115,15 +134,7 @@ def identify(method: str, raw_path: str, headers: Mapping[str, str], body: bytes
         body: looked into where the protocol puts the operation's or the resource's name there.
     """
     path, _, query = raw_path.partition("?")
-    signed = _CREDENTIAL.search(headers.get("Authorization", "")) or _CREDENTIAL.search(unquote(query))
-    caller, signing_name = (signed[1], signed[3]) if signed else ("", "")
-
-    if found := _MODEL.match(path):
-        return Call("bedrock-runtime", _MODEL_OPERATIONS[found[2]], unquote(found[1]), caller)
-    if found := _FUNCTION.match(path):
-        return Call("lambda", "Invoke", function_name(unquote(found[1])), caller)
-    if found := _CONNECTION.search(path):
-        return Call("apigatewaymanagementapi", _CONNECTION_OPERATIONS.get(method, method), unquote(found[1]), caller)
+    caller, signing_name = _signer(headers, query)
     if target := headers.get("X-Amz-Target"):
         prefix, _, operation = target.partition(".")
         service = _TARGETS.get(prefix.split("_")[0], signing_name or prefix)
@@ -133,6 +144,12 @@ def identify(method: str, raw_path: str, headers: Mapping[str, str], body: bytes
     if action := _action(query, body, headers):
         return Call(signing_name or "sts", action, "", caller)
     return Call(signing_name or "unknown", method, unquote(path), caller)
+
+
+def _signer(headers: Mapping[str, str], query: str) -> tuple[str, str]:
+    """The access key id and the service's signing name; empty for a request that is not signed."""
+    signed = _CREDENTIAL.search(headers.get("Authorization", "")) or _CREDENTIAL.search(unquote(query))
+    return (signed[1], signed[3]) if signed else ("", "")
 
 
 def function_name(name_or_arn: str) -> str:

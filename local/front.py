@@ -9,7 +9,7 @@ from typing import Protocol
 from aiohttp import web
 
 from local import service_faults
-from local.calls import Call, CallLog, identify
+from local.calls import Call, CallLog, identify, identify_by_path
 from local.faults import Faults
 from local.idempotency import Transactions
 from local.motoserver import MotoServer
@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 CONTROL_PREFIX = "/_cicada/"
 
+_CALL = web.RequestKey("call", Call)
 _SOCKET_PREFIX = "/_ws/"
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -72,16 +73,20 @@ class Front:
     async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if not self._is_aws(request):
             return await handler(request)
-        body = await request.read()
-        call = identify(request.method, request.raw_path, request.headers, body)
+        call = identify_by_path(request.method, request.raw_path, request.headers)
+        if call is None:
+            call = identify(request.method, request.raw_path, request.headers, await request.read())
         entry = self._calls.begin(call)
-        request["call"] = call
+        request[_CALL] = call
+        status = 500
         try:
             response = await handler(request)
+            status = response.status
         except web.HTTPException as refused:
-            self._calls.end(entry, refused.status)
+            status = refused.status
             raise
-        self._calls.end(entry, response.status)
+        finally:
+            self._calls.end(entry, status)
         return response
 
     def _is_aws(self, request: web.Request) -> bool:
@@ -93,9 +98,9 @@ class Front:
         return not self._page.serves(request)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        if "call" not in request:
+        call = request.get(_CALL)
+        if call is None:
             return await self._page.answer(request)
-        call: Call = request["call"]
         body = await request.read()
         refused = await service_faults.refusal(self._faults, call)
         if refused is not None:

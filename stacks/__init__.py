@@ -1,0 +1,1 @@
+"""What is deployed: one file a stack, small constructs beside."""

@@ -85,7 +85,6 @@ class CicadaFunction(Construct):
                 "AwsSolutions-L1": "Python 3.13 is supported until 2029; the vendor layers' wheels are built for it.",
                 "Serverless-LambdaLatestVersion": "Python 3.13 is supported until 2029; the wheels are built for it.",
                 "Serverless-LambdaDLQ": "It is only ever invoked synchronously: a failure returns to the caller.",
-                "Serverless-LambdaAsyncFailureDestination": "It is only ever invoked synchronously.",
             },
         )
 

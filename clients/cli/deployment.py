@@ -161,19 +161,101 @@ def discover(
         DeploymentNotFound: a value is missing; the message says what was tried and what helps.
         UsageError: what was found cannot be used.
     """
-    values = {variable: environ[name] for name, variable in _VARIABLES.items() if environ.get(name)}
-    values |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
+    given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
+    given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)
-    missing = [name for name in needs if name not in values]
-    if not missing:
-        return Deployment(values, aws)
-
+    if all(name in given for name in needs):
+        return Deployment(given, aws)
     tried: list[str] = []
-    local = _local(choice, environ, [cwd, *cwd.parents, project], tried)
-    if local is not None:
-        return Deployment(local.values | values, local.aws) if not missing_in(local.values, missing) else local
     prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
-    outputs = _stack_outputs(aws, prefix, tried)
-    if still := [name for name in missing if name not in outputs]:
-        raise DeploymentNotFound(_advice(still, prefix, tried))
-    return Deployment(outputs | values, aws)
+    local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
+    found = local or Deployment(_stack_outputs(aws, prefix, tried), aws)
+    values = {**found.values, **given}
+    if missing := [_OPTIONS[name] for name in needs if name not in values]:
+        raise DeploymentNotFound(_advice(missing, prefix, tried))
+    return Deployment(values, found.aws)
+
+
+def _local_cloud(
+    choice: Choice, environ: Mapping[str, str], folders: Iterable[Path], tried: list[str]
+) -> Deployment | None:
+    """The local cloud that runs from the first of the folders that has one, unless another place is named."""
+    if choice.profile or choice.stack_prefix or environ.get("CICADA_STACK_PREFIX"):
+        return None
+    named = choice.endpoint_url or environ.get("AWS_ENDPOINT_URL")
+    for path in dict.fromkeys(folder / LOCAL_FILE for folder in folders):
+        try:
+            written = json.loads(path.read_text(encoding="utf-8"))
+            endpoint_url = written["endpointUrl"]
+            values = {
+                value: str(written[key]) for output, value in _OUTPUTS.items() if (key := _local_key(output)) in written
+            }
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError, TypeError):
+            tried.append(f"{path} cannot be read")
+            continue
+        if named and named.rstrip("/") != endpoint_url.rstrip("/"):
+            continue
+        if _listens(endpoint_url):
+            return Deployment(values, Aws(region=written.get("region"), endpoint_url=endpoint_url, local=True))
+        tried.append(f"the local cloud at {endpoint_url} does not run any more")
+    return None
+
+
+def _local_key(output: str) -> str:
+    """The name of a stack's output in the local cloud's file."""
+    return output[0].lower() + output[1:]
+
+
+def _listens(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=_PROBE_TIMEOUT_S):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
+    """The outputs of all stacks named ``<prefix>`` or ``<prefix>-…``.
+
+    Raises:
+        UsageError: two stacks differ in one.
+    """
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    found: dict[str, str] = {}
+    try:
+        config = Config(
+            connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": _RETRIES}
+        )
+        cloudformation = aws.client("cloudformation", config)
+        stacks = [
+            stack
+            for page in cloudformation.get_paginator("describe_stacks").paginate()
+            for stack in page["Stacks"]
+            if stack["StackName"] == prefix or stack["StackName"].startswith(f"{prefix}-")
+        ]
+    except (BotoCoreError, ClientError, DeploymentNotFound) as error:
+        tried.append(f"AWS could not be asked for stacks: {error}")
+        return {}
+    for stack in stacks:
+        for output in stack.get("Outputs", ()):
+            name = _OUTPUTS.get(output["OutputKey"])
+            if name and found.setdefault(name, output["OutputValue"]) != output["OutputValue"]:
+                raise UsageError(
+                    f"several stacks {prefix}-… have an output {output['OutputKey']}: name one with {_OPTIONS[name]}"
+                )
+    tried.append(f"{len(stacks)} stacks {prefix}-… in this AWS account and region")
+    return found
+
+
+def _advice(missing: list[str], prefix: str, tried: list[str]) -> str:
+    lines = [f"There is no deployment to speak to: {', '.join(missing)} not known. Any of these helps:"]
+    lines.append("  make up                         starts one on this machine")
+    lines.append(f"  {' … '.join(missing)} …".ljust(34) + "names it")
+    lines.append(f"  --profile … --region …          looks for the stacks {prefix}-… of an AWS account")
+    lines += [f"Tried: {what.rstrip('.')}." for what in tried]
+    return "\n".join(lines)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 _UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed: an ESC could move the cursor
+    "\x1b\\[[0-?]*[ -/]*[@-~]"  # control sequences, whole
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
     "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions: they could make text read as another
     "\ud800-\udfff"  # surrogates: no encoding takes them
     "\U000e0000-\U000e007f]"  # tags: text that nobody sees

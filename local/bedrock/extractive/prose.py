@@ -87,9 +87,16 @@ def _sentence(quote: Quoted, words_quoted: str, earlier: NumberedPassage | None)
     else:
         said = f"{speaker} also says" if again else f"{speaker} says"
     where = f"In {episode}, " if episode and not same_episode else ""
-    opening, closing = next((pair for pair in _MARKS if not set(pair) & set(words_quoted)), _MARKS[0])
-    text = f"{where}{said}: {opening}{words_quoted}{closing} [{passage.number}]"
+    text = f"{where}{said}: {_in_marks(words_quoted)} [{passage.number}]"
     return text[0].upper() + text[1:]
+
+
+def _in_marks(words_quoted: str) -> str:
+    """Between quotation marks that it does not have itself; a text that is one quotation already has them."""
+    if re.fullmatch(r'"[^"]+"|“[^“”]+”', words_quoted):
+        return words_quoted
+    opening, closing = next((pair for pair in _MARKS if not set(pair) & set(words_quoted)), _MARKS[0])
+    return f"{opening}{words_quoted}{closing}"
 
 
 def _label(name: str) -> str:

@@ -1,8 +1,11 @@
-"""Ranks the passages of a prompt by how well they answer its question.
+"""Ranks the passages of a prompt by how well they answer its question, and weighs what ties them to it.
 
-A linear score over a few features: meaning (MiniLM), shared words (rare ones weigh more), the search's own order,
+The score is linear in a few features: meaning (MiniLM), shared words (rare ones weigh more), the search's own order,
 the kind of answer that is asked for, and the dialogue: a reply is judged with the question that it replies to.
 The weights are rounded from a conditional logit (which of ten passages answers?) fitted on the sample's questions.
+
+Scores compare the passages of one prompt. Whether even the best of them answers anything is told by the *evidence*,
+which leaves out what makes all passages about a person look alike: that person's name.
 """
 
 from __future__ import annotations
@@ -30,51 +33,68 @@ MISFIT = 0.6
 """What is left of the evidence where the kind of answer that is asked for is not in the passage."""
 FULL_NAME = 0.3
 """Evidence of a passage that gives a person's full name, as the question does: people are introduced once."""
+PRECISION = 4
+"""Decimals of scores: what differs by rounding, from one batch of texts to another, is a tie."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A passage, judged against one part of the question."""
+    """A passage and its score: the difference of two of one ranking is a log-odds."""
 
     passage: NumberedPassage
     score: float
-    """To compare candidates of one prompt: the difference of two is a log-odds."""
-    evidence: float
-    """How much ties it to the question, whatever else is in the prompt: 0 is nothing, 1 is plenty."""
     replies_to: NumberedPassage | None
     """The message before it, if that is in the prompt and asks something."""
-
-
-def rank(part: Part, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> list[Candidate]:
-    """Judge every passage; best first, ties in the prompt's order."""
-    if not passages:
-        return []
-    dialogues = [_dialogue(passage, passages) for passage in passages]
-    meaning = _Meaning(part, dialogues, embedder)
-    overlap = _Overlap(part, passages)
-    order = _order(passages)
-    candidates = []
-    for at, dialogue in enumerate(dialogues):
-        passage, replies_to = dialogue.passage, dialogue.replies_to
-        score = (
-            MEANING * meaning.as_spoken[at]
-            + ORDER * order[at]
-            + SHARED_WORDS * overlap.share(passage)
-            + NEIGHBOURS_WORDS * sum(overlap.share(near, apart_from=passage) for near in dialogue.neighbours)
-            + REPLY * meaning.of_what_it_answers[at]
-            + ASKS_ITSELF * asks(passage.text)
-            + EXPECTED_KIND * part.offered_by(passage.text)
-            + SUBSTANCE * math.log1p(len(content_stems(passage.text)))
-        )
-        evidence = meaning.without_names[at] + overlap.evidence(passage, replies_to)
-        evidence *= MISFIT if part.missed_by(passage.text) else 1
-        candidates.append(Candidate(passage, round(score, 4), round(evidence, 4), replies_to))
-    return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
 def asks(text: str) -> bool:
     """Whether a text ends in a question."""
     return text.rstrip("\"'”’»」』)").endswith(("?", "？"))
+
+
+class Ranking:
+    """The passages of a prompt, judged against one part of its question."""
+
+    def __init__(self, part: Part, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> None:
+        """Embeds every passage and, of those before a reply, the questions."""
+        self._part = part
+        self._embedder = embedder
+        self._overlap = _Overlap(part, passages)
+        self.candidates = self._ranked([_dialogue(passage, passages) for passage in passages])
+        """All of them; best first, ties in the prompt's order."""
+
+    def evidence(self, candidate: Candidate) -> float:
+        """How much ties a passage to the question, whatever else is in the prompt: 0 is nothing, 1 is plenty."""
+        said = [passage for passage in (candidate.replies_to, candidate.passage) if passage is not None]
+        question, text = self._embedder.embed([self._part.nameless, " ".join(passage.text for passage in said)])
+        evidence = float(question @ text) + self._overlap.evidence(said)
+        missed = self._part.missed_by(candidate.passage.text)
+        return round(evidence * (MISFIT if missed else 1), PRECISION)
+
+    def _ranked(self, dialogues: Sequence[_Dialogue]) -> list[Candidate]:
+        if not dialogues:
+            return []
+        spoken = [f"{each.passage.speaker}: {each.passage.text}".removeprefix(": ") for each in dialogues]
+        asked = [each.replies_to.text for each in dialogues if each.replies_to]
+        question, *vectors = self._embedder.embed([self._part.text, *spoken, *asked])
+        cosine = {text: float(vector @ question) for text, vector in zip([*spoken, *asked], vectors, strict=True)}
+        order = _order([each.passage.relevance for each in dialogues])
+        candidates = []
+        for dialogue, words_spoken, place in zip(dialogues, spoken, order, strict=True):
+            passage, replies_to = dialogue.passage, dialogue.replies_to
+            nearby = sum(self._overlap.share(near, apart_from=passage) for near in dialogue.neighbours)
+            score = (
+                MEANING * cosine[words_spoken]
+                + ORDER * place
+                + SHARED_WORDS * self._overlap.share(passage)
+                + NEIGHBOURS_WORDS * nearby
+                + REPLY * (max(0.0, cosine[replies_to.text]) if replies_to else 0.0)
+                + ASKS_ITSELF * asks(passage.text)
+                + EXPECTED_KIND * self._part.offered_by(passage.text)
+                + SUBSTANCE * math.log1p(len(content_stems(passage.text)))
+            )
+            candidates.append(Candidate(passage, round(score, PRECISION), replies_to))
+        return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
 @dataclass(frozen=True)
@@ -101,28 +121,8 @@ def _dialogue(passage: NumberedPassage, passages: Sequence[NumberedPassage]) -> 
     return _Dialogue(passage, before, after)
 
 
-class _Meaning:
-    """Cosines of a question with each passage, in the passages' order; each in [-1, 1]."""
-
-    def __init__(self, part: Part, dialogues: Sequence[_Dialogue], embedder: SentenceEmbedder) -> None:
-        spoken = [f"{each.passage.speaker}: {each.passage.text}".removeprefix(": ") for each in dialogues]
-        exchanges = [
-            " ".join(passage.text for passage in (each.replies_to, each.passage) if passage) for each in dialogues
-        ]
-        asked = [each.replies_to.text if each.replies_to else "" for each in dialogues]
-        vectors = embedder.embed([part.text, part.nameless, *spoken, *exchanges, *asked])
-        count = len(dialogues)
-        cosines = [float(cosine) for cosine in vectors[2:] @ vectors[0]]
-        self.as_spoken = cosines[:count]
-        self.without_names = [float(cosine) for cosine in vectors[2 + count : 2 + 2 * count] @ vectors[1]]
-        self.of_what_it_answers = [
-            max(0.0, cosine) if text else 0.0 for text, cosine in zip(asked, cosines[2 * count :], strict=True)
-        ]
-
-
-def _order(passages: Sequence[NumberedPassage]) -> list[float]:
+def _order(relevances: Sequence[float]) -> list[float]:
     """The search's relevance, spread over [0, 1] within the prompt: scales differ from one search to another."""
-    relevances = [passage.relevance for passage in passages]
     low, high = min(relevances), max(relevances)
     return [(relevance - low) / (high - low) if high > low else 1.0 for relevance in relevances]
 
@@ -134,21 +134,19 @@ class _Overlap:
         self._names = part.names
         self._stems = {passage.number: content_stems(passage.text) for passage in passages}
         holders = Counter(stem for stems in self._stems.values() for stem in stems)
-        self._weights = {stem: math.log1p(len(passages) / (holders[stem] + 0.5)) for stem in part.stems}
-        self._total = sum(self._weights.values())
+        self._weights = {stem: math.log1p(len(passages) / (holders[stem] + 0.5)) for stem in sorted(part.stems)}
 
     def share(self, passage: NumberedPassage, *, apart_from: NumberedPassage | None = None) -> float:
         """In [0, 1]; words of ``apart_from`` do not count."""
         stems = self._stems[passage.number]
-        if apart_from is not None:
-            stems -= self._stems[apart_from.number]
-        return (
-            sum(weight for stem, weight in self._weights.items() if stem in stems) / self._total if self._total else 0.0
-        )
+        return self._share(stems if apart_from is None else stems - self._stems[apart_from.number])
 
-    def evidence(self, passage: NumberedPassage, replies_to: NumberedPassage | None) -> float:
-        """How much the words alone tie the passage to the question: one shared word can be chance."""
-        stems = self._stems[passage.number]
-        matched = len((stems | (self._stems[replies_to.number] if replies_to else frozenset())) & set(self._weights))
+    def evidence(self, said: Sequence[NumberedPassage]) -> float:
+        """How much the words of an exchange tie it to the question: one shared word can be chance."""
+        stems = frozenset().union(*(self._stems[passage.number] for passage in said))
         introduces = FULL_NAME if len(self._names & stems) > 1 else 0.0
-        return self.share(passage) * min(1.0, matched / 2) + introduces
+        return self._share(stems) * min(1.0, len(stems & self._weights.keys()) / 2) + introduces
+
+    def _share(self, stems: frozenset[str]) -> float:
+        total = sum(self._weights.values())
+        return sum(weight for stem, weight in self._weights.items() if stem in stems) / total if total else 0.0

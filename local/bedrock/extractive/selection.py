@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.bedrock.extractive.episodes import asked_episodes, in_asked_episodes
 from local.bedrock.extractive.prompt import NumberedPassage
 from local.bedrock.extractive.question import parts_of, whole
-from local.bedrock.extractive.ranking import Candidate, rank
+from local.bedrock.extractive.ranking import Candidate, Ranking
 from local.bedrock.extractive.text import words
 from local.bedrock.minilm import SentenceEmbedder
 
@@ -33,67 +33,70 @@ class Quoted:
     replies: bool = False
 
 
+@dataclass(frozen=True)
+class _Found:
+    candidate: Candidate
+    evidence: float
+
+
 def select(question: str, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> list[Quoted]:
-    """The passages to quote, at most :data:`MAX_QUOTES`: episode by episode, the best first; in script order within.
+    """The passages to quote, at most :data:`MAX_QUOTES`: episode by episode, the best first.
 
     Empty if nothing in the passages answers, or if the question is about episodes that no passage is of.
     """
     passages = in_asked_episodes(question, passages)
-    ranked = rank(whole(question, passages), passages, embedder)
-    if not ranked or max(candidate.evidence for candidate in ranked[:MAX_ANSWERS]) < ENOUGH_EVIDENCE:
-        return []
+    ranking = Ranking(whole(question, passages), passages, embedder)
     if asked_episodes(question).several:
-        answers = _best_of_episodes(ranked)
+        found = _best_of_episodes(ranking)
     else:
-        close = [candidate for candidate in ranked if candidate.score >= ranked[0].score - MARGIN]
-        best = _best_of_parts(question, passages, ranked, embedder)
-        answers = _distinct([*best, *close])[:MAX_ANSWERS]
-    return _in_order([candidate for candidate in answers if candidate.evidence >= SOME_EVIDENCE])
+        found = [*_best_of_parts(question, passages, ranking, embedder), *_close_to_best(ranking)]
+    if max((each.evidence for each in found), default=0.0) < ENOUGH_EVIDENCE:
+        return []
+    return _arranged([each.candidate for each in found if each.evidence >= SOME_EVIDENCE])
 
 
-def _best_of_episodes(ranked: Sequence[Candidate]) -> list[Candidate]:
+def _best_of_episodes(ranking: Ranking) -> list[_Found]:
     """One of each episode."""
     best: dict[str, Candidate] = {}
-    for candidate in ranked:
+    for candidate in ranking.candidates:
         best.setdefault(candidate.passage.episode_id, candidate)
-    return list(best.values())[:MAX_QUOTES]
+    return [_Found(candidate, ranking.evidence(candidate)) for candidate in best.values()]
 
 
 def _best_of_parts(
-    question: str, passages: Sequence[NumberedPassage], ranked: Sequence[Candidate], embedder: SentenceEmbedder
-) -> list[Candidate]:
+    question: str, passages: Sequence[NumberedPassage], ranking: Ranking, embedder: SentenceEmbedder
+) -> list[_Found]:
     """What fits each part of a compound question best, and the question as a whole as well."""
-    overall = {candidate.passage.number: candidate.score for candidate in ranked}
-    return [
-        max(rank(part, passages, embedder), key=lambda each: each.score + overall[each.passage.number])
-        for part in parts_of(question, passages)
-    ]
+    overall = {candidate.passage: candidate.score for candidate in ranking.candidates}
+    found = []
+    for part in parts_of(question, passages):
+        of_part = Ranking(part, passages, embedder)
+        best = max(of_part.candidates, key=lambda each: each.score + overall[each.passage], default=None)
+        if best is not None:
+            found.append(_Found(best, of_part.evidence(best)))
+    return found
 
 
-def _distinct(candidates: Iterable[Candidate]) -> list[Candidate]:
-    first: dict[int, Candidate] = {}
-    for candidate in candidates:
-        first.setdefault(candidate.passage.number, candidate)
-    return list(first.values())
+def _close_to_best(ranking: Ranking) -> list[_Found]:
+    close = [each for each in ranking.candidates if each.score >= ranking.candidates[0].score - MARGIN]
+    return [_Found(candidate, ranking.evidence(candidate)) for candidate in close[:MAX_ANSWERS]]
 
 
-def _in_order(answers: Sequence[Candidate]) -> list[Quoted]:
-    """Answers, and the questions that short ones reply to as far as there is room."""
-    passages = {candidate.passage.number: candidate.passage for candidate in answers}
-    for candidate in answers:
+def _arranged(found: Sequence[Candidate]) -> list[Quoted]:
+    """Each passage once, episode by episode; a short reply after the question that it replies to, if there is room."""
+    episodes = {candidate.passage.episode_id: None for candidate in found}
+    answers: dict[NumberedPassage, Candidate] = {}
+    for candidate in found:
+        answers.setdefault(candidate.passage, candidate)
+    kept = list(answers.values())[: MAX_QUOTES if len(episodes) > 1 else MAX_ANSWERS]
+    room = MAX_QUOTES - len(kept)
+    quoted: list[Quoted] = []
+    for candidate in sorted(kept, key=lambda each: list(episodes).index(each.passage.episode_id)):
         asked = candidate.replies_to
-        if (
-            asked is not None
-            and len(words(candidate.passage.text)) <= _SHORT_REPLY_WORDS
-            and len(passages) < MAX_QUOTES
-        ):
-            passages[asked.number] = asked
-    episodes = list(dict.fromkeys(candidate.passage.episode_id for candidate in answers))
-    ordered = sorted(
-        passages.values(), key=lambda each: (episodes.index(each.episode_id), each.chapter, each.position or 0)
-    )
-    replies_to = {candidate.passage.number: candidate.replies_to for candidate in answers}
-    return [
-        Quoted(passage, replies=previous is not None and previous == replies_to.get(passage.number))
-        for previous, passage in zip([None, *ordered], ordered, strict=False)
-    ]
+        already = asked is not None and asked in answers
+        if asked is not None and not already and room and len(words(candidate.passage.text)) <= _SHORT_REPLY_WORDS:
+            quoted.append(Quoted(asked))
+            room -= 1
+        replies = bool(quoted) and quoted[-1].passage == asked
+        quoted.append(Quoted(candidate.passage, replies))
+    return quoted

@@ -83,7 +83,7 @@ _FILLERS = frozenset(
     re.findall(
         r"\w+",
         "cicada please again lot much very really many so all everyone everybody everything help helping answer "
-        "answers your time patience for later soon tomorrow today now well oh dear friend mate sir exactly actually time next",
+        "answers your time patience for later soon tomorrow today now well oh dear friend mate sir exactly next",
     )
 )
 _QUESTION_WORDS = frozenset({"who", "whom", "whose", "what", "which", "when", "where", "why", "how"})

@@ -12,8 +12,7 @@ _CLASSES: dict[str, str] = {
     "aux": "do does did is are was were can could will would should has have had may might must 's am",
     "modal": "can could may might must will would",
     "fact_asked": "who whom whose where when which",
-    "asking": "who whom whose where when which what how why is are was were do does did can could should would will has have "
-    "had in on at to from with",
+    "asking": "who whom whose where when which what how why is are was were do does did can could should would will has have had",
     "embedded": "how why what whether",
     "unit": "episode episodes chapter chapters act scene scenes part arc page pages line lines volume session route day",
     "place_in_text": "scene scenes line lines quote quotes passage passages part page chapter episode moment place bit "
@@ -65,11 +64,10 @@ _CLASSES: dict[str, str] = {
     "difference": "difference differences similarity similarities parallel parallels contrast contrasts distinction "
     "commonalities comparison connection connections relationship relation relations interplay tension link",
     "differ": "differ differs differed different differently alike similar contrast contrasts unlike dissimilar",
-    "develop": "work works affect affects affected influence influences influenced shape shapes shaped change changes changed relate relates related develop develops developed evolve evolves evolved contribute contributes contributed mirror mirrors mirrored symbolize symbolise reflect reflects reflected connect connects connected linked fit fits tie ties tied matter matters interact interacts drive drives driven portray portrays portrayed foreshadow foreshadows explain lead leads led function functions represent represents cause causes caused impact impacts impacted combine combines transform transforms undermine undermines stack scale justify justifies intertwined react reacts respond responds treat treats depict depicts handle handles approach approaches",
+    "develop": "work works affect affects affected influence influences influenced shape shapes shaped change changes changed relate relates related develop develops developed evolve evolves evolved contribute contributes contributed mirror mirrors mirrored symbolize symbolise reflect reflects reflected connect connects connected linked fit fits tie ties tied matter matters interact interacts drive drives driven portray portrays portrayed foreshadow foreshadows explain lead leads led function functions represent represents cause causes caused impact impacts impacted combine combines transform transforms undermine undermines stack scale justify justifies intertwined react reacts respond responds treat treats depict depicts handle handles approach approaches view views viewed perceive perceives",
     "meaning": "significance symbolism meaning role theme themes motif motifs importance consequences implications impact influence evolution development dynamics dynamic causes relevance message psychology arc nature function",
     # --- the service and its rules ---
-    "service": "subscription subscriptions refund refunds refunded invoice invoices pricing gdpr billing chargeback "
-    "unsubscribe paypal autorenew iban",
+    "service": "subscription subscriptions refund refunds refunded invoice invoices pricing gdpr billing chargeback unsubscribe paypal autorenew iban overcharged",
     "business": "policy policies price prices pricing cost costs fee fees charge charges charged plan plans account accounts "
     "password data privacy payment payments bill bills billed billing discount discounts terms cancellation cancelation "
     "tier tiers licence license licensing trial receipt receipts vat tax taxes refund refunds invoice invoices "
@@ -80,8 +78,7 @@ _CLASSES: dict[str, str] = {
     "files messages order purchase licence license seat seats workspace information username address",
     "treat": "store keep retain sell share log track collect use encrypt train process offer accept charge refund bill delete "
     "support give provide handle send save bill renew expose comply read protect record monitor analyze require have cost",
-    "data": "data information conversations questions chats messages files uploads documents queries history scripts "
-    "personal email emails cookies prompts content logs",
+    "data": "data information conversations questions chats messages files uploads documents queries history scripts personal email emails cookies prompts content logs script text file document",
     "you": "you your yours cicada",
     "plan": "pro premium basic free team teams enterprise standard starter student business plus paid monthly annual yearly "
     "family individual",
@@ -95,26 +92,64 @@ _CLASSES: dict[str, str] = {
     "remark": "that this it i you we those these",
     "asked": "who whom whose where when which",
     "container": "bag bags room box locker lockers board file files photo photos staff folder",
+    "preposition": "in on at to from with by for of under behind before after during about",
+    "relative": "who whom whose which that where when what why how whether if because than like while",
+    "finite": "is are was were must has have had can could did will would does never",
+    "speaker": "i you we it this that there he she they here what who these those me my",
+    "safe": "safe fair right reasonable plausible accurate correct justified legitimate wrong",
+    "cheapest": "cheapest best right smallest biggest cheaper paid free largest",
     # --- chat ---
-    "chat": "hi hello hey heya hiya yo hallo thanks thank thx ty tysm cheers bye goodbye cya welcome morning evening afternoon "
-    "night day good great nice cool awesome amazing perfect excellent wonderful brilliant fantastic lovely super sweet fine "
-    "neat ok okay okey alright yes yeah yep yup no nope sure right lol haha hahaha hehe rofl lmao wow oh ah aha hm hmm "
-    "um uh well so very much a an the lot lots many all that this it is was be been for now today tonight tomorrow later "
-    "soon again then there and or but just too you your are i am me my we us have has had really truly help helpful "
-    "helping answer answers answer job work best bot friend buddy mate everyone everybody folks guys dear sir madam team cicada "
-    "assistant please sorry testing test hope helps helped long weekend week one see done doing going to by in at with of "
-    "appreciate appreciated useful kind fun funny interesting joke chat time back here until till next meet meeting "
-    "glad happy enjoy enjoyed not bad will must go leaving off bed sleep rest take care god ciao ping "
-    "love like loved liked got understood noted makes sense made enough nothing else thing things everything "
-    "quick fast clear smart clever genius hero legend star big huge lifesaver need needed wanted as always "
-    "old little bit such out x xx d p on up what 's",
+    "chat": "hi hello hey heya hiya yo hallo thanks thank thx ty tysm cheers bye goodbye cya welcome morning evening afternoon night day good great nice cool awesome amazing perfect excellent wonderful brilliant fantastic lovely super sweet fine neat ok okay okey alright yes yeah yep yup no nope sure right lol haha hahaha hehe rofl lmao wow oh ah aha hm hmm um uh well so very much a an the lot lots many all that this it is was be been for now today tonight tomorrow later soon again then there and or but just too you your are i am me my we us have has had really truly help helpful helping answer answers job work best bot friend buddy mate everyone everybody folks guys dear sir madam team cicada assistant please sorry testing test hope helps helped long weekend week one see done doing going to by in at with of appreciate appreciated useful kind fun funny interesting joke chat time back here until till next meet meeting glad happy enjoy enjoyed not bad will must go leaving off bed sleep rest take care god ciao ping love like loved liked got understood noted makes sense made enough nothing else thing things everything quick fast clear smart clever genius hero legend star big huge lifesaver need needed wanted as always old little bit such out x xx d p on up what 's want say around found typos questions more monday tuesday wednesday thursday friday saturday sunday trying call case wrong fault mistake minute moment second break lunch coffee home never know try",
 }
 
 LEXICON: dict[str, frozenset[str]] = {name: frozenset(words.split()) for name, words in _CLASSES.items()}
 
-_MISTYPED_CLASSES = (
-    ["profile", "record", "manage", "theory", "idea", "backing", "test", "weigh", "analyse", "analysis", "difference", "service", "business", "leave"]
-)
-_MISTYPED_WORDS = ["what", "which", "where", "when", "show", "list", "hello", "thanks", "thank", "good", "morning", "evening", "night", "afternoon", "goodbye", "character", "characters", "believe", "think", "suspect", "convinced", "should", "could", "would", "does", "explain", "theory", "support", "supports"]
+_MISTYPED_CLASSES = [
+    "profile",
+    "record",
+    "manage",
+    "theory",
+    "idea",
+    "backing",
+    "test",
+    "weigh",
+    "analyse",
+    "analysis",
+    "difference",
+    "service",
+    "business",
+    "leave",
+]
+_MISTYPED_WORDS = [
+    "what",
+    "which",
+    "where",
+    "when",
+    "show",
+    "list",
+    "hello",
+    "thanks",
+    "thank",
+    "good",
+    "morning",
+    "evening",
+    "night",
+    "afternoon",
+    "goodbye",
+    "character",
+    "characters",
+    "believe",
+    "think",
+    "suspect",
+    "convinced",
+    "should",
+    "could",
+    "would",
+    "does",
+    "explain",
+    "theory",
+    "support",
+    "supports",
+]
 KEYWORDS = frozenset(_MISTYPED_WORDS).union(*(LEXICON[name] for name in _MISTYPED_CLASSES))
 """The words that decide routes, and are looked for under their misspellings too."""

@@ -14,6 +14,7 @@ from cicada.routing.text import PAUSES, QUOTED, SENTENCE_ENDS, Words
 LONG_WORDS = 40
 """From how many words on a message counts as long."""
 LONGEST_REMARK_WORDS = 10
+LONGEST_SUBJECT_WORDS = 6
 
 _CONJUNCTIONS = frozenset(["and", "but", "or", "then", "so", "because", "plus", "also"])
 
@@ -26,6 +27,7 @@ class Fact(Enum):
     ADDS_A_REMARK = "adds a remark to a greeting"
     ASKS_A_FACT = "asks a fact"
     ASKS_SEVERAL = "asks several things"
+    ASSERTS = "asserts something"
     LONG = "long"
     NAMES_SOMEBODY = "names somebody"
 
@@ -55,7 +57,7 @@ _ASKS_A_FACT = """
 ^ in|on|at|to|from|with|by|for|of|under|behind|before|after|during|about which|what|whom|whose
 ^ how @amount
 ^ what is the name|title|colour|color|part|number|date|time|first|last
-:|,|- who|whom|whose|where|which
+:|,|-|but|so who|whom|whose|where|which
 :|,|- what|when @aux
 :|,|- how @amount
 """
@@ -124,8 +126,10 @@ def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> 
     if any(not another for _, another in asked):
         yield Fact.ASKS_A_FACT
     further = {match.start for match, another in asked if another and match.start + 1 not in text.request_starts}
-    if sum(_asks(text, start, end, further) for start, end in sentences) > 1:
+    if _questions(text, sentences, further) > 1:
         yield Fact.ASKS_SEVERAL
+    if "?" not in text.tokens and any(_asserts(text, start, end) for start, end in sentences):
+        yield Fact.ASSERTS
     if count >= LONG_WORDS:
         yield Fact.LONG
     if words.names:
@@ -139,14 +143,18 @@ def _courtesy_facts(text: Text, sentences: tuple[tuple[int, int], ...]) -> Itera
         if part != "opener":
             covered.update(range(match.start, match.end))
             spoken_to |= part != "afterword" and match.start in text.clause_starts
-    if not spoken_to:
-        return
     said = [token for i, token in enumerate(text.tokens) if _is_word(token) and i not in covered]
     rest = [token for token in said if token not in LEXICON["chat"]]
-    if not rest:
+    if spoken_to and not rest:
         yield Fact.ONLY_SMALL_TALK
-    elif "?" not in text.tokens and (len(said) == 1 or _only_remarks(text, sentences)):
+    elif "?" in text.tokens:
+        return
+    elif (spoken_to and (len(said) == 1 or _only_remarks(text, sentences))) or not (rest or _begins_to_ask(text)):
         yield Fact.ADDS_A_REMARK
+
+
+def _begins_to_ask(text: Text) -> bool:
+    return any(_begins_question(text, at) for at in text.request_starts if at < len(text.tokens))
 
 
 def _only_remarks(text: Text, sentences: tuple[tuple[int, int], ...]) -> bool:
@@ -156,24 +164,38 @@ def _only_remarks(text: Text, sentences: tuple[tuple[int, int], ...]) -> bool:
         said = text.tokens[at:end]
         if said and (said[0] not in LEXICON["remark"] or len(said) > LONGEST_REMARK_WORDS):
             return False
-        if not LEXICON["asked"].isdisjoint(said):
+        if not LEXICON["fact_asked"].isdisjoint(said):
             return False
     return True
 
 
-def _asks(text: Text, start: int, end: int, further: set[int]) -> int:
-    """How many things a sentence asks, courtesy aside."""
-    begins = [at for at in range(start, end) if at in text.request_starts]
-    rest = sum(_is_word(token) for token in text.tokens[begins[-1] : end])
-    coordinated = sum(start < at < end for at in further)
-    if not rest:
-        return 0
-    marked = end < len(text.tokens) and text.tokens[end] == "?"
-    if not marked and "?" in text.tokens:  # who marks questions marks all: this tells what led to them
-        begins = begins[:1]
-    if any(text.tokens[at] in LEXICON["asking"] for at in begins):
-        return 1 + coordinated
-    return coordinated or int(marked and rest > 3)
+def _questions(text: Text, sentences: tuple[tuple[int, int], ...], further: set[int]) -> int:
+    """How many things are asked, courtesy aside: sentences that begin to ask, and what they ask besides."""
+    asked = 0
+    for start, end in sentences:
+        begins = [at for at in text.request_starts if start <= at < end]
+        if "?" in text.tokens and text.tokens[end : end + 1] != ("?",):
+            begins = [start]  # who marks questions marks all: the rest of such a sentence tells what led to them
+        asked += any(_begins_question(text, at) for at in begins) + sum(start < at < end for at in further)
+    return asked
+
+
+def _begins_question(text: Text, at: int) -> bool:
+    word, *after = text.tokens[at : at + 2]
+    return word in LEXICON["asking"] or (word in LEXICON["preposition"] and not LEXICON["asking"].isdisjoint(after))
+
+
+def _asserts(text: Text, start: int, end: int) -> bool:
+    """Whether a sentence states something of somebody: a subject, then a finite verb, with no clause between them."""
+    at = max(at for at in text.request_starts if start <= at <= end)
+    if at < end and (_begins_question(text, at) or text.tokens[at] in LEXICON["speaker"]):
+        return False
+    for token in text.tokens[at + 1 : min(end, at + LONGEST_SUBJECT_WORDS)]:
+        if token in LEXICON["finite"]:
+            return True
+        if token in LEXICON["relative"] or not _is_word(token):
+            return False
+    return False
 
 
 def _is_word(token: str) -> bool:

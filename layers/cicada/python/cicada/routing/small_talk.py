@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 SALUTATIONS = """
+arigato|arigatou|arigatō|konnichiwa|konbanwa|ohayo|ohayou|sayonara|gozaimasu|annyeong|annyeonghaseyo|kamsahamnida|gamsahamnida|privet|spasibo|shukran|salam|salaam|shalom|mahalo|merhaba|zdravo|dobrý|dobry|den
+ni hao
+xie xie|xiexie
+xièxie|nihao|xiexie
 hi|hello|hey|heya|hiya|yo|howdy|greetings|hullo|hai|aloha|namaste
 sup $
 welcome back|$
@@ -14,6 +18,10 @@ you too $
 same to|here
 much love
 i am ..1 good|fine|ok|okay|well|great
+sorry about|for ..6 $
+never mind ..4 $
+just|only wanted|want to say|thank
+thankyou|gd
 thanks|thank|thx|tnx|thnx|thanx|ty|tysm|tyvm|cheers|kudos [you] [so|very|a] [much|lot|million|ton] [again|for]
 many|big|huge thanks
 much appreciated|obliged
@@ -22,7 +30,7 @@ see|catch|talk [to] you|ya [all] [later|soon|tomorrow|around|then|again|next] [w
 so long $
 until|till next|tomorrow|later|then
 take care
-sleep well
+sleep well|tight
 sweet dreams
 have a ..1 good|great|nice|lovely|wonderful|pleasant ..1 day|evening|night|weekend|one|time|week
 happy new|birthday|holidays|friday|easter|halloween
@@ -58,7 +66,16 @@ you have been ..3 helpful|great|kind|useful
 you rock|rule
 that|this|it was|is ..2 helpful|great|useful|quick|fast|awesome|amazing|perfect|good|nice|fun|interesting|cool
 i appreciate it|that|you|your|this
-sorry|apologies|pardon
+sorry|apologies|pardon|huh|whatever|anyone
+no more|further questions
+call it a
+trying you|this out
+have|good fun|luck|one
+enjoy your|the|it
+what|huh $
+k thx|thanks|bye|then|$
+you made my
+i|we need|could|would|want ..2 help $
 just|only testing|kidding|checking|looking|saying|joking
 wrong window|chat|tab
 ignore that|this|me
@@ -183,7 +200,7 @@ ABOUT_THE_ASSISTANT = """
 ^ who made|built|created|wrote|trained|programmed you
 ^ are you a|an|real|human|alive|there|ok|okay|ready|awake|conscious|sentient|busy|happy|sure|listening|online|still|chatgpt [ai|bot|robot|human|machine|person|chatbot|computer|real] [person|human|language|model]
 ^ is anybody|anyone|somebody|someone there|here|home
-^ what [else|all|kind] can|do you do|help
+^ what [else|all|kind] ..3 can|do|could you do|help
 ^ what are you able|capable|made|good|for|up|doing [to|of|at] [do|with]
 ^ what is|are your name|favorite|favourite|purpose|job|hobby|age|hobbies|capabilities|features
 ^ what should i call you
@@ -208,6 +225,18 @@ ABOUT_THE_ASSISTANT = """
 ^ do you feel|sleep|dream|eat|ever|get ..3 $
 ^ what|which languages|language do|can you [speak|understand]
 ^ what is cicada $
+^ who is behind cicada|this|you
+^ where do|are you live|work|located|from
+^ what|which ..2 model|llm|version|ai ..2 are|do|is|does you|this|it|cicada
+^ how smart|good|fast|clever|intelligent|accurate|big|tall are you
+^ do you know any|a|some|more jokes|joke|songs|stories
+^ what do you like|love|enjoy|want|dream|hate
+^ what do you think $
+^ i do not|really|also like|love|hate|trust you
+^ is this|it thing|mic|bot|site|chat on|working|live
+^ can you hear|see|read me
+^ how|what is the weather
+^ are you working|kidding|joking|serious|free|single|male|female
 ^ what time|day|date is it $|now|today
 ^ what can|should|could i|we ask|do [you|here|with]
 ^ where are you from

@@ -47,6 +47,7 @@ ROWS = (
         how|what|where|why|do|does|did|is|are|ways|way ..8 @differ
         how ..8 compare|compares
         in common
+        what|which ..2 changes|changed|remains|stays between|across|from|over
         what ..1 distinguishes|distinguish|separates|connects|links|unites
         versus|vs
         pros and cons
@@ -56,6 +57,7 @@ ROWS = (
         which|who|what ..1 is|are|would ..2 better|worse|stronger|weaker|safer|wiser
         what ..6 apart
         side by side
+        both sides
         """,
     ),
     said(
@@ -80,6 +82,7 @@ ROWS = (
         what ..1 @meaning do|does|did
         what ..6 stand|stands for
         what ..6 symbolize|symbolise|symbolizes|symbolises|represent|represents|signify|signifies
+        what ..6 mean|means to|for
         what do|does ..5 tell|reveal|show us|about
         over time
         over the ..2 course|story|series|parts|episodes|chapters|years
@@ -92,15 +95,15 @@ ROWS = (
     seen("hybrid", SEVERAL, "asks several things", Fact.ASKS_SEVERAL),
     seen("hybrid", FAINT, "writes a long message", Fact.LONG),
     seen("hybrid", FAIR, "asks several things at length", Fact.LONG, Fact.ASKS_SEVERAL),
-    said("hybrid", WEAK, "wants examples", "with examples|quotes|reasons"),
+    said("hybrid", FAIR, "wants examples", "with|give|cite|list ..1 examples"),
     said(
         "hybrid",
         STRONG,
         "asks for an explanation or a comparison in another language",
         """
         ^ vergleiche|vergleich|erkläre|erklär|analysiere|beschreibe|erläutere
-        ^ comparez|explique|expliquez|analysez|décris|décrivez|résume|résumez
-        ^ compara|compare|explica|explique|analiza|describe|resume
+        ^ comparez|expliquez|analysez|décris|décrivez|résume|résumez
+        ^ compara|explica|explique|analiza
         ^ confronta|spiega|analizza|riassumi
         worin|inwiefern
         unterschied|unterschiede|différence|différences|diferencia|diferencias|differenza zwischen|entre|tra

@@ -59,6 +59,12 @@ ROWS = (
         ^ @put @this ..3 to|in|into|under|onto
         ^ make|take|add|leave|write|create|start|attach [me] a|an|another|some|new ..2 note|notes|memo|entry|bookmark
         ^ note to
+        ^ do not forget that|: 
+        ^ do not forget !to|@asking *
+        ^ remember|memorize|memorise for me
+        ^ remember|note !@asking|me|the|a|this|that * ..2 is|was|has|had|can|will
+        ^ mark|tag|flag|label|register|classify|save|list ..5 as
+        ^ store|save|keep|take ..2 the following|something|somebody|someone
         ^ memo|reminder :
         """,
     ),
@@ -82,10 +88,28 @@ ROWS = (
         did i ..2 save|note|write|record|bookmark|store|log|jot|put|add
         i saved|noted|bookmarked|jotted|wrote|recorded|stored
         do|did i [already|still|even] have ..4 @record
+        what|anything|something|everything|much|who ..2 i [already|still|even] have|got ..3 on|about|under|regarding
+        have i [already|even] got ..2 on|about|for
+        what|all|everything i have [got] on|about
+        did|have i|we ..1 tell|told you
+        on|in|from|to my|our list|lists
+        anything|something|everything saved|noted|stored about|on|under
         did i ..2 edit|update|change|create|delete|rename ..4 @record
         @record i ..2 @kept
         @record ..2 do|have|did i
         we have ..2 saved|noted|stored
+        """,
+    ),
+    said(
+        "profile_agent",
+        FAIR,
+        "wants something stored, changed or deleted",
+        """
+        ^ @alter|save|store|add|update|remember|bookmark|forget !up|to|@asking *
+        ^ @manage ..3 note|notes|entry|entries|bookmark|bookmarks
+        ^ my|our @kind
+        ^ notes|note|entry|entries on|about|for|:|$
+        @profile ..2 updated|changed|edited|created|deleted|saved
         """,
     ),
     said("profile_agent", FAIR, "names somebody's profile", "'s @profile\n @profile of|on|for"),

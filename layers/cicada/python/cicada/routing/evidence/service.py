@@ -22,11 +22,19 @@ ROWS = (
         payment|billing|subscription method|methods|option|options|plan|plans|cycle|question|address|details|information
         free trial|tier|plan|version
         money back
-        @plan [or] plan|plans|tier|tiers|version|account|licence|license|membership
+        @plan [or|and|vs|versus] [@plan] plan|plans|tier|tiers|version|account|licence|license|membership
         data retention|protection|processing|privacy|residency|deletion
         student|volume|educational|education|academic|nonprofit|group discount|discounts|pricing|price|rate|licence|license
         commercially
         commercial use
+        copyright policy|notice|infringement
+        of|on|over the answers|answer|output|outputs
+        promo|promotion|voucher|coupon|discount|gift code|codes|card|cards
+        auto renew|renewal
+        renew|renews|renewed automatically
+        uploads|questions|queries|seats|users included|allowed|available
+        email|confirmation|verification|activation email|mail|link
+        opening|business|support hours
         unused|remaining|leftover|extra credits|tokens|quota|minutes
         rate|usage limit|limits
         customer|technical support|service
@@ -48,6 +56,16 @@ ROWS = (
         contact|reach|email|call you|support|billing|sales|customer
         log|sign|logging|signing in|up|out $|to|with|using
         two factor
+        create|open|register|make a|an|my|new account
+        one|same|an|single|the account ..1 $
+        log out
+        @cheapest plan|tier|subscription
+        which|what plan|tier|subscription ..3 i|we|you
+        next|last|monthly|yearly|first payment|invoice|bill|charge
+        price|prices|pricing|cost|costs|discount|discounts|plan|plans for students|teams|schools|teachers|companies|groups|nonprofits
+        am|are i|we under contract
+        overcharged|unsubscribed
+        support available|open|reachable
         rules|rule ..2 for|on|about sharing|using|publishing|uploading|posting
         delete|close|deactivate|upgrade|cancel ..1 account|accounts|subscription
         """,
@@ -71,7 +89,13 @@ ROWS = (
         may|can|could|should i|we ..3 publish|use|share|reuse|sell|quote|cite ..2 answers|answer|output|results|content
         limit|limits|cap on uploads|questions|queries|messages|files|requests|@business
         uptime
+        you accept|offer|charge|sell|refund|comply|retain|encrypt|invoice|bill
+        who|can|anyone|anybody ..4 see|read|access|view what i|we
+        what i|we upload|type|submit|ask
         used|use ..2 for|to training|train|ads|advertising
+        opt|opting out|in of|$
+        are|is your servers|server|company|office|headquarters
+        do|does|can|will you train|profile|spy|listen|record
         third|3rd party|parties
         content|data|text|texts|files|script|scripts|anything i|we upload|uploaded|submit|provide|send|enter
         """,
@@ -102,6 +126,8 @@ ROWS = (
         included in|with ..2 @plan|plan
         is|are there ..3 fee|fees|discount|discounts|refund|refunds|trial|quota
         age restriction|limit|requirement
+        i|we|it|this|cicada ..5 for free
+        free of charge
         per month|year|user|seat
         is cicada|it|this|there ..1 free $|to|of|for
         need|have|must to|i pay

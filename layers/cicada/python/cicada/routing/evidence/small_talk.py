@@ -9,7 +9,7 @@ from cicada.routing.small_talk import ABOUT_THE_ASSISTANT, AMUSEMENTS
 ROWS = (
     seen("direct", DECISIVE, "greets, thanks or chats and does nothing else", Fact.ONLY_SMALL_TALK),
     seen("direct", DECISIVE, "uses no words that could be searched for", Fact.NO_WORDS),
-    seen("direct", FAIR, "greets or thanks, and adds a name or a remark", Fact.ADDS_A_REMARK),
+    seen("direct", FAIR, "makes a remark or calls somebody, and asks for nothing", Fact.ADDS_A_REMARK),
     said("direct", STRONG, "asks the assistant about itself", ABOUT_THE_ASSISTANT),
     said("direct", STRONG, "wants to be entertained", AMUSEMENTS),
 )

@@ -32,6 +32,7 @@ ROWS = (
         here is what i ..1 @claim
         & i would ..1 say|argue|bet|guess
         & i ..1 say|insist|hold !@asking|it|so|, *
+        & i ..3 think|believe|guess i ..1 know|found|figured|solved|understand|cracked
         & i feel like|that
         the way i see it
         as i see it
@@ -40,6 +41,15 @@ ROWS = (
         of the opinion|view|belief
         i ..2 figured|worked it|this|everything out
         & in my opinion|view
+        my gut|guts|instinct says|tells
+        something tells me
+        & fight me
+        & calling it
+        hot take
+        unpopular|controversial opinion
+        shake the feeling|suspicion
+        i have|see ..2 reason|reasons to|for
+        we think|believe|suspect
         & it seems|looks|appears [to] [me] [that|like|as]
         i can not help thinking|feeling|suspecting|wondering
         """,
@@ -53,6 +63,14 @@ ROWS = (
         & @test :
         & confirm|prove|verify or|and
         true or false
+        agree or disagree
+        is it just|only me
+        tell me|us why|how|where i am wrong|mistaken|right
+        @safe to assume|say|conclude|suppose|think|claim|believe
+        be sure|certain that|if|about
+        thoughts|opinion|feedback|views ..1 on|about ..2 @idea
+        build|make ..3 case for|against
+        rule out
         & convince|persuade me that|of
         do|would|can you ..1 agree|think|believe|buy
         is|are|was|were my|our|this|that ..1 @idea
@@ -81,8 +99,17 @@ ROWS = (
         """
         is|are|was there ..5 @backing !@container|'s
         is|are|was there ..1 @any ..6 @uphold
-        have|do|does|can|could we|i|you|anyone ..2 @any ..2 @backing
-        @any ..2 @backing|sign|signs|passage|passages|quotes for|against|that|of|to|suggesting|showing|supporting
+        have|do|does|can|could we|i|you ..2 @any ..2 @backing
+        reason|reasons|grounds to|for believe|suspect|think|doubt|assume
+        support|basis|grounds|backing for the|that|this|my|such
+        everything|all|much|evidence ..3 points|point|pointing to|at|towards
+        do|does this|that|it ..1 fit|fits|square|agree|tally with|in
+        do|does not that|this mean|imply|prove|show|suggest
+        do|does the|your @text_source agree
+        @text_source ..1 supported|confirmed|contradicted
+        is|was that|this|it supported|confirmed|contradicted|disproved
+        any|some|enough|more ..2 @backing|sign|signs|passage|passages|quotes for|against|that|suggesting|showing|supporting
+        ^ any|some ..2 @backing
         @any to ..1 @uphold
         what|which ..1 @backing ..1 is|are there
         what|which @backing do|have we|i|you
@@ -128,8 +155,24 @@ ROWS = (
         """,
     ),
     said("theory_agent", FAIR, "speaks of a theory", "@theory that|about|is\n @theory ..2 :\n @theory $"),
-    said("theory_agent", FAIR, "concludes what must have been", "must have ..1 been|known|done|had|seen|killed|taken|lied"),
-    said("theory_agent", FAIR, "asks which passages bear on an idea", "which|what * ..2 @uphold the|this|that|my|our ..1 @idea"),
+    said(
+        "theory_agent",
+        FAIR,
+        "concludes what must have been",
+        "must have ..1 been|known|done|had|seen|killed|taken|lied",
+    ),
+    said(
+        "theory_agent",
+        FAIR,
+        "asks which passages bear on an idea",
+        "which|what * ..2 @uphold the|this|that|my|our ..1 @idea",
+    ),
+    said(
+        "theory_agent",
+        WEAK,
+        "names a culprit",
+        "culprit|killer|murderer|thief|traitor|spy|mastermind is|was|has|must|could|can",
+    ),
     said("theory_agent", WEAK, "mentions a theory", "@theory"),
     said("theory_agent", FAIR, "speaks of evidence for or against something", "@backing for|against|that"),
     said("theory_agent", FAIR, "wonders whether something could be", "^ could|might !i|you|we|this ..4 be|have"),
@@ -174,6 +217,18 @@ ROWS = (
         "asks what the text tells",
         "@text_source ..1 say|says|mention|mentions|tell|tells @fact_asked",
     ),
+    seen("theory_agent", FAIR, "asserts something of the story", Fact.ASSERTS),
+    said(
+        "theory_agent",
+        FAIR,
+        "asserts something and wants to hear that it is so",
+        """
+        , right|correct|no|yes|true $
+        , is|was|are|were|did|do|does|has|have|had|could|can|would not he|she|it|they|him
+        ; true|right|correct $
+        """,
+    ),
+    said("theory_agent", FAIR, "wonders whether something is so", "& i ..1 wonder|wondered|wondering if|whether"),
     seen("theory_agent", -FAIR, "asks for a fact of the text", Fact.ASKS_A_FACT),
     said(
         "theory_agent",

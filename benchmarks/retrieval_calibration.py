@@ -1,0 +1,131 @@
+"""Fit a model's calibration: ``python -m benchmarks.retrieval_calibration [BEIR folder]``.
+
+Two classes of cosines, of equal weight: those between the sample's questions and the passages that answer them; and,
+for each foreign question, the cosine of the best passage that the script has for it. A logistic function is fitted
+between them (Platt, 1999, with his smoothed targets), by Newton's method. Its midpoint and slope go into
+``cicada.retrieval.calibration``; the accuracy printed is of five-fold cross-validation.
+
+A folder's queries are foreign to the sample too: with one, the fit is checked on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.retrieval_data import (
+    SAMPLE_SCRIPT,
+    Judged,
+    MiniLmEmbedder,
+    beir_questions,
+    retriever_over,
+    sample_questions,
+)
+from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
+from cicada.corpus.scripts import read_script, script_files
+from cicada.corpus.windows import passages
+from cicada.retrieval.calibration import Calibration, calibration_of
+from cicada.retrieval.ports import SearchQuery
+from cicada.retrieval.shards import ShardRetriever
+
+FOLDS = 5
+NEWTON_STEPS = 50
+
+Cosines = NDArray[np.float64]
+
+
+def fit(relevant: Cosines, foreign: Cosines) -> Calibration:
+    """The logistic function between two classes of cosines, each class weighing the same."""
+    cosines = np.concatenate([relevant, foreign])
+    targets = np.concatenate(
+        [
+            np.full(len(relevant), (len(relevant) + 1) / (len(relevant) + 2)),
+            np.full(len(foreign), 1 / (len(foreign) + 2)),
+        ]
+    )
+    weights = np.concatenate([np.full(len(relevant), 1 / len(relevant)), np.full(len(foreign), 1 / len(foreign))])
+    features = np.stack([np.ones_like(cosines), cosines], axis=1)
+    parameters = np.zeros(2)
+    for _ in range(NEWTON_STEPS):
+        scores = 1 / (1 + np.exp(-features @ parameters))
+        gradient = features.T @ (weights * (scores - targets))
+        curvature = (features * (weights * scores * (1 - scores))[:, None]).T @ features
+        parameters -= np.linalg.solve(curvature, gradient)
+    intercept, slope = parameters
+    return Calibration(midpoint=float(-intercept / slope), slope=float(slope))
+
+
+def accuracy(calibration: Calibration, relevant: Cosines, foreign: Cosines) -> float:
+    """The mean of both classes' shares on the right side of 0.5."""
+    return float(((relevant >= calibration.midpoint).mean() + (foreign < calibration.midpoint).mean()) / 2)
+
+
+def cross_validated(relevant: Cosines, foreign: Cosines) -> float:
+    """The accuracy on what was not fitted."""
+    generator = np.random.default_rng(0)
+    parts = [np.array_split(generator.permutation(cosines), FOLDS) for cosines in (relevant, foreign)]
+    found = []
+    for fold in range(FOLDS):
+        kept = [np.concatenate([part for at, part in enumerate(cosines) if at != fold]) for cosines in parts]
+        found.append(accuracy(fit(*kept), parts[0][fold], parts[1][fold]))
+    return float(np.mean(found))
+
+
+def relevant_cosines(retriever: ShardRetriever, questions: Sequence[Judged], passage_count: int) -> Cosines:
+    """The cosine of each passage that answers a question."""
+    found: list[float] = []
+    for question in questions:
+        hits = retriever.search(SearchQuery(question.text, question.filters, passage_count, min_score=0.0)).hits
+        found += [_cosine(hit.score) for hit in hits if hit.passage.locator.message_id in question.gains]
+    return np.array(found)
+
+
+def best_cosines(retriever: ShardRetriever, questions: Sequence[str]) -> Cosines:
+    """The cosine of the best passage for each question."""
+    return np.array(
+        [_cosine(retriever.search(SearchQuery(text, top_k=1, min_score=0.0)).hits[0].score) for text in questions]
+    )
+
+
+IDENTITY = Calibration(midpoint=0.0, slope=1.0)
+
+
+def _cosine(score: float) -> float:
+    """Undo :data:`IDENTITY`."""
+    return float(np.log(score / (1 - score)))
+
+
+def _describe(name: str, cosines: Cosines) -> None:
+    shares = "  ".join(f"{share}%: {np.percentile(cosines, share):.3f}" for share in (5, 25, 50, 75, 95))
+    print(f"{name:34} n={len(cosines):<5} {shares}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Fit the calibration of the embedding model.")
+    parser.add_argument("folder", nargs="?", type=Path, help="a corpus in BEIR's layout: its queries are foreign")
+    args = parser.parse_args(argv)
+    embedder = MiniLmEmbedder()
+    items = list(passages("sample", read_script(script_files([SAMPLE_SCRIPT]))))
+    retriever = retriever_over(items, "sample", embedder, calibration=IDENTITY)
+    relevant = relevant_cosines(retriever, sample_questions(), len(items))
+    foreign = best_cosines(retriever, FOREIGN_QUESTIONS)
+    fitted = fit(relevant, foreign)
+    _describe("passages that answer", relevant)
+    _describe("best for a foreign question", foreign)
+    print(f"fitted: midpoint {fitted.midpoint:.3f}, slope {fitted.slope:.2f}")
+    print(f"accuracy at 0.5: {cross_validated(relevant, foreign):.3f} ({FOLDS}-fold), in use: ", end="")
+    print(f"{accuracy(calibration_of(embedder.model_id), relevant, foreign):.3f} {calibration_of(embedder.model_id)}")
+    if args.folder:
+        other = best_cosines(retriever, [question.text for question in beir_questions(args.folder)])
+        _describe(f"best for {args.folder.name}", other)
+        print(f"of these below 0.5: {(other < fitted.midpoint).mean():.3f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+"""How good retrieval is, beside what else could be done: ``python -m benchmarks.retrieval_quality [BEIR folder ...]``.
+
+On the sample's questions, with the filters that they come with:
+
+- *neighbours fade in*: what Cicada does, see ``cicada.corpus.windows``;
+- *message alone*: each message embedded by itself;
+- *window as one text*: each message embedded together with its neighbours;
+- *bm25s*: lexical search by the package of that name, if it is installed (it is no dependency of the project).
+
+The same for each folder in BEIR's layout that is given (its documents have no neighbours).
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.retrieval_data import (
+    SAMPLE_SCRIPT,
+    Judged,
+    Measured,
+    MiniLmEmbedder,
+    Ranker,
+    beir_documents,
+    beir_questions,
+    mean_and_interval,
+    retriever_over,
+    sample_questions,
+)
+from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.scripts import read_script, script_files
+from cicada.corpus.windows import Window, passages
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, SearchQuery
+from cicada.retrieval.shards import ShardRetriever
+
+TOP_K = 20
+COLLECTION = "sample"
+
+
+def vector_ranker(retriever: ShardRetriever, min_score: float = 0.0) -> Ranker:
+    """Rank by a retriever."""
+
+    def rank(question: Judged) -> list[str]:
+        found = retriever.search(SearchQuery(question.text, question.filters, TOP_K, min_score))
+        return [hit.passage.locator.message_id for hit in found.hits]
+
+    return rank
+
+
+def bm25_ranker(items: Sequence[Indexable]) -> Ranker | None:
+    """Rank by BM25 over the passages' own texts, or None without the package."""
+    try:
+        bm25s = importlib.import_module("bm25s")
+    except ModuleNotFoundError:
+        return None
+    index = bm25s.BM25()
+    index.index(bm25s.tokenize([item.parts[0].text for item in items], show_progress=False), show_progress=False)
+    places = [item.passage.locator for item in items]
+
+    def rank(question: Judged) -> list[str]:
+        tokens = bm25s.tokenize([question.text], show_progress=False, return_ids=False)
+        rows = index.retrieve(tokens, k=len(items), show_progress=False).documents[0]
+        allowed = set(question.filters.episodes)
+        found = (places[row].message_id for row in rows if not allowed or places[row].episode_id in allowed)
+        return list(dict.fromkeys(found))[:TOP_K]
+
+    return rank
+
+
+def print_table(title: str, questions: Sequence[Judged], rankers: dict[str, Ranker]) -> None:
+    """Measure each system on the questions that have an answer."""
+    answerable = [question for question in questions if question.gains]
+    print(f"\n{title}: {len(answerable)} questions; in brackets the 95 % interval")
+    print(f"{'':34} {'recall@10':>22} {'MRR@10':>8} {'nDCG@10':>22} {'recall@20':>10} {'hits':>6}")
+    for name, rank in rankers.items():
+        rankings = [rank(question) for question in answerable]
+        pairs = list(zip(rankings, answerable, strict=True))
+        at_10 = [Measured.of(ranking, question.gains) for ranking, question in pairs]
+        recall_20 = [Measured.of(ranking, question.gains, 20).recall for ranking, question in pairs]
+        recall = "{:.3f} [{:.3f}, {:.3f}]".format(*mean_and_interval([found.recall for found in at_10]))
+        ndcg = "{:.3f} [{:.3f}, {:.3f}]".format(*mean_and_interval([found.ndcg for found in at_10]))
+        mrr = sum(found.reciprocal_rank for found in at_10) / len(at_10)
+        hits = sum(map(len, rankings)) / len(rankings)
+        recall_20_mean = sum(recall_20) / len(recall_20)
+        print(f"{name:34} {recall:>22} {mrr:8.3f} {ndcg:>22} {recall_20_mean:10.3f} {hits:6.1f}")
+
+
+def measure_sample(embedder: MiniLmEmbedder) -> None:
+    """Print how well the sample's questions are answered, and what the unanswerable ones find."""
+    messages = read_script(script_files([SAMPLE_SCRIPT]))
+    ours = list(passages(COLLECTION, messages))
+    as_one = [Indexable(item.passage, (Part(item.passage.context, 1.0),)) for item in ours]
+    retriever = retriever_over(ours, COLLECTION, embedder)
+    alone = retriever_over(passages(COLLECTION, messages, Window(reach=0)), COLLECTION, embedder)
+    rankers = {
+        "neighbours fade in": vector_ranker(retriever),
+        f"... and minScore {DEFAULT_MIN_SCORE}": vector_ranker(retriever, DEFAULT_MIN_SCORE),
+        "message alone": vector_ranker(alone),
+        "window as one text": vector_ranker(retriever_over(as_one, COLLECTION, embedder)),
+    }
+    if bm25 := bm25_ranker(ours):
+        rankers["bm25s"] = bm25
+    questions = sample_questions()
+    print_table("sample", questions, rankers)
+    filtered = vector_ranker(retriever, DEFAULT_MIN_SCORE)
+    print(f"\nhits of {TOP_K} at minScore {DEFAULT_MIN_SCORE} for questions that the script does not answer:")
+    for question in (question for question in questions if not question.gains):
+        print(f"{len(filtered(question)):4}  {question.text}")
+
+
+def measure_beir(folder: Path, embedder: MiniLmEmbedder) -> None:
+    """Print how well a public set's queries are answered."""
+    documents = beir_documents(folder)
+    retriever = retriever_over(documents, folder.name, embedder)
+    rankers = {
+        "vectors": vector_ranker(retriever),
+        f"... and minScore {DEFAULT_MIN_SCORE}": vector_ranker(retriever, DEFAULT_MIN_SCORE),
+    }
+    if bm25 := bm25_ranker(documents):
+        rankers["bm25s"] = bm25
+    print_table(folder.name, beir_questions(folder), rankers)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure retrieval.")
+    parser.add_argument("folders", nargs="*", type=Path, help="corpora in BEIR's layout")
+    args = parser.parse_args(argv)
+    embedder = MiniLmEmbedder()
+    measure_sample(embedder)
+    for folder in args.folders:
+        measure_beir(folder, embedder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""``cicada ask``: one question, and its answer."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from clients.cli.exits import Exit, exit_of
+from clients.cli.session import PendingAnswer, Session
+from clients.cli.text import printable
+from clients.cli.views import View, failure_words
+from clients.python import ClientError, EventFrame
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a question is limited to."""
+
+    collections: tuple[str, ...] = ()
+    episodes: tuple[str, ...] = ()
+    top_k: int | None = None
+
+
+def ask(session: Session, question: str, scope: Scope, view: View, *, session_id: str | None = None) -> Exit:
+    """Ask, show the answer, and return how it ended. Ctrl-C cancels it; a second Ctrl-C does not wait for that."""
+    last: EventFrame | None = None
+    interrupted = False
+    try:
+        with view:
+            pending = session.ask(
+                question,
+                collections=scope.collections,
+                episodes=scope.episodes,
+                top_k=scope.top_k,
+                session_id=session_id,
+            )
+            try:
+                last = _follow(pending, view)
+            except KeyboardInterrupt:
+                interrupted = True
+                view.note("cancelling")
+                pending.cancel()
+                last = _follow(pending, view)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except ClientError as error:
+        complain(str(error))
+        return Exit.INTERRUPTED if interrupted else exit_of(error)
+    complete = last is not None and last.event.type == "complete"
+    if last is not None and not complete:
+        complain(failure_words(last.event))
+    if interrupted:
+        return Exit.INTERRUPTED
+    return Exit.DONE if complete else Exit.FAILED
+
+
+def _follow(pending: PendingAnswer, view: View) -> EventFrame | None:
+    """Show what comes, and return the terminal event if it came."""
+    last = None
+    for item in pending:
+        view.show(item)
+        if isinstance(item, EventFrame) and item.terminal:
+            last = item
+    return last
+
+
+def complain(text: str) -> None:
+    """Tell on standard error what is wrong."""
+    print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,227 @@
+"""The command ``cicada``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+
+from rich.console import Console
+
+from cicada.protocol.actions import MAX_TOP_K
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchQuery
+from clients.cli.ask import Scope, ask, complain
+from clients.cli.chat import Chat, history_file, remembered_lines
+from clients.cli.credentials import token_source
+from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, Choice, Deployment, discover
+from clients.cli.exits import Exit, UsageError
+from clients.cli.load import load
+from clients.cli.search import search
+from clients.cli.session import Session
+from clients.cli.views import view_for
+
+DEFAULT_COLLECTION = "script"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the command line, do it, and return the exit status: see :class:`clients.cli.exits.Exit`."""
+    logging.getLogger("clients").addHandler(logging.NullHandler())
+    args = build_parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], Exit] = args.run
+    try:
+        return run(args)
+    except UsageError as error:
+        complain(str(error))
+        return Exit.USAGE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has gone; the interpreter must not try to flush it either
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line's grammar."""
+    parser = argparse.ArgumentParser(
+        prog="cicada", description="Ask a corpus questions, and get streamed, cited answers."
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    asking = commands.add_parser("ask", help="ask one question", description="Ask one question.")
+    asking.add_argument("question", help="1 to 4,000 characters; - reads it from standard input")
+    _add_scope(asking)
+    asking.add_argument("--json", action="store_true", help="one event a line on standard output, and nothing else")
+    asking.add_argument("--no-sources", action="store_true", help="leave the list of sources out")
+    _add_connection(asking)
+    asking.set_defaults(run=_ask)
+
+    chatting = commands.add_parser("chat", help="ask one question after another", description="Ask interactively.")
+    _add_scope(chatting)
+    _add_connection(chatting)
+    chatting.set_defaults(run=_chat)
+
+    loading = commands.add_parser("load", help="load a script", description="Load a script into the index.")
+    loading.add_argument(
+        "paths", metavar="PATH", nargs="+", type=Path, help="a .json or .jsonl file, or a folder of them"
+    )
+    loading.add_argument(
+        "--collection", default=DEFAULT_COLLECTION, help="the collection that will hold it (default: %(default)s)"
+    )
+    loading.add_argument(
+        "--start-over",
+        action="store_true",
+        help="leave all other collections out: for another embedding model, or a damaged index",
+    )
+    loading.add_argument("--json", action="store_true", help="report as a JSON object")
+    _add_index(loading)
+    loading.set_defaults(run=_load)
+
+    searching = commands.add_parser("search", help="search without an answer", description="Search the index.")
+    searching.add_argument("query", help="what to look for")
+    _add_filter(searching, "--episode", "only this episode")
+    _add_filter(searching, "--speaker", "only what this character says")
+    _add_filter(searching, "--collection", "only this collection")
+    searching.add_argument(
+        "--top-k", type=_top_k, default=DEFAULT_TOP_K, metavar="N", help="hits at most (default: %(default)s)"
+    )
+    searching.add_argument(
+        "--min-score",
+        type=_share,
+        default=DEFAULT_MIN_SCORE,
+        metavar="SCORE",
+        help="only hits with at least this score, 0 to 1 (default: %(default)s)",
+    )
+    searching.add_argument("--json", action="store_true", help="the hits as a JSON object")
+    _add_index(searching)
+    searching.set_defaults(run=_search)
+    return parser
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    _add_filter(parser, "--episode", "search only this episode")
+    _add_filter(parser, "--collection", "search only this collection")
+    parser.add_argument("--top-k", type=_top_k, metavar="N", help="passages to retrieve (default: the deployment's)")
+
+
+def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None:
+    parser.add_argument(option, action="append", default=[], help=f"{told}; can be repeated (default: all)")
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("connection")
+    group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
+    token = group.add_mutually_exclusive_group()
+    token.add_argument(
+        "--token", help="the token to connect with (CICADA_TOKEN); others can see it in the list of processes"
+    )
+    token.add_argument("--token-file", type=Path, metavar="FILE", help="a file that holds it, read at every connection")
+    _add_aws(group)
+
+
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("deployment")
+    group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+    group.add_argument(
+        "--embedding-model", metavar="ID", help="the model that it is embedded with (CICADA_EMBEDDING_MODEL_ID)"
+    )
+    group.add_argument(
+        "--dimensions", type=int, metavar="N", help="the length of its vectors (CICADA_EMBEDDING_DIMENSIONS)"
+    )
+    _add_aws(group)
+
+
+def _add_aws(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--profile", help="AWS profile of the account to look for the deployment in (AWS_PROFILE)")
+    group.add_argument("--region", help="AWS region of the deployment (AWS_REGION)")
+    group.add_argument("--endpoint-url", metavar="URL", help="AWS endpoint in place of Amazon's (AWS_ENDPOINT_URL)")
+    group.add_argument(
+        "--stack-prefix",
+        metavar="PREFIX",
+        help=f"what the deployment's stacks are named by (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
+    )
+
+
+def _top_k(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_TOP_K):
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MAX_TOP_K}")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 1:
+            return float(text)
+    raise argparse.ArgumentTypeError("must be a number from 0 to 1")
+
+
+def _ask(args: argparse.Namespace) -> Exit:
+    question = sys.stdin.read().strip() if args.question == "-" else args.question
+    view = view_for(_console(), as_json=args.json, sources=not args.no_sources)
+    with _session(args) as session:
+        return ask(session, question, _scope(args), view)
+
+
+def _chat(args: argparse.Namespace) -> Exit:
+    with _session(args) as session, remembered_lines(history_file(os.environ)):
+        return Chat(session, _console(), _scope(args)).run(input)
+
+
+def _load(args: argparse.Namespace) -> Exit:
+    return load(
+        _deployment(args, INDEX),
+        args.paths,
+        args.collection,
+        start_over=args.start_over,
+        as_json=args.json,
+        err=_console(stderr=True),
+    )
+
+
+def _search(args: argparse.Namespace) -> Exit:
+    filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker))
+    query = SearchQuery(args.query, filters, args.top_k, args.min_score)
+    return search(_deployment(args, INDEX), query, as_json=args.json, out=_console())
+
+
+@contextlib.contextmanager
+def _session(args: argparse.Namespace) -> Iterator[Session]:
+    token = token_source(args.token, args.token_file, os.environ)
+    with Session(_deployment(args, CHAT).url, token) as session:
+        yield session
+
+
+def _scope(args: argparse.Namespace) -> Scope:
+    return Scope(tuple(args.collection), tuple(args.episode), args.top_k)
+
+
+def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
+    given = vars(args)
+    choice = Choice(
+        url=given.get("url"),
+        bucket=given.get("bucket"),
+        embedding_model_id=given.get("embedding_model"),
+        embedding_dimensions=given.get("dimensions"),
+        profile=args.profile,
+        region=args.region,
+        endpoint_url=args.endpoint_url,
+        stack_prefix=args.stack_prefix,
+    )
+    return discover(choice, needs, environ=os.environ, cwd=Path.cwd())
+
+
+def _console(*, stderr: bool = False) -> Console:
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("cicada")
+    except metadata.PackageNotFoundError:  # run from a tree that is not installed
+        return "(not installed)"

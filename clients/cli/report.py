@@ -1,0 +1,96 @@
+"""An answer's parts as the terminal shows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rich.text import Text
+
+from cicada.protocol.events import Accepted, Citation, Metrics, Source
+from clients.cli.text import clipped, counted, printable
+from clients.python import Answer
+
+EXCERPT_CHARS = 160
+
+_MARKER = re.compile(r"\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\]")
+
+
+def route_line(accepted: Accepted) -> Text:
+    """What the classifier decided."""
+    words = f"{accepted.route} · {accepted.confidence:.0%} sure: {accepted.reasoning}"
+    return Text(printable(words), style="dim")
+
+
+def answer_text(text: str, citations: Iterable[Citation] = ()) -> Text:
+    """The answer with its ``[n]`` marked, those that did not hold as such."""
+    doubtful = {citation.n for citation in citations if citation.verdict == "unverified"}
+    shown = Text(printable(text))
+    for marker in _MARKER.finditer(shown.plain):
+        numbers = {int(n) for n in re.findall(r"\d+", marker.group())}
+        shown.stylize("yellow" if numbers & doubtful else "cyan", *marker.span())
+    return shown
+
+
+def withdrawn_text(text: str) -> Text:
+    """The text of an attempt that was given up."""
+    return Text(printable(text.strip()), style="dim strike")
+
+
+def source_lines(answer: Answer) -> Iterator[Text]:
+    """The sources: a heading, and for each its place and its beginning, with what the answer made of it."""
+    if not answer.sources:
+        return
+    known = {source.n for source in answer.sources}
+    used = {citation.n for citation in answer.citations} & known
+    yield Text(f"Sources: {len(known)} found, {len(used)} cited", style="bold")
+    for source in answer.sources:
+        uses = [citation for citation in answer.citations if citation.n == source.n]
+        yield source_heading(source, uses)
+        yield Text(f"     {clipped(printable(source.text), EXCERPT_CHARS)}", style="dim")
+        yield from (Text(f"     {_objection(use)}", style="yellow") for use in uses if use.verdict == "unverified")
+    for citation in answer.citations:
+        if citation.n not in known:
+            yield Text(f"{f'[{citation.n}]':>4} ✗ cited  {_objection(citation)}", style="yellow")
+
+
+def source_heading(source: Source, uses: Iterable[Citation] = ()) -> Text:
+    """A source's number, what became of its citations, where it stands, and its score."""
+    line = Text(f"{f'[{source.n}]':>4} ", style="cyan")
+    verdicts = {citation.verdict for citation in uses}
+    if "verified" in verdicts:
+        line.append("✓ cited  ", style="green")
+    elif verdicts:
+        line.append("✗ cited  ", style="yellow")
+    else:
+        line.append("         ")
+    line.append(printable(source.locator.label()), style="default")
+    line.append(f"  {source.score:.2f}", style="dim")
+    return line
+
+
+def _objection(citation: Citation) -> str:
+    sentence = clipped(printable(citation.sentence), EXCERPT_CHARS)
+    return printable(f"not verified: {citation.reason or 'no reason given'}: “{sentence}”")
+
+
+def ending_lines(answer: Answer) -> Iterator[Text]:
+    """Who answered, on what ground, and what it took."""
+    for failure in answer.failed:
+        yield Text(printable(f"{failure.strategy} failed: {failure.reason} ({failure.code})"), style="yellow")
+    ground = {True: "grounded in the sources", False: "not grounded in sources", None: ""}[answer.grounded]
+    who = (answer.strategy and f"answered by {answer.strategy}", answer.model, ground)
+    yield Text(printable(" · ".join(part for part in who if part)), style="dim")
+    if answer.metrics is not None:
+        yield Text(" · ".join(_measures(answer.metrics)), style="dim")
+
+
+def _measures(metrics: Metrics) -> Iterator[str]:
+    yield f"{metrics.latency_ms / 1000:.1f} s"
+    if metrics.first_chunk_ms is not None:
+        yield f"first words after {metrics.first_chunk_ms / 1000:.1f} s"
+    if metrics.retrieval_ms is not None:
+        yield f"search {metrics.retrieval_ms} ms"
+    yield f"{counted(metrics.input_tokens, 'token')} in, {metrics.output_tokens:,} out"
+    if metrics.cost_usd is not None:
+        yield f"${metrics.cost_usd:.5f}" + (f" at prices of {metrics.price_date}" if metrics.price_date else "")

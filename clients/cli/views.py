@@ -1,0 +1,239 @@
+"""How an answer is shown while it arrives: for machines, for pipes, and live on a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from abc import abstractmethod
+from typing import Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.text import Text
+
+from cicada.protocol.events import Accepted, Attempt, Chunk, Citations, Failed, Fallback, Sources
+from clients.cli.report import answer_text, ending_lines, route_line, source_lines, withdrawn_text
+from clients.cli.text import clipped, counted, printable
+from clients.python import Answer, ClientEvent, EventFrame, RequestTail, Status, UnknownEvent
+
+REFRESHES_PER_S = 12
+_FREE_LINES = 4
+"""Lines of the screen that live text leaves free."""
+_REASON_CHARS = 80
+
+
+class View(Protocol):
+    """Shows one answer as long as its block lasts."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        ...
+
+    def __exit__(self, *raised: object) -> None:
+        """Leave everything as it should stay."""
+        ...
+
+    def show(self, item: EventFrame | Status) -> None:
+        """Show what has come."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Say something that is not of the answer."""
+        ...
+
+
+def view_for(out: Console, *, as_json: bool, sources: bool) -> View:
+    """Choose by what is wanted and where it goes."""
+    if as_json:
+        return JsonLines()
+    if out.is_terminal and not out.is_dumb_terminal:
+        return LiveView(out, sources=sources)
+    return PlainView(out, sources=sources)
+
+
+class JsonLines:
+    """One event a line, as the server sent it; nothing else on standard output."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Nothing is left to say."""
+
+    def show(self, item: EventFrame | Status) -> None:
+        """Print an event."""
+        if isinstance(item, EventFrame):
+            print(json.dumps(item.raw), flush=True)
+
+    def note(self, text: str) -> None:
+        """Say it on standard error."""
+        print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)
+
+
+class PeopleView:
+    """What the views for people share: they follow the events, and print what stays at the end."""
+
+    answer: Answer | None = None
+    """What came of it; None while the block lasts, and where no event came."""
+
+    def __init__(self, out: Console, *, sources: bool) -> None:
+        self._out = out
+        self._sources = sources
+        self._tail: RequestTail | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Print the answer, whole or as far as it came."""
+        if self._tail is None:
+            return
+        answer = self.answer = self._tail.answer()
+        if answer.text:
+            self._print(answer_text(answer.text.strip(), answer.citations), Text())
+        if not answer.complete:
+            return
+        if self._sources and answer.sources:
+            self._print(*source_lines(answer), Text())
+        self._print(*ending_lines(answer))
+
+    def show(self, item: EventFrame | Status) -> None:
+        """Follow what comes."""
+        if isinstance(item, Status):
+            self.show_status(item)
+            return
+        if self._tail is None:
+            self._tail = RequestTail(item.request_id)
+        text = self._tail.text
+        if item.seq:
+            self._tail.feed(item)
+        else:
+            self._tail.conclude(item)
+        if text and not self._tail.text:
+            self.show_withdrawn(text)
+        self.show_event(item)
+
+    @abstractmethod
+    def show_status(self, status: Status) -> None:
+        """Show what the connection does."""
+
+    @abstractmethod
+    def show_withdrawn(self, text: str) -> None:
+        """Show that this text, shown before, is not of the answer."""
+
+    @abstractmethod
+    def show_event(self, frame: EventFrame) -> None:
+        """Show an event that has been applied."""
+
+    @abstractmethod
+    def note(self, text: str) -> None:
+        """Say something that is not of the answer."""
+
+    def _print(self, *lines: RenderableType) -> None:
+        for line in lines:
+            self._out.print(line, soft_wrap=not self._out.is_terminal)
+
+
+class PlainView(PeopleView):
+    """For pipes and files: the answer once it is whole, so that no withdrawn text is in it; the rest on stderr."""
+
+    def show_status(self, status: Status) -> None:
+        """Say that the connection is lost, once for several failures in a row."""
+        if status.state == "waiting" and status.failures == 1:
+            self.note(f"connection lost, trying again: {status.reason}")
+
+    def show_withdrawn(self, text: str) -> None:
+        """Nothing was printed that could be withdrawn."""
+
+    def show_event(self, frame: EventFrame) -> None:
+        """Say that another strategy is tried."""
+        if isinstance(frame.event, Fallback):
+            self.note(_fallback_words(frame.event))
+
+    def note(self, text: str) -> None:
+        """Say it on standard error."""
+        print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)
+
+
+class LiveView(PeopleView):
+    """For a terminal: the answer's latest lines as they are written, then the whole of it."""
+
+    def __init__(self, out: Console, *, sources: bool) -> None:
+        super().__init__(out, sources=sources)
+        self._doing = "asking"
+        self._trouble = ""
+        self._spinner = Spinner("dots")
+        self._live = Live(console=out, get_renderable=self._picture, refresh_per_second=REFRESHES_PER_S, transient=True)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Put the whole answer in the place of its live lines."""
+        self._live.stop()
+        super().__exit__(*raised)
+
+    def show_status(self, status: Status) -> None:
+        """Show what the connection does beside what the answer does."""
+        match status.state:
+            case "waiting":
+                self._trouble = f"connection lost, trying again: {status.reason}"
+            case "connecting":
+                self._trouble = "reconnecting" if status.failures else "connecting"
+            case "connected" | "idle":
+                self._trouble = ""
+
+    def show_withdrawn(self, text: str) -> None:
+        """Leave the text on the screen, struck out."""
+        self._print(withdrawn_text(text))
+
+    def show_event(self, frame: EventFrame) -> None:
+        """Show the phase that the answer is in."""
+        match frame.event:
+            case Accepted() as accepted:
+                self._print(route_line(accepted), Text())
+                self._doing = "waiting for an answer"
+            case Attempt(strategy=strategy):
+                self._doing = "searching" if strategy != "direct" else "thinking"
+            case Sources() as sources:
+                found = counted(len(sources.sources), "source")
+                self._doing = f"reading {found}, the best of {counted(sources.searched, 'passage')}"
+            case Chunk():
+                self._doing = "writing"
+            case Citations():
+                self._doing = "checking citations"
+            case Fallback() as fallback:
+                self._print(Text(printable(f"↺ {_fallback_words(fallback)}"), style="yellow"), Text())
+            case UnknownEvent(type="fallback"):
+                self._print(Text("↺ The answer begins anew.", style="yellow"), Text())
+            case _:
+                pass
+
+    def note(self, text: str) -> None:
+        """Say it above the live lines."""
+        self._print(Text(printable(text), style="yellow"))
+
+    def _picture(self) -> RenderableType:
+        doing = f"{self._doing} · {clipped(printable(self._trouble), _REASON_CHARS)}" if self._trouble else self._doing
+        self._spinner.update(text=Text(doing, style="yellow" if self._trouble else "dim"))
+        text = self._tail.text if self._tail else ""
+        if not text:
+            return self._spinner
+        room = max(1, self._out.height - _FREE_LINES)
+        lines = answer_text(text).wrap(self._out, self._out.width)
+        return Group(*lines[-room:], Text(), self._spinner)
+
+
+def _fallback_words(fallback: Fallback) -> str:
+    return f"{fallback.from_} failed: {fallback.reason} What it wrote is withdrawn; {fallback.to} answers now."
+
+
+def failure_words(event: ClientEvent) -> str:
+    """What to tell of a terminal event that is no answer."""
+    if isinstance(event, Failed):
+        again = " Asking again can help." if event.retryable and "again" not in event.message else ""
+        return f"{event.message}{again} ({event.code})"
+    fields = event.fields if isinstance(event, UnknownEvent) else {}
+    return f"{fields.get('message', 'The answer failed.')} ({fields.get('code', event.type)})"

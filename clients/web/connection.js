@@ -1,0 +1,325 @@
+/** The one socket that all open requests share: opened, kept, and opened again when it breaks. */
+
+import { parseFrame } from "./protocol.js";
+import { backoffMs } from "./timing.js";
+
+/**
+ * @import { Exchange } from "./exchange.js"
+ * @import { Action, Frame } from "./protocol.js"
+ * @import { Timing } from "./timing.js"
+ *
+ * @typedef {object} Status  What the connection is doing, for those who show it.
+ * @property {"idle" | "connecting" | "open" | "waiting" | "refused"} state  `waiting`: it failed and is tried again soon.
+ *   `idle`: there is none, and none is needed. `refused`: the server does not accept this user; only `retry` tries again.
+ * @property {number} failures  in a row
+ * @property {boolean} everOpen  whether it has been open before
+ * @property {boolean} catchingUp  open, and some request is not yet known to be up to date
+ * @property {string} reason  why it is refused, in words for the asker
+ */
+
+const UNAUTHORIZED = "unauthorized";
+const NEVER = Infinity;
+
+/** Keeps a connection while somebody looks at the page or a request is open. */
+export class Connection {
+  #url;
+  #timing;
+  #onChange;
+  #onStatus;
+  #random;
+  #now;
+  #timers;
+  #WebSocket;
+
+  /** The requests that have not ended. @type {Map<string, Exchange>} */
+  #exchanges = new Map();
+  /** The socket in use, also while it opens. @type {WebSocket | null} */
+  #socket = null;
+  #isOpen = false;
+  #openedAt = 0;
+  #activeAt = 0;
+  /** When the answer to a `ping` is overdue. */
+  #pongDueAt = NEVER;
+  /** When the next connection is opened. */
+  #reopenAt = NEVER;
+  #openDueAt = NEVER;
+  #failures = 0;
+  #everOpen = false;
+  #attended = true;
+  #refusal = "";
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #shown = "";
+
+  /**
+   * @param {string} url
+   * @param {object} options
+   * @param {Timing} options.timing
+   * @param {(exchange: Exchange) => void} options.onChange  told of every exchange that something has happened to
+   * @param {(status: Status) => void} options.onStatus  told when the status has changed
+   * @param {() => number} [options.random]
+   * @param {() => number} [options.now]  milliseconds of a monotonic clock
+   * @param {{ set: (act: () => void, ms: number) => any, clear: (timer: any) => void }} [options.timers]
+   * @param {typeof WebSocket} [options.WebSocket]
+   */
+  constructor(url, options) {
+    this.#url = url;
+    this.#timing = options.timing;
+    this.#onChange = options.onChange;
+    this.#onStatus = options.onStatus;
+    this.#random = options.random ?? Math.random;
+    this.#now = options.now ?? (() => performance.now());
+    this.#timers = options.timers ?? { set: (act, ms) => setTimeout(act, ms), clear: (timer) => clearTimeout(timer) };
+    this.#WebSocket = options.WebSocket ?? WebSocket;
+  }
+
+  // --- requests ---
+
+  /**
+   * Take up a request.
+   *
+   * @param {Exchange} exchange
+   */
+  add(exchange) {
+    this.#exchanges.set(exchange.requestId, exchange);
+    if (this.#isOpen) this.#after(exchange, exchange.connected(this.#now()));
+    this.#settle();
+  }
+
+  /**
+   * Have a request ended, if it is open.
+   *
+   * @param {string} requestId
+   */
+  cancel(requestId) {
+    const exchange = this.#exchanges.get(requestId);
+    if (exchange) this.#after(exchange, exchange.cancel(this.#now()));
+    this.#settle();
+  }
+
+  // --- what the page knows ---
+
+  /**
+   * Whether somebody looks at the page: then a connection is kept though no request is open.
+   *
+   * @param {boolean} attended
+   */
+  attend(attended) {
+    this.#attended = attended;
+    if (attended) this.check();
+    this.#settle();
+  }
+
+  /** The network may have changed, or the computer slept: find out now whether the connection still works. */
+  check() {
+    if (this.#isOpen && this.#pongDueAt === NEVER) this.#ping(this.#timing.wakeMs);
+    if (this.#reopenAt !== NEVER) this.#reopenAt = this.#now();
+    this.#settle();
+  }
+
+  /** The asker does not want to wait for the next try. */
+  retry() {
+    this.#refusal = "";
+    this.#failures = 0;
+    if (!this.#socket) this.#reopenAt = this.#now();
+    this.#settle();
+  }
+
+  /** The connection is needed: open it now if it is not. */
+  start() {
+    this.#settle();
+  }
+
+  // --- the socket ---
+
+  #open() {
+    this.#reopenAt = NEVER;
+    const socket = this.#create();
+    if (!socket) return;
+    this.#socket = socket;
+    this.#openDueAt = this.#now() + this.#timing.openMs;
+    /** @param {() => void} act */
+    const current = (act) => {
+      if (this.#socket !== socket) return;
+      act();
+      this.#settle();
+    };
+    socket.onopen = () => current(() => this.#opened());
+    socket.onmessage = ({ data }) => current(() => this.#received(data));
+    socket.onclose = () => current(() => this.#lost());
+  }
+
+  #create() {
+    try {
+      return new this.#WebSocket(this.#url);
+    } catch (error) {
+      this.#refusal = `The browser does not open ${this.#url}: ${error instanceof Error ? error.message : error}`;
+      return null;
+    }
+  }
+
+  #opened() {
+    this.#openDueAt = NEVER;
+    this.#isOpen = this.#everOpen = true;
+    this.#openedAt = this.#activeAt = this.#now();
+    for (const exchange of [...this.#exchanges.values()]) this.#after(exchange, exchange.connected(this.#now()));
+  }
+
+  /** The connection is gone, or given up. */
+  #lost() {
+    const wasGood = this.#isOpen && this.#now() >= this.#openedAt + this.#timing.stableMs;
+    this.#failures = wasGood ? 1 : this.#failures + 1;
+    this.#drop();
+    this.#reopenAt = this.#now() + backoffMs(this.#timing, this.#failures, this.#random);
+  }
+
+  #drop() {
+    const socket = this.#socket;
+    this.#socket = null; // its events do not count any more: closing a dead connection can take minutes
+    this.#isOpen = false;
+    this.#openDueAt = this.#pongDueAt = NEVER;
+    socket?.close();
+    for (const exchange of this.#exchanges.values()) exchange.disconnected();
+  }
+
+  /** @param {Action} action */
+  #send(action) {
+    this.#activeAt = this.#now();
+    this.#socket?.send(JSON.stringify(action));
+  }
+
+  /** @param {number} replyMs */
+  #ping(replyMs) {
+    this.#pongDueAt = this.#now() + replyMs;
+    this.#send({ action: "ping" });
+  }
+
+  /** @param {unknown} data */
+  #received(data) {
+    const now = this.#now();
+    this.#activeAt = now;
+    this.#pongDueAt = NEVER;
+    const frame = parseFrame(data);
+    if (frame === null || frame.kind === "pong") return;
+    if (frame.kind === "refused" && frame.code === UNAUTHORIZED) {
+      this.#refusal = frame.message;
+      this.#drop();
+    } else if (frame.kind === "fault" || (frame.kind === "refused" && frame.requestId === null)) {
+      for (const exchange of [...this.#exchanges.values()]) {
+        exchange.fault(frame.message, now);
+        this.#after(exchange, []);
+      }
+    } else if (frame.requestId !== null) {
+      const exchange = this.#exchanges.get(frame.requestId);
+      if (exchange) this.#after(exchange, this.#hand(frame, exchange, now));
+    }
+  }
+
+  /**
+   * @param {Frame} frame
+   * @param {Exchange} exchange
+   * @param {number} now
+   * @returns {Action[]}
+   */
+  #hand(frame, exchange, now) {
+    switch (frame.kind) {
+      case "event": {
+        const before = exchange.tail.applied;
+        const actions = exchange.event(frame, now);
+        if (exchange.tail.applied > before) this.#failures = 0;
+        return actions;
+      }
+      case "resumed":
+        return exchange.resumed(frame, now);
+      case "refused":
+        exchange.refused(frame, now);
+        return [];
+      default:
+        return [];
+    }
+  }
+
+  /**
+   * @param {Exchange} exchange
+   * @param {Action[]} actions
+   */
+  #after(exchange, actions) {
+    if (this.#isOpen) for (const action of actions) this.#send(action);
+    if (exchange.ended) this.#exchanges.delete(exchange.requestId);
+    this.#onChange(exchange);
+  }
+
+  // --- time ---
+
+  /** Do what is due, say what has changed, and wait for what comes next. */
+  #settle() {
+    this.#tick();
+    this.#tell();
+    this.#timers.clear(this.#timer);
+    const waitMs = this.#deadline() - this.#now();
+    if (waitMs !== NEVER) this.#timer = this.#timers.set(() => this.#settle(), Math.max(0, waitMs));
+  }
+
+  #tick() {
+    const now = this.#now();
+    if (this.#isOpen) this.#tickOpen(now);
+    else if (now >= this.#openDueAt) this.#lost();
+    const absent = !this.#socket && !this.#refusal && this.#needed;
+    if (absent && (this.#reopenAt === NEVER || now >= this.#reopenAt)) this.#open();
+  }
+
+  /** @param {number} now */
+  #tickOpen(now) {
+    for (const exchange of [...this.#exchanges.values()]) {
+      const actions = exchange.tick(now);
+      if (actions.length || exchange.ended) this.#after(exchange, actions);
+      if (exchange.stalled) return this.#lost();
+    }
+    if (now >= this.#pongDueAt) return this.#lost();
+    if (now >= this.#retiresAt()) return this.#drop();
+    if (now >= this.#activeAt + this.#timing.pingMs) this.#ping(this.#timing.replyMs);
+  }
+
+  #deadline() {
+    if (this.#state() === "waiting") return this.#reopenAt;
+    if (!this.#isOpen) return this.#openDueAt;
+    const due = [...this.#exchanges.values()].map((exchange) => exchange.deadline);
+    return Math.min(this.#pongDueAt, this.#activeAt + this.#timing.pingMs, this.#retiresAt(), ...due);
+  }
+
+  get #needed() {
+    return this.#exchanges.size > 0 || this.#attended;
+  }
+
+  #retiresAt() {
+    const graceMs = this.#exchanges.size > 0 ? this.#timing.retireGraceMs : 0;
+    return this.#openedAt + this.#timing.retireMs + graceMs;
+  }
+
+  #tell() {
+    const status = this.#status();
+    const shown = JSON.stringify(status);
+    if (shown === this.#shown) return;
+    this.#shown = shown;
+    this.#onStatus(status);
+  }
+
+  /** @returns {Status} */
+  #status() {
+    return {
+      state: this.#state(),
+      failures: this.#failures,
+      everOpen: this.#everOpen,
+      catchingUp: this.#isOpen && [...this.#exchanges.values()].some((exchange) => exchange.catchingUp),
+      reason: this.#refusal,
+    };
+  }
+
+  /** @returns {Status["state"]} */
+  #state() {
+    if (this.#isOpen) return "open";
+    if (this.#refusal) return "refused";
+    if (this.#socket) return "connecting";
+    return this.#needed ? "waiting" : "idle";
+  }
+}

@@ -1,0 +1,303 @@
+/**
+ * The messages, as a client sees them: what it sends, and what it receives, read leniently.
+ *
+ * A client outlives the server's versions. It leaves unknown fields aside, and an event that it does not know, or cannot
+ * read, still takes its place in the log (`type: "unknown"`), so that what follows it is shown.
+ */
+
+export const MAX_QUERY_CHARS = 4000;
+export const MAX_FILTER_CHARS = 128;
+/** Fewer than the protocol's 50: a browser cannot split a message, and API Gateway refuses frames above 32 KiB. */
+export const MAX_EPISODES = 20;
+
+/**
+ * @typedef {"hybrid" | "rag" | "cag" | "direct" | "profile_agent" | "theory_agent" | string} Strategy
+ *
+ * @typedef {{ action: "ask", requestId: string, query: string, sessionId?: string, episodes?: string[] }} Ask
+ * @typedef {{ action: "resume", requestId: string, after: number }} Resume
+ * @typedef {{ action: "cancel", requestId: string }} Cancel
+ * @typedef {{ action: "ping" }} Ping
+ * @typedef {Ask | Resume | Cancel | Ping} Action
+ *
+ * @typedef {object} Locator
+ * @property {string} episodeId
+ * @property {string} episodeName
+ * @property {string} chapterId
+ * @property {string} messageId
+ * @property {string} speaker
+ *
+ * @typedef {object} Source  A retrieved passage.
+ * @property {number} n  what the answer cites as `[n]`
+ * @property {Locator} locator
+ * @property {number} score  0 to 1
+ * @property {string} text
+ * @property {boolean} clipped  the text was shortened
+ *
+ * @typedef {object} Citation  One use of one `[n]`.
+ * @property {number} n
+ * @property {"verified" | "unverified"} verdict
+ * @property {string} sentence
+ * @property {string} reason  why it is unverified, or ""
+ *
+ * @typedef {{ strategy: Strategy, reason: string }} StrategyFailure
+ *
+ * @typedef {object} Metrics
+ * @property {number | null} latencyMs  from acceptance to the end
+ * @property {number | null} firstChunkMs  from acceptance to the first text
+ * @property {number | null} inputTokens
+ * @property {number | null} outputTokens
+ * @property {number | null} costUsd  null when the model's price is not known
+ *
+ * @typedef {{ type: "accepted", route: string, reasoning: string, strategy: Strategy }} Accepted
+ * @typedef {{ type: "attempt", attempt: number, strategy: Strategy }} Attempt
+ * @typedef {{ type: "sources", attempt: number, searched: number, sources: Source[] }} Sources
+ * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
+ * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
+ * @typedef {{ type: "citations", attempt: number, citations: Citation[] }} Citations
+ * @typedef {object} Complete
+ * @property {"complete"} type
+ * @property {Strategy} strategy
+ * @property {string} model
+ * @property {boolean} grounded
+ * @property {Metrics} metrics
+ * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
+ * @typedef {{ type: "unknown", attempt: null }} Unknown
+ * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Complete | Failed | Unknown} LogEvent
+ *
+ * @typedef {{ kind: "event", requestId: string, seq: number, event: LogEvent }} EventFrame
+ * @typedef {{ kind: "resumed", requestId: string | null, outcome: string, lastSeq: number }} ResumedFrame
+ * @typedef {object} RefusedFrame  A frame was refused; this ends no request.
+ * @property {"refused"} kind
+ * @property {string | null} requestId
+ * @property {string} code
+ * @property {string} message
+ * @property {boolean} retryable
+ * @typedef {{ kind: "pong" }} PongFrame
+ * @typedef {{ kind: "fault", message: string }} FaultFrame  The gateway's own complaint; it names no request of ours.
+ * @typedef {EventFrame | ResumedFrame | RefusedFrame | PongFrame | FaultFrame} Frame
+ *
+ * @typedef {Record<string, unknown>} Json
+ */
+
+/**
+ * Read a frame.
+ *
+ * @param {unknown} data  what the socket brought
+ * @returns {Frame | null} null if it is nothing that a client could use
+ */
+export function parseFrame(data) {
+  const raw = parseObject(data);
+  if (raw === null) return null;
+  if (typeof raw.type !== "string") {
+    return typeof raw.message === "string" ? { kind: "fault", message: raw.message } : null;
+  }
+  if (!isCount(raw.seq)) return null;
+  if (raw.seq === 0) return readReply(raw);
+  if (typeof raw.requestId !== "string") return null;
+  return { kind: "event", requestId: raw.requestId, seq: raw.seq, event: readEvent(raw) };
+}
+
+/**
+ * Whether an event ends its request.
+ *
+ * @param {LogEvent} event
+ * @returns {event is Complete | Failed}
+ */
+export function isTerminal(event) {
+  return event.type === "complete" || event.type === "error";
+}
+
+/**
+ * A random UUID (RFC 9562, version 4). `crypto.randomUUID` is there on secure origins only.
+ *
+ * @returns {string}
+ */
+export function uuid() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6] & 0x0f) | 0x40;
+  bytes[8] = (bytes[8] & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
+}
+
+/**
+ * @param {unknown} data
+ * @returns {Json | null}
+ */
+function parseObject(data) {
+  if (typeof data !== "string") return null;
+  try {
+    return asObject(JSON.parse(data));
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Frame | null}
+ */
+function readReply(raw) {
+  const requestId = typeof raw.requestId === "string" ? raw.requestId : null;
+  switch (raw.type) {
+    case "pong":
+      return { kind: "pong" };
+    case "resumed":
+      return { kind: "resumed", requestId, outcome: text(raw.outcome), lastSeq: count(raw.lastSeq) ?? 0 };
+    case "error": {
+      const message = [text(raw.message), text(raw.detail)].filter(Boolean).join(" ");
+      return { kind: "refused", requestId, code: text(raw.code), message, retryable: raw.retryable === true };
+    }
+    default:
+      return null;
+  }
+}
+
+/**
+ * @param {Json} raw
+ * @returns {LogEvent}
+ */
+function readEvent(raw) {
+  const attempt = count(raw.attempt) ?? 0;
+  switch (raw.type) {
+    case "accepted":
+      return {
+        type: "accepted",
+        route: text(raw.route),
+        reasoning: text(raw.reasoning),
+        strategy: text(raw.strategy),
+      };
+    case "attempt":
+      return { type: "attempt", attempt, strategy: text(raw.strategy) };
+    case "sources":
+      return { type: "sources", attempt, searched: count(raw.searched) ?? 0, sources: list(raw.sources, readSource) };
+    case "chunk":
+      return { type: "chunk", attempt, content: text(raw.content) };
+    case "fallback":
+      return { type: "fallback", from: text(raw.from), to: text(raw.to), reason: text(raw.reason) };
+    case "citations":
+      return { type: "citations", attempt, citations: list(raw.citations, readCitation) };
+    case "complete":
+      return {
+        type: "complete",
+        strategy: text(raw.strategy),
+        model: text(raw.model),
+        grounded: raw.grounded === true,
+        metrics: readMetrics(asObject(raw.metrics) ?? {}),
+      };
+    case "error":
+      return {
+        type: "error",
+        code: text(raw.code),
+        message: text(raw.message),
+        retryable: raw.retryable === true,
+        failed: list(raw.failed, (one) => ({ strategy: text(one.strategy), reason: text(one.reason) })),
+      };
+    default:
+      return { type: "unknown", attempt: null };
+  }
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Source | null}
+ */
+function readSource(raw) {
+  const n = count(raw.n);
+  if (n === null) return null;
+  const locator = asObject(raw.locator) ?? {};
+  const score = typeof raw.score === "number" ? Math.min(1, Math.max(0, raw.score)) : 0;
+  return {
+    n,
+    locator: {
+      episodeId: text(locator.episodeId),
+      episodeName: text(locator.episodeName),
+      chapterId: text(locator.chapterId),
+      messageId: text(locator.messageId),
+      speaker: text(locator.speaker),
+    },
+    score,
+    text: text(raw.text),
+    clipped: raw.clipped === true,
+  };
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Citation | null}
+ */
+function readCitation(raw) {
+  const n = count(raw.n);
+  if (n === null) return null;
+  const verdict = raw.verdict === "verified" ? "verified" : "unverified";
+  return { n, verdict, sentence: text(raw.sentence), reason: text(raw.reason) };
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Metrics}
+ */
+function readMetrics(raw) {
+  return {
+    latencyMs: amount(raw.latencyMs),
+    firstChunkMs: amount(raw.firstChunkMs),
+    inputTokens: amount(raw.inputTokens),
+    outputTokens: amount(raw.outputTokens),
+    costUsd: amount(raw.costUsd),
+  };
+}
+
+/**
+ * @param {unknown} value
+ * @returns {Json | null}
+ */
+function asObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? /** @type {Json} */ (value) : null;
+}
+
+/**
+ * @template T
+ * @param {unknown} value
+ * @param {(one: Json) => T | null} read
+ * @returns {T[]}
+ */
+function list(value, read) {
+  const all = Array.isArray(value) ? value : [];
+  return all.flatMap((one) => {
+    const object = asObject(one);
+    const item = object && read(object);
+    return item === null ? [] : [item];
+  });
+}
+
+/**
+ * @param {unknown} value
+ * @returns {string}
+ */
+function text(value) {
+  return typeof value === "string" ? value : "";
+}
+
+/**
+ * @param {unknown} value
+ * @returns {value is number}
+ */
+function isCount(value) {
+  return Number.isSafeInteger(value) && Number(value) >= 0;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {number | null}
+ */
+function count(value) {
+  return isCount(value) ? value : null;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {number | null}
+ */
+function amount(value) {
+  return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : null;
+}

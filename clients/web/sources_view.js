@@ -1,0 +1,157 @@
+/** What was retrieved for one answer: a list of passages that open. */
+
+import { citationsOf, languageOf } from "./answer_text.js";
+import { el, icon, setText } from "./dom.js";
+import { counted } from "./words.js";
+
+/**
+ * @import { Citation, Source } from "./protocol.js"
+ * @import { RequestTail } from "./tail.js"
+ *
+ * @typedef {{ source: Source, element: HTMLDetailsElement, summary: HTMLElement, verdict: HTMLElement, uses: HTMLElement }} Row
+ */
+
+/** Where there is room beside the answer, the list is open from the start; see style.css. */
+const BESIDE = matchMedia("(min-width: 60rem)");
+const STILL = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Opens by click and keyboard, and on a marker of the answer. */
+export class SourcesView {
+  element = el("details", { class: "sources", hidden: true });
+
+  #summary = el("span");
+  #list = el("ol", { class: "source-list" });
+  #prefix;
+  /** By the source's number. @type {Map<number, Row>} */
+  #rows = new Map();
+  /** The marker to go back to. @type {HTMLElement | null} */
+  #origin = null;
+
+  /** @param {string} requestId */
+  constructor(requestId) {
+    this.#prefix = `source-${requestId}-`;
+    this.element.open = BESIDE.matches;
+    this.element.append(el("summary", {}, icon("chevron"), this.#summary), this.#list);
+    this.element.addEventListener("keydown", (event) => this.#onKey(event));
+  }
+
+  /**
+   * The id of a source's element.
+   *
+   * @param {number} n
+   */
+  anchorOf(n) {
+    return this.#prefix + n;
+  }
+
+  /** @param {RequestTail} tail */
+  update({ sources, citations, searched }) {
+    this.element.hidden = searched === null;
+    for (const [n, row] of this.#rows) {
+      if (sources.get(n) !== row.source) {
+        row.element.parentElement?.remove();
+        this.#rows.delete(n);
+      }
+    }
+    const numbers = [...sources.keys()].sort((a, b) => a - b);
+    for (const n of numbers) {
+      const row = this.#rows.get(n) ?? this.#add(/** @type {Source} */ (sources.get(n)));
+      judge(row, citations);
+    }
+    const cited = numbers.filter((n) => citationsOf(citations, n).verdict).length;
+    const found = sources.size ? counted(sources.size, "source") : "No source found";
+    setText(this.#summary, cited ? `${found}, ${cited} cited` : found);
+  }
+
+  /**
+   * Open a source and go there.
+   *
+   * @param {number} n
+   * @param {HTMLElement} origin  where Escape leads back to
+   */
+  show(n, origin) {
+    const row = this.#rows.get(n);
+    if (!row) return;
+    this.#origin = origin;
+    this.element.open = true;
+    row.element.open = true;
+    row.summary.focus({ preventScroll: true });
+    row.element.scrollIntoView({ block: "nearest", behavior: STILL.matches ? "auto" : "smooth" });
+    row.element.classList.remove("called");
+    requestAnimationFrame(() => row.element.classList.add("called"));
+  }
+
+  /**
+   * @param {Source} source
+   * @returns {Row}
+   */
+  #add(source) {
+    const { n, locator, score } = source;
+    const place = [locator.episodeName || locator.episodeId, locator.chapterId].filter(Boolean).join(" · ");
+    const bar = el("span", { class: "bar" });
+    bar.style.setProperty("--score", String(score));
+    const verdict = el("span", { class: "verdict" });
+    const summary = el(
+      "summary",
+      {},
+      el("span", { class: "number" }, el("span", { class: "unseen" }, "Source "), String(n)),
+      el(
+        "span",
+        { class: "where" },
+        el("span", { class: "speaker", dir: "auto" }, locator.speaker || "Source"),
+        el("span", { class: "place", dir: "auto" }, place),
+      ),
+      verdict,
+      el("span", { class: "score" }, bar, el("span", { class: "unseen" }, "relevance "), score.toFixed(2)),
+    );
+    const text = el("blockquote", { dir: "auto", lang: languageOf(source.text) }, source.text);
+    if (source.clipped) text.append(el("span", { class: "clipped" }, " … (shortened)"));
+    const uses = el("ul", { class: "uses" });
+    const message = locator.messageId && el("p", { class: "message" }, `Message ${locator.messageId}`);
+    const body = el("div", { class: "passage" }, text, ...(message ? [message] : []), uses);
+    const element = el("details", { class: "source", id: this.anchorOf(n), "data-n": String(n) }, summary, body);
+    const row = { source, element, summary, verdict, uses };
+    const item = el("li", {}, element);
+    const next = [...this.#rows.keys()].filter((other) => other > n).sort((a, b) => a - b)[0];
+    this.#list.insertBefore(item, next === undefined ? null : (this.#rows.get(next)?.element.parentElement ?? null));
+    this.#rows.set(n, row);
+    return row;
+  }
+
+  /** @param {KeyboardEvent} event */
+  #onKey(event) {
+    const source = event.target instanceof Element ? event.target.closest("details.source") : null;
+    if (event.key !== "Escape" || !(source instanceof HTMLDetailsElement) || !source.open) return;
+    source.open = false;
+    if (this.#origin?.isConnected) this.#origin.focus();
+    this.#origin = null;
+  }
+}
+
+/**
+ * Say of a source whether the answer cites it, and whether that holds.
+ *
+ * @param {Row} row
+ * @param {Citation[]} citations
+ */
+function judge(row, citations) {
+  const { uses, verdict } = citationsOf(citations, row.source.n);
+  const shown = JSON.stringify(uses);
+  if (row.element.dataset.shown === shown) return;
+  row.element.dataset.shown = shown;
+  row.element.dataset.verdict = verdict ?? "";
+  row.verdict.replaceChildren();
+  if (verdict) row.verdict.append(icon(verdict), verdict);
+  else row.verdict.append(el("span", { class: "unseen" }, "not cited"));
+  row.uses.replaceChildren(
+    ...uses.map((use) =>
+      el(
+        "li",
+        { "data-verdict": use.verdict },
+        icon(use.verdict),
+        el("span", {}, use.verdict === "verified" ? "Verified for: " : `Unverified (${use.reason || "no reason given"}): `),
+        el("q", { dir: "auto", lang: languageOf(use.sentence) }, use.sentence),
+      ),
+    ),
+  );
+}

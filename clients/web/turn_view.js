@@ -1,0 +1,148 @@
+/** One question and its answer. */
+
+import { languageOf, withoutMarkers } from "./answer_text.js";
+import { AnswerView } from "./answer_view.js";
+import { el, icon, setText } from "./dom.js";
+import { SourcesView } from "./sources_view.js";
+import { failureNotice, fallbackNotice, figures, groundedness, phaseOf, routeName, statusOf, strategyName } from "./words.js";
+
+/**
+ * @import { Turn } from "./conversation.js"
+ * @import { Status } from "./connection.js"
+ * @import { Phase } from "./words.js"
+ */
+
+const ENDED = ["complete", "cancelled", "failed"];
+
+/** Shows a turn as it stands, whatever has happened in between. */
+export class TurnView {
+  element = el("article", { class: "turn" });
+  /** The end of what is being written: what to keep in sight. */
+  status = el("div", { class: "status" });
+
+  #turn;
+  #announce;
+  #answer;
+  #sources;
+  #notices = el("ul", { class: "notices" });
+  #words = el("span");
+  #stop = el("button", { type: "button", class: "stop" }, icon("stop"), "Stop");
+  #again = el("button", { type: "button", class: "again" }, icon("again"), "Ask again");
+  #facts = el("div", { class: "facts", hidden: true });
+  /** @type {Phase | null} */
+  #phase = null;
+
+  /**
+   * @param {Turn} turn
+   * @param {object} does
+   * @param {() => void} does.cancel
+   * @param {() => void} does.askAgain
+   * @param {(text: string) => void} does.announce
+   */
+  constructor(turn, { cancel, askAgain, announce }) {
+    const { requestId, query, episodes = [] } = turn.ask;
+    this.#turn = turn;
+    this.#announce = announce;
+    this.#sources = new SourcesView(requestId);
+    this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
+    this.#stop.addEventListener("click", cancel);
+    this.#again.addEventListener("click", askAgain);
+    this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);
+    const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
+    const scope = el("p", { class: "scope" }, episodes.length ? `Only in ${episodes.join(", ")}` : "");
+    scope.hidden = episodes.length === 0;
+    this.element.setAttribute("aria-labelledby", heading.id);
+    this.element.dataset.requestId = requestId;
+    this.element.append(
+      el("header", {}, heading, scope),
+      el("div", { class: "written" }, this.#notices, this.#answer.element, this.status, this.#facts),
+      this.#sources.element,
+    );
+  }
+
+  get ended() {
+    return this.#turn.exchange.ended;
+  }
+
+  /** @param {Status["state"]} connection */
+  update(connection) {
+    const { exchange } = this.#turn;
+    const { tail } = exchange;
+    const phase = phaseOf(exchange);
+    this.element.dataset.phase = phase;
+    this.element.setAttribute("aria-busy", String(!exchange.ended));
+    this.#drawNotices();
+    this.#sources.update(tail);
+    this.#answer.update(tail, (n) => this.#sources.anchorOf(n));
+    this.#answer.element.hidden = tail.text === "";
+    setText(this.#words, statusOf(exchange, connection));
+    this.status.hidden = phase === "complete";
+    this.#stop.hidden = exchange.ended;
+    this.#stop.disabled = exchange.cancelling;
+    this.#again.hidden = phase !== "failed" && phase !== "cancelled";
+    if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
+    this.#tell(phase);
+    this.#phase = phase;
+  }
+
+  #drawNotices() {
+    const { exchange } = this.#turn;
+    const { tail } = exchange;
+    const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => `[${n}]`);
+    const failure = failureNotice(exchange);
+    const notices = [
+      ...tail.fallbacks.map((fallback) => ({ kind: "fallback", text: fallbackNotice(fallback) })),
+      ...(missing.length ? [{ kind: "missing", text: `${missing.join(", ")}: there is no such source.` }] : []),
+      ...(failure ? [{ kind: "failure", text: failure }] : []),
+    ];
+    const shown = JSON.stringify(notices);
+    if (this.#notices.dataset.shown === shown) return;
+    this.#notices.dataset.shown = shown;
+    this.#notices.hidden = notices.length === 0;
+    this.#notices.replaceChildren(
+      ...notices.map(({ kind, text }) => el("li", { class: kind }, icon("unverified"), el("span", {}, text))),
+    );
+  }
+
+  #drawFacts() {
+    const { tail } = this.#turn.exchange;
+    if (tail.terminal?.type !== "complete") return;
+    const { grounded, text } = groundedness(tail);
+    /** @type {[string, string][]} */
+    const facts = [
+      ["Answered by", strategyName(tail.terminal.strategy)],
+      ["Model", tail.terminal.model],
+      ...figures(tail.terminal.metrics),
+    ];
+    this.element.dataset.grounded = String(grounded);
+    const badge = el("p", { class: "badge" }, icon(grounded ? "verified" : "unverified"), text);
+    const list = el("dl", {}, ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+    this.#facts.replaceChildren(badge, list);
+    this.#facts.hidden = false;
+  }
+
+  /**
+   * Tell those who do not see it: each step, and the answer once it is whole; not what came before the page was loaded.
+   *
+   * @param {Phase} phase
+   */
+  #tell(phase) {
+    if (phase === this.#phase) return;
+    const { exchange, restored } = this.#turn;
+    const { tail } = exchange;
+    if (restored && (this.#phase === null || ENDED.includes(phase))) return;
+    switch (phase) {
+      case "accepted":
+        return this.#announce(`${routeName(tail)}.`);
+      case "searching":
+      case "writing":
+        return this.#announce(statusOf(exchange, "open"));
+      case "complete":
+        return this.#announce(`${withoutMarkers(tail.text)} ${groundedness(tail).text}.`);
+      case "cancelled":
+        return this.#announce("Stopped.");
+      case "failed":
+        return this.#announce(failureNotice(exchange));
+    }
+  }
+}

@@ -1,0 +1,207 @@
+/** What the page says of a request, in words for the asker. */
+
+import { citationsOf } from "./answer_text.js";
+
+/**
+ * @import { Exchange } from "./exchange.js"
+ * @import { Fallback, Metrics, Strategy } from "./protocol.js"
+ * @import { Status } from "./connection.js"
+ * @import { RequestTail } from "./tail.js"
+ *
+ * @typedef {"waiting" | "accepted" | "searching" | "reading" | "writing" | "complete" | "cancelled" | "failed"} Phase
+ */
+
+/** @type {Record<string, { name: string, doing: string, next: string }>} */
+const STRATEGIES = {
+  hybrid: {
+    name: "Hybrid search",
+    doing: "Searching by meaning and by words…",
+    next: "Searching by meaning and by words instead.",
+  },
+  rag: { name: "Search", doing: "Searching the passages…", next: "Searching the passages instead." },
+  cag: { name: "Earlier answers", doing: "Looking in earlier answers…", next: "Looking in earlier answers instead." },
+  direct: { name: "Direct answer", doing: "Answering without a search…", next: "Answering without sources instead." },
+  profile_agent: { name: "Profile agent", doing: "Reading the profile…", next: "Reading the profile instead." },
+  theory_agent: { name: "Theory agent", doing: "Weighing the evidence…", next: "Weighing the evidence instead." },
+};
+
+/** @type {Record<string, string>} */
+const ROUTES = {
+  hybrid: "A question with several sides",
+  rag: "A question for the passages",
+  cag: "A question that may have been asked before",
+  direct: "Small talk",
+  profile_agent: "A question about a profile",
+  theory_agent: "A question about a theory",
+};
+
+/**
+ * @param {Strategy} strategy
+ * @returns {string}
+ */
+export function strategyName(strategy) {
+  return STRATEGIES[strategy]?.name ?? strategy;
+}
+
+/**
+ * Where a request stands.
+ *
+ * @param {Exchange} exchange
+ * @returns {Phase}
+ */
+export function phaseOf({ tail, failure }) {
+  if (failure) return "failed";
+  if (tail.terminal?.type === "complete") return "complete";
+  if (tail.terminal) return tail.terminal.code === "cancelled" ? "cancelled" : "failed";
+  if (tail.text) return "writing";
+  if (tail.searched !== null) return "reading";
+  if (tail.strategy !== null) return "searching";
+  return tail.accepted ? "accepted" : "waiting";
+}
+
+/**
+ * What happens now, in a line.
+ *
+ * @param {Exchange} exchange
+ * @param {Status["state"]} connection
+ * @returns {string}
+ */
+export function statusOf(exchange, connection) {
+  const { tail } = exchange;
+  if (!exchange.ended && connection !== "open") return "Waiting for the connection…";
+  if (exchange.cancelling) return "Stopping…";
+  switch (phaseOf(exchange)) {
+    case "waiting":
+      return "Sending the question…";
+    case "accepted":
+      return `${routeName(tail)}. Starting…`;
+    case "searching":
+      return STRATEGIES[tail.strategy ?? ""]?.doing ?? "Working on the answer…";
+    case "reading":
+      return `Reading ${counted(tail.sources.size, "passage")} of ${grouped(tail.searched ?? 0)} searched…`;
+    case "writing":
+      return tail.citations.length ? "Checking the citations…" : "Writing the answer…";
+    case "complete":
+      return "Complete";
+    case "cancelled":
+      return tail.text ? "Stopped. What is written so far is not the whole answer." : "Stopped.";
+    case "failed":
+      return tail.text ? "Failed. What is written so far is not the whole answer." : "Failed.";
+  }
+}
+
+/**
+ * What the classifier has made of the question.
+ *
+ * @param {RequestTail} tail
+ * @returns {string}
+ */
+export function routeName(tail) {
+  const route = tail.accepted?.route ?? "";
+  return ROUTES[route] ?? route;
+}
+
+/**
+ * Why one strategy was given up, and which follows.
+ *
+ * @param {Fallback} fallback
+ * @returns {string}
+ */
+export function fallbackNotice({ from, to, reason }) {
+  const next = STRATEGIES[to]?.next ?? `Trying ${strategyName(to)} instead.`;
+  return `${strategyName(from)} did not work: ${sentence(reason)} ${next}`;
+}
+
+/**
+ * Why there is no answer; "" if nothing has failed.
+ *
+ * @param {Exchange} exchange
+ * @returns {string}
+ */
+export function failureNotice({ tail, failure }) {
+  if (failure) return sentence(failure.message || "The question was refused.");
+  if (tail.terminal?.type !== "error" || tail.terminal.code === "cancelled") return "";
+  const tried = tail.terminal.failed.map((one) => `${strategyName(one.strategy)}: ${sentence(one.reason)}`);
+  return [sentence(tail.terminal.message || "There is no answer."), ...tried].join(" ");
+}
+
+/**
+ * Whether an answer rests on passages, in words.
+ *
+ * @param {RequestTail} tail  complete
+ * @returns {{ grounded: boolean, text: string }}
+ */
+export function groundedness({ terminal, sources, citations, searched }) {
+  const cited = [...sources.keys()].filter((n) => citationsOf(citations, n).verdict !== null);
+  const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
+  if (terminal?.type === "complete" && terminal.grounded) {
+    const doubt = unverified ? `, ${counted(unverified, "citation")} unverified` : "";
+    return { grounded: true, text: `Grounded in ${counted(cited.length, "passage")}${doubt}` };
+  }
+  if (searched === null) return { grounded: false, text: "Not grounded: written without passages" };
+  const why = unverified ? "no citation could be verified" : "no passage is cited";
+  return { grounded: false, text: `Not grounded: ${why}` };
+}
+
+/**
+ * What an answer took: names and values.
+ *
+ * @param {Metrics} metrics
+ * @returns {[string, string][]}
+ */
+export function figures({ firstChunkMs, latencyMs, inputTokens, outputTokens, costUsd }) {
+  return [
+    ["First text", seconds(firstChunkMs)],
+    ["Total", seconds(latencyMs)],
+    ["Tokens", `${grouped(inputTokens ?? 0)} in, ${grouped(outputTokens ?? 0)} out`],
+    ["Cost", costUsd === null ? "not known" : dollars(costUsd)],
+  ];
+}
+
+/**
+ * The banner's words; "" when there is nothing to say.
+ *
+ * @param {Status} status
+ * @param {boolean} online  whether the computer has a network
+ * @returns {string}
+ */
+export function connectionNotice({ state, failures, everOpen, reason }, online) {
+  if (state === "refused") return sentence(reason);
+  if (state === "open" || state === "idle" || failures === 0) return "";
+  if (!online) return "You are offline. What is being answered goes on, and is caught up with later.";
+  return everOpen ? "Connection lost, reconnecting…" : "The server cannot be reached. Trying again…";
+}
+
+/**
+ * @param {number} many
+ * @param {string} noun  whose plural ends in s
+ * @returns {string}
+ */
+export function counted(many, noun) {
+  return `${grouped(many)} ${noun}${many === 1 ? "" : "s"}`;
+}
+
+/**
+ * @param {string} text
+ * @returns {string} ending like a sentence
+ */
+function sentence(text) {
+  return /[.!?…。]$/.test(text) ? text : `${text}.`;
+}
+
+/** @param {number} value */
+function grouped(value) {
+  return value.toLocaleString("en");
+}
+
+/** @param {number | null} ms */
+function seconds(ms) {
+  if (ms === null) return "not known";
+  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
+
+/** @param {number} usd */
+function dollars(usd) {
+  if (usd === 0) return "$0";
+  return usd.toLocaleString("en", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+}

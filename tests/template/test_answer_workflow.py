@@ -1,0 +1,318 @@
+"""The answer workflow: its shape, and the synthesised definition run by an interpreter against functions of ours."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote
+
+import boto3
+import pytest
+from moto.core.config import default_user_config
+from moto.server import ThreadedMotoServer
+
+from cicada.answering.workflow import CHAIN, AttemptTask, ExhaustedTask
+from stacks.workflow import (
+    CLOSING_TIMEOUT_S,
+    EXECUTION_LIMIT_S,
+    STATE_MARGIN_S,
+    STRATEGIES,
+    Strategy,
+    attempt_timeout_s,
+    definition,
+    longest_chain,
+)
+from tests.template.templates import Synthesis
+
+PLANNED = (
+    Strategy("hybrid", falls_to="rag"),
+    Strategy("rag", falls_to="cag"),
+    Strategy("cag", falls_to="direct"),
+    Strategy("direct", falls_to=None),
+    Strategy("profile_agent", falls_to="hybrid"),
+    Strategy("theory_agent", falls_to="hybrid"),
+)
+
+ACCOUNT = "arn:aws:lambda:us-east-1:123456789012:function"
+ARNS = {"answer": f"{ACCOUNT}:answer", "exhausted": f"{ACCOUNT}:exhausted"}
+
+
+def deployed(synthesis: Synthesis) -> dict[str, Any]:
+    """The definition as CloudFormation hands it over, with the functions' ARNs in place."""
+    machine = synthesis.one("AWS::StepFunctions::StateMachine").properties
+    arns = {synthesis.function(folder).id: arn for folder, arn in ARNS.items()}
+
+    def text(part: Any) -> str:
+        match part:
+            case str():
+                return part
+            case {"Ref": "AWS::Partition"}:
+                return "aws"
+            case {"Fn::GetAtt": [id, "Arn"]}:
+                return arns[id]
+        raise AssertionError(part)
+
+    _, parts = machine["DefinitionString"]["Fn::Join"]
+    found: dict[str, Any] = json.loads("".join(text(part) for part in parts))
+    return found
+
+
+@pytest.fixture(scope="module")
+def workflow(shipped: Synthesis) -> dict[str, Any]:
+    return deployed(shipped)
+
+
+def tasks(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {name: state for name, state in workflow["States"].items() if state["Type"] == "Task"}
+
+
+# --- shape ---
+
+
+def test_one_state_a_strategy(workflow: dict[str, Any]) -> None:
+    assert tasks(workflow).keys() == {"Rag", "Direct", "Exhausted"}
+
+
+def test_the_library_knows_the_same_chain() -> None:
+    assert tuple(strategy.name for strategy in STRATEGIES) == CHAIN
+
+
+def test_a_route_enters_at_its_strategy_and_in_doubt_at_the_first(workflow: dict[str, Any]) -> None:
+    enter = workflow["States"][workflow["StartAt"]]
+    assert {choice["StringEquals"]: choice["Next"] for choice in enter["Choices"]} == {"rag": "Rag", "direct": "Direct"}
+    assert enter["Default"] == "Rag"
+
+
+def test_every_failure_leads_to_the_next_strategy_and_is_remembered(workflow: dict[str, Any]) -> None:
+    for state, name, next_state in (("Rag", "rag", "Direct"), ("Direct", "direct", "Exhausted")):
+        assert workflow["States"][state]["Catch"] == [
+            {"ErrorEquals": ["States.ALL"], "ResultPath": f"$.failures.{name}", "Next": next_state}
+        ]
+
+
+def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str, Any]) -> None:
+    for state in tasks(workflow).values():
+        (retrier,) = state["Retry"]
+        assert set(retrier["ErrorEquals"]) == {
+            "Lambda.TooManyRequestsException",
+            "Lambda.ServiceException",
+            "Lambda.AWSLambdaException",
+            "Lambda.SdkClientException",
+        }
+        assert retrier["JitterStrategy"] == "FULL"
+        assert retrier["MaxAttempts"] <= 3
+        assert retrier["MaxDelaySeconds"] <= 4
+
+
+def test_a_killed_worker_is_reported_before_its_state_gives_up(shipped: Synthesis, workflow: dict[str, Any]) -> None:
+    for state, folder in (("Rag", "answer"), ("Direct", "answer"), ("Exhausted", "exhausted")):
+        function_s = shipped.function(folder).properties["Timeout"]
+        assert workflow["States"][state]["TimeoutSeconds"] == function_s + STATE_MARGIN_S
+
+
+def test_a_failed_request_is_a_failed_execution(workflow: dict[str, Any]) -> None:
+    assert workflow["States"]["Exhausted"]["Next"] == "AllStrategiesFailed"
+    assert workflow["States"]["AllStrategiesFailed"]["Type"] == "Fail"
+
+
+def test_the_path_is_logged_and_what_people_ask_is_not(each: Synthesis) -> None:
+    machine = each.one("AWS::StepFunctions::StateMachine").properties
+    assert machine["LoggingConfiguration"]["Level"] == "ALL"
+    assert machine["LoggingConfiguration"]["IncludeExecutionData"] is False
+    assert machine["TracingConfiguration"] == {"Enabled": True}
+
+
+def test_the_language_is_the_one_that_the_local_cloud_interprets(workflow: dict[str, Any]) -> None:
+    assert workflow.get("QueryLanguage", "JSONPath") == "JSONPath"
+
+
+@pytest.mark.parametrize("strategies", [STRATEGIES, PLANNED, PLANNED[3:4]])
+def test_the_longest_way_fits_into_one_execution(strategies: tuple[Strategy, ...]) -> None:
+    retries_s = 1 + 2 + 4
+    attempts_s = longest_chain(strategies) * (attempt_timeout_s(strategies) + STATE_MARGIN_S + retries_s)
+    assert attempts_s + CLOSING_TIMEOUT_S + STATE_MARGIN_S + retries_s <= EXECUTION_LIMIT_S
+    assert attempt_timeout_s(strategies) >= 40
+
+
+def test_another_strategy_is_another_entry() -> None:
+    states = definition(partition="aws", answer_arn="a", exhausted_arn="e", strategies=PLANNED)["States"]
+
+    def way(state: str) -> list[str]:
+        return [state] + (way(states[state]["Catch"][0]["Next"]) if "Catch" in states[state] else [])
+
+    assert way("ProfileAgent") == ["ProfileAgent", "Hybrid", "Rag", "Cag", "Direct", "Exhausted"]
+    assert way("TheoryAgent")[1:] == way("Hybrid")
+    assert [choice["Next"] for choice in states["Enter"]["Choices"]] == [s.state for s in PLANNED]
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        (Strategy("rag", falls_to="gone"),),
+        (Strategy("rag", falls_to="rag"),),
+        (Strategy("rag", falls_to="direct"), Strategy("direct", falls_to="rag")),
+    ],
+)
+def test_a_chain_without_an_end_is_refused(broken: tuple[Strategy, ...]) -> None:
+    with pytest.raises(ValueError, match="cannot fall to"):
+        longest_chain(broken)
+
+
+# --- in motion ---
+
+Behaviour = Callable[[str, dict[str, Any]], tuple[int, dict[str, str], Any]]
+"""Of a function's name and its event: the status, the headers and the body of the Lambda service's response."""
+
+
+def succeeds(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+    return 200, {}, {"outcome": "completed"}
+
+
+def raises(error: str) -> tuple[int, dict[str, str], Any]:
+    return 200, {"X-Amz-Function-Error": "Unhandled"}, {"errorType": error, "errorMessage": "why"}
+
+
+class Functions(ThreadingHTTPServer):
+    """The Lambda service's Invoke, with what the functions do as one function of ours."""
+
+    def __init__(self) -> None:
+        super().__init__(("localhost", 0), _Invoke)
+        self.behaviour: Behaviour = succeeds
+        self.invoked: list[tuple[str, dict[str, Any]]] = []
+
+
+class _Invoke(BaseHTTPRequestHandler):
+    server: Functions
+
+    def do_POST(self) -> None:
+        function = unquote(self.path).split("/functions/")[1].split("/")[0].rsplit(":", 1)[-1]
+        event = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.invoked.append((function, event))
+        status, headers, body = self.server.behaviour(function, event)
+        payload = json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in (headers | {"Content-Length": str(len(payload)), "x-amzn-RequestId": "i-1"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Keep quiet."""
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[tuple[Any, Functions]]:
+    """A Step Functions client whose state machines really run, and the functions that they invoke."""
+    functions = Functions()
+    threading.Thread(target=functions.serve_forever, daemon=True).start()
+    server = ThreadedMotoServer(ip_address="localhost", port=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_PORT", str(functions.server_port))
+        patch.setitem(default_user_config, "stepfunctions", {"execute_state_machine": True})
+        server.start()
+        host, port = server.get_host_and_port()
+        yield (
+            boto3.client(
+                "stepfunctions",
+                endpoint_url=f"http://{host}:{port}",
+                region_name="us-east-1",
+                aws_access_key_id="test",
+                aws_secret_access_key="test",
+            ),
+            functions,
+        )
+        server.stop()
+    functions.shutdown()
+    functions.server_close()
+
+
+Run = Callable[[str, Behaviour], tuple[str, list[tuple[str, dict[str, Any]]]]]
+
+
+@pytest.fixture
+def run(interpreter: tuple[Any, Functions], workflow: dict[str, Any]) -> Iterator[Run]:
+    client, functions = interpreter
+    machine = client.create_state_machine(
+        name="workflow", definition=json.dumps(workflow), roleArn="arn:aws:iam::123456789012:role/workflow"
+    )["stateMachineArn"]
+
+    def run_once(strategy: str, behaviour: Behaviour) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+        functions.behaviour = behaviour
+        functions.invoked = []
+        start = {"subject": "anna", "requestId": "r-1", "strategy": strategy, "failures": {}}
+        execution = client.start_execution(stateMachineArn=machine, name="e-1", input=json.dumps(start))["executionArn"]
+        while (status := client.describe_execution(executionArn=execution)["status"]) == "RUNNING":
+            time.sleep(0.02)
+        return status, functions.invoked
+
+    yield run_once
+    client.delete_state_machine(stateMachineArn=machine)
+
+
+def strategies_of(invoked: list[tuple[str, dict[str, Any]]]) -> list[str]:
+    return [event["strategy"] if function == "answer" else function for function, event in invoked]
+
+
+@pytest.mark.parametrize(
+    ("route", "entered"), [("rag", "rag"), ("direct", "direct"), ("hybrid", "rag"), ("theory_agent", "rag")]
+)
+def test_a_request_enters_at_its_routes_strategy(run: Run, route: str, entered: str) -> None:
+    status, invoked = run(route, succeeds)
+    assert status == "SUCCEEDED"
+    assert strategies_of(invoked) == [entered]
+
+
+def test_the_worker_is_told_what_the_library_expects(run: Run) -> None:
+    _, ((_, event),) = run("rag", succeeds)
+    assert event == {"subject": "anna", "requestId": "r-1", "execution": "e-1", "failures": {}, "strategy": "rag"}
+    assert AttemptTask.model_validate(event).strategy == "rag"
+
+
+@pytest.mark.parametrize("error", ["StreamBroken", "Sandbox.Timedout", "Runtime.ExitError"])
+def test_a_failed_strategy_hands_its_failure_to_the_next(run: Run, error: str) -> None:
+    def rag_fails(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises(error) if event["strategy"] == "rag" else succeeds(function, event)
+
+    status, invoked = run("rag", rag_fails)
+    assert status == "SUCCEEDED"
+    assert strategies_of(invoked) == ["rag", "direct"]
+    failures = AttemptTask.model_validate(invoked[1][1]).failures
+    assert failures["rag"]["Error"] == error
+    assert json.loads(failures["rag"]["Cause"])["errorMessage"] == "why"
+
+
+def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run) -> None:
+    def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises("ModelBusy") if function == "answer" else succeeds(function, event)
+
+    status, invoked = run("rag", answers_fail)
+    assert status == "FAILED"
+    assert strategies_of(invoked) == ["rag", "direct", "exhausted"]
+    task = ExhaustedTask.model_validate(invoked[-1][1])
+    assert {name: failure["Error"] for name, failure in task.failures.items()} == {
+        "rag": "ModelBusy",
+        "direct": "ModelBusy",
+    }
+
+
+def test_a_throttled_worker_is_tried_again_in_the_same_state(run: Run) -> None:
+    remaining = [1]
+
+    def throttled_once(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        if remaining and remaining.pop():
+            body = {"Type": "User", "Message": "Rate Exceeded."}
+            return 429, {"x-amzn-ErrorType": "TooManyRequestsException"}, body
+        return succeeds(function, event)
+
+    status, invoked = run("rag", throttled_once)
+    assert status == "SUCCEEDED"
+    assert strategies_of(invoked) == ["rag", "rag"]
+
+
+def test_a_worker_that_failed_is_not_tried_again(run: Run) -> None:
+    _, invoked = run("direct", lambda function, event: raises("ModelUnavailable"))
+    assert strategies_of(invoked) == ["direct", "exhausted"]

@@ -1,0 +1,154 @@
+"""Third-party wheels: made for Lambda's processor, complete, small enough, and fetched once."""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+
+from stacks import wheels
+from stacks.wheels import VENDOR, WheelsUnavailable, build_key, built_layer, unzipped_bytes
+from tests.template.templates import FUNCTIONS, ROOT, Synthesis
+
+LAMBDA_LIMIT_BYTES = 250 * 1024**2
+AARCH64 = 183
+"""``e_machine`` in an ELF header."""
+
+IMPORTS = {
+    "message_processor": {"aws_lambda_powertools", "pydantic"},
+    "answer": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "exhausted": {"aws_lambda_powertools", "pydantic"},
+    "connection": {"aws_lambda_powertools", "pydantic"},
+    "authorizer": {"aws_lambda_powertools", "pydantic", "jwt", "cryptography"},
+}
+
+
+@pytest.mark.parametrize("folder", FUNCTIONS)
+def test_a_function_and_its_layers_fit_into_lambdas_limit(shipped: Synthesis, folder: str) -> None:
+    layers = shipped.layers(folder)
+    assert len(layers) <= 5
+    total = unzipped_bytes(ROOT / "lambdas" / folder) + sum(unzipped_bytes(layer) for layer in layers)
+    assert 1e6 < total <= LAMBDA_LIMIT_BYTES
+
+
+@pytest.mark.parametrize("folder", FUNCTIONS)
+def test_a_function_finds_what_it_imports(shipped: Synthesis, folder: str) -> None:
+    found = {path.name for layer in shipped.layers(folder) for path in (layer / "python").iterdir()}
+    assert IMPORTS[folder] | {"cicada"} <= found
+
+
+def test_numpy_is_carried_by_the_answer_worker_only(shipped: Synthesis) -> None:
+    carriers = {
+        folder for folder in FUNCTIONS if any((layer / "python" / "numpy").exists() for layer in shipped.layers(folder))
+    }
+    assert carriers == {"answer"}
+
+
+def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) -> None:
+    modules = [path for folder in FUNCTIONS for layer in shipped.layers(folder) for path in layer.rglob("*.so*")]
+    assert modules
+    for module in modules:
+        head = module.read_bytes()[:20]
+        assert head[:4] == b"\x7fELF"
+        assert struct.unpack_from("<H", head, 18)[0] == AARCH64, module
+        tag = re.search(r"\.cpython-(\d+)", module.name)
+        assert tag is None or tag[1] == wheels.PYTHON_VERSION.replace(".", ""), module
+
+
+@pytest.mark.parametrize("name", ["base", "auth", "search"])
+def test_every_package_of_a_layer_is_pinned(name: str) -> None:
+    def normal(distribution: str) -> str:
+        return re.sub(r"[-_.]+", "-", distribution).lower()
+
+    lines = (VENDOR / name / "requirements.txt").read_text().splitlines()
+    pins = {
+        (normal(pin[1]), pin[2]) for pin in (re.match(r"([\w.-]+)(?:\[\w+\])?==(\S+)$", line) for line in lines) if pin
+    }
+    found = (info.stem.rsplit("-", 1) for info in (built_layer(name) / "python").glob("*.dist-info"))
+    built = {(normal(distribution), version) for distribution, version in found}
+    assert built == pins
+
+
+def test_nothing_is_carried_that_no_function_reads(shipped: Synthesis) -> None:
+    files = [path for folder in FUNCTIONS for layer in shipped.layers(folder) for path in layer.rglob("*")]
+    assert not [path for path in files if path.name in ("__pycache__", "tests", "RECORD") or path.suffix == ".pyi"]
+
+
+def test_the_local_cloud_fetches_no_wheels(local: Synthesis) -> None:
+    for folder in FUNCTIONS.keys() - {"authorizer"}:
+        (library,) = local.layers(folder)
+        assert (library / "python" / "cicada").is_dir()
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    folder = tmp_path / "vendor" / "some"
+    folder.mkdir(parents=True)
+    (folder / "requirements.txt").write_text("one==1\n")
+    return folder.parent
+
+
+def fake_pip(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    installed: list[Path] = []
+
+    def install(requirements: Path, target: Path) -> None:
+        installed.append(requirements)
+        (target / "one" / "tests").mkdir(parents=True)
+        (target / "one" / "__init__.py").write_text("")
+        (target / "one" / "stub.pyi").write_text("")
+        (target / "one" / "tests" / "test_one.py").write_text("")
+        (target / "one-1.dist-info").mkdir()
+        (target / "one-1.dist-info" / "RECORD").write_text("")
+        (target / "one-1.dist-info" / "METADATA").write_text("Name: one")
+
+    monkeypatch.setattr(wheels, "_install", install)
+    return installed
+
+
+def test_what_has_not_changed_is_not_fetched_again(
+    described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = fake_pip(monkeypatch)
+    first = built_layer("some", vendor=described, build=tmp_path / "build")
+    assert built_layer("some", vendor=described, build=tmp_path / "build") == first
+    assert len(installed) == 1
+    kept = {str(path.relative_to(first)) for path in first.rglob("*") if path.is_file()}
+    assert kept == {"python/one/__init__.py", "python/one-1.dist-info/METADATA"}
+
+
+def test_what_has_changed_takes_the_place_of_the_old(
+    described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = fake_pip(monkeypatch)
+    first = built_layer("some", vendor=described, build=tmp_path / "build")
+    (described / "some" / "requirements.txt").write_text("one==2\n")
+    second = built_layer("some", vendor=described, build=tmp_path / "build")
+    assert len(installed) == 2
+    assert not first.exists()
+    assert [path.name for path in (tmp_path / "build").iterdir()] == [second.name]
+
+
+def test_another_target_is_another_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = build_key(b"one==1")
+    monkeypatch.setattr(wheels, "PYTHON_VERSION", "3.14")
+    assert build_key(b"one==1") != before
+
+
+def test_progress_goes_to_stderr(
+    described: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_pip(monkeypatch)
+    built_layer("some", vendor=described, build=tmp_path / "build")
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "layer some: fetching wheels for arm64" in said.err
+
+
+def test_a_wheel_that_cannot_be_had_is_named_and_leaves_nothing_behind(described: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "missing-1-py3-none-any.whl"
+    (described / "some" / "requirements.txt").write_text(f"{missing}\n")
+    with pytest.raises(WheelsUnavailable, match="missing-1-py3"):
+        built_layer("some", vendor=described, build=tmp_path / "build")
+    assert not list((tmp_path / "build").iterdir())

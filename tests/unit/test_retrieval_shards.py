@@ -1,0 +1,164 @@
+"""Retrieval over the index: queries in, hits with comparable scores out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cicada.corpus.messages import Message
+from cicada.corpus.windows import passages
+from cicada.errors import IndexMismatch, IndexMissing, ModelBusy
+from cicada.index.reader import IndexReader
+from cicada.index.writer import IndexWriter
+from cicada.retrieval.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Calibration, calibration_of
+from cicada.retrieval.ports import Filters, SearchQuery
+from cicada.retrieval.shards import ShardRetriever
+from tests.support.embedding import WordEmbedder
+from tests.support.object_stores import InMemoryStore, WatchedStore
+from tests.support.passages import indexable, make_passages
+
+COUNT = 60
+LINEAR = Calibration(midpoint=0.5, slope=4.0)
+
+
+def message(number: int, text: str, speaker: str = "Mira", **texts: str) -> Message:
+    return Message("ep1", "One", f"c{number}", f"m{number}", speaker, {"ENG": text, **texts})
+
+
+@pytest.fixture
+def searching():
+    """Makes a retriever over collections; closes its reader afterwards."""
+    readers = []
+
+    def make(embedder=None, calibration=LINEAR, **collections):
+        store = InMemoryStore()
+        for name, items in collections.items():
+            IndexWriter(store, WordEmbedder(), segment_rows=7).replace(name, items)
+        watched = WatchedStore(store)
+        reader = IndexReader(watched, embedding_model_id="test.words", dimensions=64, refresh_interval_s=3600)
+        readers.append(reader)
+        retriever = ShardRetriever(reader, embedder or WordEmbedder(), calibration=calibration)
+        return retriever, watched
+
+    yield make
+    for reader in readers:
+        reader.close()
+
+
+@pytest.fixture
+def retriever(searching):
+    return searching(script=indexable(make_passages(COUNT)))[0]
+
+
+def test_the_passage_that_says_it_is_found_first(retriever):
+    result = retriever.search(SearchQuery(make_passages(COUNT)[17].context))
+    assert result.hits[0].passage == make_passages(COUNT)[17]
+    assert result.hits[0].score == pytest.approx(LINEAR.score(1.0))
+    assert result.searched == COUNT
+    assert result.index_version.startswith("000001-")
+    assert set(result.timings_ms) == {"embed", "load", "rank"}
+
+
+def test_hits_are_at_most_top_k_best_first_and_at_least_the_minimum(retriever):
+    result = retriever.search(SearchQuery("Line word3 of script", top_k=7, min_score=0.4))
+    scores = [hit.score for hit in result.hits]
+    assert 0 < len(scores) <= 7
+    assert scores == sorted(scores, reverse=True)
+    assert min(scores) >= 0.4
+
+
+@pytest.mark.parametrize("top_k", [1, 20, COUNT, COUNT + 40])
+def test_without_a_minimum_every_passage_can_be_had(retriever, top_k):
+    result = retriever.search(SearchQuery("Line", top_k=top_k, min_score=0.0))
+    assert len(result.hits) == min(top_k, COUNT)
+
+
+def test_nothing_is_near_enough_to_an_alien_question(retriever):
+    assert retriever.search(SearchQuery("zebra quantum", min_score=0.5)).hits == ()
+
+
+def test_a_filtered_search_still_returns_top_k(retriever):
+    result = retriever.search(
+        SearchQuery("Line 3", Filters(episodes=("ep5", "ep6"), speakers=("Jon",)), top_k=6, min_score=0.0)
+    )
+    assert len(result.hits) == 6
+    assert {hit.passage.locator.speaker for hit in result.hits} == {"Jon"}
+    assert {hit.passage.locator.episode_id for hit in result.hits} <= {"ep5", "ep6"}
+    assert result.searched == sum(p.locator.speaker == "Jon" for p in make_passages(20, start=40))
+
+
+def test_a_search_can_be_limited_to_collections(searching):
+    retriever, _ = searching(script=indexable(make_passages(9)), notes=indexable(make_passages(4, collection="notes")))
+    both = retriever.search(SearchQuery("Line", min_score=0.0))
+    one = retriever.search(SearchQuery("Line", Filters(collections=("notes",)), min_score=0.0))
+    assert (both.searched, one.searched) == (13, 4)
+    assert {hit.passage.collection for hit in one.hits} == {"notes"}
+
+
+def test_a_message_in_several_languages_is_one_hit_in_the_language_that_fits(searching):
+    texts = {f"L{a}{b}": f"word{a}{b} shared" for a, b in ("AA", "AB", "BA", "BB")}
+    bilingual = [message(n, f"english{n} shared", **texts) for n in range(10)]
+    retriever, _ = searching(script=list(passages("script", bilingual)))
+    result = retriever.search(SearchQuery("wordAB shared", top_k=10, min_score=0.0))
+    assert result.searched == 50
+    assert len({hit.passage.locator.message_id for hit in result.hits}) == 10
+    assert {hit.passage.metadata["language"] for hit in result.hits} == {"LAB"}
+
+
+def test_a_warm_search_reads_nothing(searching):
+    retriever, watched = searching(script=indexable(make_passages(COUNT)))
+    retriever.search(SearchQuery("Line 1"))
+    warm = list(watched.calls)
+    for number in range(5):
+        retriever.search(SearchQuery(f"Line {number}", Filters(episodes=("ep2",))))
+    assert watched.calls == warm
+
+
+def test_an_index_that_is_not_there_is_told(searching):
+    retriever, _ = searching()
+    with pytest.raises(IndexMissing):
+        retriever.search(SearchQuery("Line"))
+
+
+def test_a_query_vector_of_other_dimensions_is_never_compared(searching):
+    retriever, _ = searching(script=indexable(make_passages(3)), embedder=Lying())
+    with pytest.raises(IndexMismatch):
+        retriever.search(SearchQuery("Line"))
+
+
+class Lying(WordEmbedder):
+    def _vector(self, text):
+        return [1.0]
+
+
+def test_a_model_that_is_busy_is_told(searching):
+    class Busy(WordEmbedder):
+        def embed(self, texts, *, time_budget_s):
+            raise ModelBusy("throttled")
+
+    retriever, _ = searching(script=indexable(make_passages(3)), embedder=Busy())
+    with pytest.raises(ModelBusy):
+        retriever.search(SearchQuery("Line"))
+
+
+# --- calibration ---
+
+
+@given(
+    st.sampled_from([DEFAULT_CALIBRATION, *CALIBRATIONS.values()]),
+    st.floats(-1, 1, allow_nan=False),
+    st.floats(-1, 1, allow_nan=False),
+)
+def test_scores_lie_in_0_to_1_and_keep_the_order_of_cosines(calibration, one, other):
+    low, high = sorted((one, other))
+    assert 0 <= calibration.score(low) <= calibration.score(high) <= 1
+
+
+def test_the_midpoint_scores_a_half():
+    assert Calibration(0.37, 9).score(0.37) == 0.5
+
+
+def test_a_model_has_its_own_calibration_or_the_default():
+    assert calibration_of("local.all-minilm-l6-v2") is CALIBRATIONS["local.all-minilm-l6-v2"]
+    assert calibration_of("vendor.never-seen") is DEFAULT_CALIBRATION

@@ -1,0 +1,172 @@
+"""moto behind the front server on a port of its own, and boto3 clients aimed at it.
+
+moto's tables and buckets belong to the process, so tests name theirs after themselves, and a deployed stack is deleted
+by the test that deployed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from aiohttp import web
+from botocore.config import Config
+
+from local.calls import CallLog
+from local.faults import Faults
+from local.front import Front, Service
+from local.motoserver import MotoServer
+from local.page import Page
+
+ACCOUNT_ID = "123456789012"
+
+
+class Services:
+    """The running front server."""
+
+    def __init__(self, page_folder: Path) -> None:
+        self.faults = Faults()
+        self.calls = CallLog()
+        self.websocket_url: str | None = None
+        self.moto: MotoServer
+        self.endpoint_url = ""
+        self.invoke: Callable[[str, Any], Any] = _echo
+        """Stands for every function: the name and the event in, the result out."""
+        self.answered: Callable[..., None] = lambda *_: None
+        self._page_folder = page_folder
+
+    def client(self, service: str, *, attempts: int = 1, **config: Any) -> Any:
+        return boto3.client(
+            service,
+            endpoint_url=self.endpoint_url,
+            region_name="us-east-1",
+            aws_access_key_id="tester",
+            aws_secret_access_key="test",
+            config=Config(retries={"total_max_attempts": attempts, "mode": "standard"}, **config),
+        )
+
+    def get(self, path: str, **headers: str) -> tuple[int, bytes]:
+        """A plain GET, unsigned."""
+        request = urllib.request.Request(self.endpoint_url + path, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+
+    def _tell(self, *answered: Any) -> None:
+        self.answered(*answered)
+
+    async def serve(self, ready: Callable[[asyncio.AbstractEventLoop], None], *services: Service) -> None:
+        """Run until cancelled; ``ready`` is called once requests are answered."""
+        site_socket = _free_socket()
+        port = site_socket.getsockname()[1]
+        self.endpoint_url = f"http://localhost:{port}"
+        self.moto = await asyncio.to_thread(MotoServer, port)
+        front = Front(
+            self.moto,
+            Page(self._page_folder, websocket_url=lambda: self.websocket_url, examples=["Who rang?"]),
+            faults=self.faults,
+            calls=self.calls,
+            answered=self._tell,
+        )
+        runner = web.AppRunner(
+            front.application(_Functions(self), *services), auto_decompress=False, shutdown_timeout=1.0
+        )
+        await runner.setup()
+        await web.SockSite(runner, site_socket).start()
+        try:
+            ready(asyncio.get_running_loop())
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+            self.moto.close()
+
+
+def _echo(name: str, event: Any) -> Any:
+    return event
+
+
+class _Functions:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def add_routes(self, app: web.Application) -> None:
+        async def invoke(request: web.Request) -> web.Response:
+            result = self._services.invoke(request.match_info["name"], json.loads(await request.read()))
+            if isinstance(result, web.Response):
+                return result
+            return web.json_response(result)
+
+        app.router.add_post("/2015-03-31/functions/{name}/invocations", invoke)
+
+
+def _free_socket() -> socket.socket:
+    found = socket.socket()
+    found.bind(("127.0.0.1", 0))
+    return found
+
+
+@contextmanager
+def running_services(page_folder: Path, *services: Service) -> Iterator[Services]:
+    """Serve in a thread for the length of a block."""
+    front = Services(page_folder)
+    started = threading.Event()
+    loops: list[asyncio.AbstractEventLoop] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    def ready(loop: asyncio.AbstractEventLoop) -> None:
+        loops.append(loop)
+        started.set()
+
+    async def run() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.append(task)
+        await front.serve(ready, *services)
+
+    def thread() -> None:
+        try:
+            asyncio.run(run())
+        except asyncio.CancelledError:
+            pass
+        finally:
+            started.set()
+
+    worker = threading.Thread(target=thread)
+    worker.start()
+    started.wait(60)
+    try:
+        assert loops, "the services did not start"
+        yield front
+    finally:
+        if loops:
+            loops[0].call_soon_threadsafe(tasks[0].cancel)
+        worker.join(10)
+
+
+@contextmanager
+def deployed_stack(services: Services, name: str, template: Mapping[str, Any]) -> Iterator[Any]:
+    """Create a stack by a change set, as the CDK does; gives its description, whatever became of it."""
+    client = services.client("cloudformation")
+    client.create_change_set(
+        StackName=name, ChangeSetName="first", ChangeSetType="CREATE", TemplateBody=json.dumps(template)
+    )
+    client.execute_change_set(StackName=name, ChangeSetName="first")
+    try:
+        yield client.describe_stacks(StackName=name)["Stacks"][0]
+    finally:
+        client.delete_stack(StackName=name)
+
+
+def outputs_of(stack: Mapping[str, Any]) -> dict[str, str]:
+    return {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
