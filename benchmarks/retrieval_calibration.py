@@ -1,9 +1,10 @@
 """Fit a model's calibration: ``python -m benchmarks.retrieval_calibration [BEIR folder]``.
 
-Two classes of cosines, of equal weight: those between the sample's questions and the passages that answer them; and,
-for each foreign question, the cosine of the best passage that the script has for it. A logistic function is fitted
-between them (Platt, 1999, with his smoothed targets), by Newton's method. Its midpoint and slope go into
-``cicada.retrieval.calibration``; the accuracy printed is of five-fold cross-validation.
+Two classes of cosines: those between the sample's questions and the passages that answer them; and, for each foreign
+question, the cosine of the best passage that the script has for it. A logistic function is fitted between them
+(Platt, 1999, with his smoothed targets), by Newton's method. The first class weighs half as much again as the second:
+a passage that is lost can cost an answer, one too many costs its tokens. Midpoint and slope go into
+``cicada.retrieval.calibration``; the shares printed are of five-fold cross-validation.
 
 A folder's queries are foreign to the sample too: with one, the fit is checked on them.
 """
@@ -21,8 +22,9 @@ from numpy.typing import NDArray
 from benchmarks.retrieval_data import (
     SAMPLE_SCRIPT,
     Judged,
-    MiniLmEmbedder,
     beir_questions,
+    embedder_of,
+    model_arguments,
     retriever_over,
     sample_questions,
 )
@@ -35,12 +37,14 @@ from cicada.retrieval.shards import ShardRetriever
 
 FOLDS = 5
 NEWTON_STEPS = 50
+RELEVANT_WEIGHT = 1.5
+"""Of the class of passages that answer, against the foreign one's."""
 
 Cosines = NDArray[np.float64]
 
 
 def fit(relevant: Cosines, foreign: Cosines) -> Calibration:
-    """The logistic function between two classes of cosines, each class weighing the same."""
+    """The logistic function between two classes of cosines."""
     cosines = np.concatenate([relevant, foreign])
     targets = np.concatenate(
         [
@@ -48,7 +52,9 @@ def fit(relevant: Cosines, foreign: Cosines) -> Calibration:
             np.full(len(foreign), 1 / (len(foreign) + 2)),
         ]
     )
-    weights = np.concatenate([np.full(len(relevant), 1 / len(relevant)), np.full(len(foreign), 1 / len(foreign))])
+    weights = np.concatenate(
+        [np.full(len(relevant), RELEVANT_WEIGHT / len(relevant)), np.full(len(foreign), 1 / len(foreign))]
+    )
     features = np.stack([np.ones_like(cosines), cosines], axis=1)
     parameters = np.zeros(2)
     for _ in range(NEWTON_STEPS):
@@ -60,20 +66,21 @@ def fit(relevant: Cosines, foreign: Cosines) -> Calibration:
     return Calibration(midpoint=float(-intercept / slope), slope=float(slope))
 
 
-def accuracy(calibration: Calibration, relevant: Cosines, foreign: Cosines) -> float:
-    """The mean of both classes' shares on the right side of 0.5."""
-    return float(((relevant >= calibration.midpoint).mean() + (foreign < calibration.midpoint).mean()) / 2)
+def shares(calibration: Calibration, relevant: Cosines, foreign: Cosines) -> tuple[float, float]:
+    """The share of passages that answer at or above 0.5, and of foreign ones below it."""
+    return float((relevant >= calibration.midpoint).mean()), float((foreign < calibration.midpoint).mean())
 
 
-def cross_validated(relevant: Cosines, foreign: Cosines) -> float:
-    """The accuracy on what was not fitted."""
+def cross_validated(relevant: Cosines, foreign: Cosines) -> tuple[float, float]:
+    """The shares among what was not fitted."""
     generator = np.random.default_rng(0)
     parts = [np.array_split(generator.permutation(cosines), FOLDS) for cosines in (relevant, foreign)]
     found = []
     for fold in range(FOLDS):
         kept = [np.concatenate([part for at, part in enumerate(cosines) if at != fold]) for cosines in parts]
-        found.append(accuracy(fit(*kept), parts[0][fold], parts[1][fold]))
-    return float(np.mean(found))
+        found.append(shares(fit(*kept), parts[0][fold], parts[1][fold]))
+    relevant_share, foreign_share = np.mean(found, axis=0)
+    return float(relevant_share), float(foreign_share)
 
 
 def relevant_cosines(retriever: ShardRetriever, questions: Sequence[Judged], passage_count: int) -> Cosines:
@@ -108,8 +115,9 @@ def _describe(name: str, cosines: Cosines) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Fit the calibration of the embedding model.")
     parser.add_argument("folder", nargs="?", type=Path, help="a corpus in BEIR's layout: its queries are foreign")
+    model_arguments(parser)
     args = parser.parse_args(argv)
-    embedder = MiniLmEmbedder()
+    embedder = embedder_of(args.model, args.dimensions)
     items = list(passages("sample", read_script(script_files([SAMPLE_SCRIPT]))))
     retriever = retriever_over(items, "sample", embedder, calibration=IDENTITY)
     relevant = relevant_cosines(retriever, sample_questions(), len(items))
@@ -118,12 +126,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     _describe("passages that answer", relevant)
     _describe("best for a foreign question", foreign)
     print(f"fitted: midpoint {fitted.midpoint:.3f}, slope {fitted.slope:.2f}")
-    print(f"accuracy at 0.5: {cross_validated(relevant, foreign):.3f} ({FOLDS}-fold), in use: ", end="")
-    print(f"{accuracy(calibration_of(embedder.model_id), relevant, foreign):.3f} {calibration_of(embedder.model_id)}")
+    for name, (kept, refused) in {
+        f"on what was not fitted, {FOLDS} folds": cross_validated(relevant, foreign),
+        f"in use, {calibration_of(embedder.model_id)}": shares(calibration_of(embedder.model_id), relevant, foreign),
+    }.items():
+        print(f"at 0.5, {name}: {kept:.3f} of the passages that answer kept, {refused:.3f} of the foreign ones refused")
     if args.folder:
         other = best_cosines(retriever, [question.text for question in beir_questions(args.folder)])
         _describe(f"best for {args.folder.name}", other)
-        print(f"of these below 0.5: {(other < fitted.midpoint).mean():.3f}")
+        print(f"of these refused: {(other < fitted.midpoint).mean():.3f}")
     return 0
 
 

@@ -7,18 +7,23 @@ over the rank of the first relevant hit, 0 beyond k; nDCG@k discounts a hit's ga
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import boto3
 import numpy as np
 
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.models.ports import Embedder
 from cicada.retrieval.calibration import Calibration
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import ShardRetriever
@@ -91,8 +96,22 @@ class MiniLmEmbedder:
         return vectors
 
 
+def embedder_of(model_id: str, dimensions: int) -> Embedder:
+    """The local cloud's model, or one on Amazon Bedrock in the caller's own account, which costs a few cents."""
+    if model_id == MiniLmEmbedder.model_id:
+        return MiniLmEmbedder()
+    client = boto3.client("bedrock-runtime", config=bedrock_client_config())
+    return BedrockEmbedder(client, model_id, dimensions)
+
+
+def model_arguments(parser: argparse.ArgumentParser) -> None:
+    """Let the caller choose the embedding model."""
+    parser.add_argument("--model", default=MiniLmEmbedder.model_id, help="embedding model (default: %(default)s)")
+    parser.add_argument("--dimensions", type=int, default=1024, help="of a Bedrock model (default: %(default)s)")
+
+
 def retriever_over(
-    items: Iterable[Indexable], collection: str, embedder: MiniLmEmbedder, calibration: Calibration | None = None
+    items: Iterable[Indexable], collection: str, embedder: Embedder, calibration: Calibration | None = None
 ) -> ShardRetriever:
     """Production's own way from passages to a retriever, over a store in memory."""
     store = InMemoryStore()

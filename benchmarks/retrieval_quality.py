@@ -22,17 +22,19 @@ from benchmarks.retrieval_data import (
     SAMPLE_SCRIPT,
     Judged,
     Measured,
-    MiniLmEmbedder,
     Ranker,
     beir_documents,
     beir_questions,
+    embedder_of,
     mean_and_interval,
+    model_arguments,
     retriever_over,
     sample_questions,
 )
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import Window, passages
+from cicada.models.ports import Embedder
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 
@@ -88,7 +90,7 @@ def print_table(title: str, questions: Sequence[Judged], rankers: dict[str, Rank
         print(f"{name:34} {recall:>22} {mrr:8.3f} {ndcg:>22} {recall_20_mean:10.3f} {hits:6.1f}")
 
 
-def measure_sample(embedder: MiniLmEmbedder) -> None:
+def measure_sample(embedder: Embedder) -> None:
     """Print how well the sample's questions are answered, and what the unanswerable ones find."""
     messages = read_script(script_files([SAMPLE_SCRIPT]))
     ours = list(passages(COLLECTION, messages))
@@ -111,7 +113,7 @@ def measure_sample(embedder: MiniLmEmbedder) -> None:
         print(f"{len(filtered(question)):4}  {question.text}")
 
 
-def measure_beir(folder: Path, embedder: MiniLmEmbedder) -> None:
+def measure_beir(folder: Path, embedder: Embedder) -> None:
     """Print how well a public set's queries are answered."""
     documents = beir_documents(folder)
     retriever = retriever_over(documents, folder.name, embedder)
@@ -127,8 +129,9 @@ def measure_beir(folder: Path, embedder: MiniLmEmbedder) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure retrieval.")
     parser.add_argument("folders", nargs="*", type=Path, help="corpora in BEIR's layout")
+    model_arguments(parser)
     args = parser.parse_args(argv)
-    embedder = MiniLmEmbedder()
+    embedder = embedder_of(args.model, args.dimensions)
     measure_sample(embedder)
     for folder in args.folders:
         measure_beir(folder, embedder)

@@ -121,7 +121,7 @@ class Cloud:
         )
         front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self.keeper.changed)
         self._app = front.application(control, functions, gateway, _Bedrock(self._embedder, self.faults))
-        self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
         self._saving: asyncio.Task[None] | None = None
 
     async def start(self, sockets: list[socket.socket]) -> None:
@@ -177,6 +177,7 @@ class Cloud:
     async def _save_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(SAVE_INTERVAL_S)
+            self._moto.forget_instances()
             try:
                 await asyncio.to_thread(self.keeper.save)
             except Exception:

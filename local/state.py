@@ -92,14 +92,25 @@ class Keeper:
             with self._lock:
                 keys, whole, buckets = self._keys, self._whole, self._buckets
                 self._keys, self._whole, self._buckets = {}, set(), set()
-            places = {name: place for place, _, name in _places()}
-            for table in whole & places.keys():
-                self._store.replace_items(places[table], self._all_items(table))
-            for table, changed in keys.items():
-                if table in places and table not in whole:
-                    self._store.write_items(places[table], self._current_items(table, list(changed.values())))
-            for bucket in buckets & places.keys():
-                self._save_objects(places[bucket], bucket)
+            try:
+                self._write(keys, whole, buckets)
+            except BaseException:
+                with self._lock:
+                    for table, changed in keys.items():
+                        self._keys.setdefault(table, {}).update(changed)
+                    self._whole |= whole
+                    self._buckets |= buckets
+                raise
+
+    def _write(self, keys: dict[str, dict[str, AttributeValues]], whole: set[str], buckets: set[str]) -> None:
+        places = {name: place for place, _, name in _places()}
+        for table in whole & places.keys():
+            self._store.replace_items(places[table], self._all_items(table))
+        for table, changed in keys.items():
+            if table in places and table not in whole:
+                self._store.write_items(places[table], self._current_items(table, list(changed.values())))
+        for bucket in buckets & places.keys():
+            self._save_objects(places[bucket], bucket)
 
     def restore(self) -> None:
         """Put what was saved into the buckets and tables of the present deployment, and begin to follow changes."""

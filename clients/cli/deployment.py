@@ -15,13 +15,16 @@ option, a stack prefix or another endpoint in the environment.
 
 from __future__ import annotations
 
-import json
+import os
 import socket
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
 
 from clients.cli.exits import UsageError
 
@@ -36,6 +39,14 @@ _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _PROBE_TIMEOUT_S = 0.5
 _RETRIES = 3
 """Attempts at a call to CloudFormation."""
+
+
+_NOTHING_OF_THE_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""Where botocore looks for the user's AWS settings, each by configuration file, environment, default and type."""
 
 
 class DeploymentNotFound(UsageError):
@@ -75,13 +86,16 @@ class Aws:
         import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
 
-        keys: dict[str, Any] = {}
-        if self.local:
-            keys = {"aws_access_key_id": "local", "aws_secret_access_key": "local", "aws_session_token": "local"}
-            config = config.merge(Config(proxies={}))
         try:
-            session = boto3.Session(profile_name=None if self.local else self.profile, region_name=self.region, **keys)
+            if self.local:
+                own = Session(session_vars=_NOTHING_OF_THE_USER)
+                own.set_credentials("local", "local")
+                session = boto3.Session(botocore_session=own, region_name=self.region)
+                config = config.merge(Config(proxies={}))
+            else:
+                session = boto3.Session(profile_name=self.profile, region_name=self.region)
             return session.client(service, endpoint_url=self.endpoint_url, config=config)
         except BotoCoreError as error:
             raise DeploymentNotFound(str(error)) from error
@@ -185,27 +199,40 @@ def _local_cloud(
     named = choice.endpoint_url or environ.get("AWS_ENDPOINT_URL")
     for path in dict.fromkeys(folder / LOCAL_FILE for folder in folders):
         try:
-            written = json.loads(path.read_text(encoding="utf-8"))
-            endpoint_url = written["endpointUrl"]
-            values = {
-                value: str(written[key]) for output, value in _OUTPUTS.items() if (key := _local_key(output)) in written
-            }
+            written = _LocalFile.model_validate_json(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError):
             tried.append(f"{path} cannot be read")
             continue
-        if named and named.rstrip("/") != endpoint_url.rstrip("/"):
+        if named and named.rstrip("/") != written.endpoint_url.rstrip("/"):
             continue
-        if _listens(endpoint_url):
-            return Deployment(values, Aws(region=written.get("region"), endpoint_url=endpoint_url, local=True))
-        tried.append(f"the local cloud at {endpoint_url} does not run any more")
+        if _listens(written.endpoint_url):
+            return written.deployment()
+        tried.append(f"the local cloud at {written.endpoint_url} does not run any more")
     return None
 
 
-def _local_key(output: str) -> str:
-    """The name of a stack's output in the local cloud's file."""
-    return output[0].lower() + output[1:]
+class _LocalFile(BaseModel):
+    """What the local cloud writes of itself."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+    endpoint_url: str
+    region: str
+    web_socket_url: str
+    index_bucket: str
+    embedding_model_id: str
+    embedding_dimensions: int
+
+    def deployment(self) -> Deployment:
+        values = {
+            "url": self.web_socket_url,
+            "bucket": self.index_bucket,
+            "embedding_model_id": self.embedding_model_id,
+            "embedding_dimensions": str(self.embedding_dimensions),
+        }
+        return Deployment(values, Aws(region=self.region, endpoint_url=self.endpoint_url, local=True))
 
 
 def _listens(url: str) -> bool:

@@ -43,7 +43,7 @@ def load(
         complain(f"nothing was loaded:\n{error}")
         return Exit.FAILED
     except CicadaError as error:
-        complain(f"nothing was loaded: {error.told} ({error.code}: {error})")
+        complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED
     print(json.dumps(_plain(report)) if as_json else _words(report, time.monotonic() - began))
     return Exit.DONE
@@ -70,10 +70,10 @@ def _words(report: LoadReport, took_s: float) -> str:
     )
     written = report.written
     if not written.published:
-        return f"{report.collection} holds these {what} already: version {written.version} stays current."
+        return f"{report.collection} holds these {what} already.\nVersion {written.version} stays current."
     return (
         f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, "
-        f"{written.embedded:,} newly embedded, in {took_s:.1f} s. Version {written.version} is current."
+        f"{written.embedded:,} newly embedded, in {took_s:.1f} s.\nVersion {written.version} is current."
     )
 
 
@@ -100,7 +100,7 @@ class _Bars:
 
     def __call__(self, stage: Stage, done: int, total: int) -> None:
         if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, pieces=PIECES[stage])
+            self._tasks[stage] = self._progress.add_task(stage, total=total, pieces=PIECES[stage])
         self._progress.update(self._tasks[stage], completed=done, total=total)
 
 

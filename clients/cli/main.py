@@ -30,7 +30,8 @@ DEFAULT_COLLECTION = "script"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse the command line, do it, and return the exit status: see :class:`clients.cli.exits.Exit`."""
-    logging.getLogger("clients").addHandler(logging.NullHandler())
+    for name in ("cicada", "clients"):  # what a command has to say, it says itself
+        logging.getLogger(name).addHandler(logging.NullHandler())
     args = build_parser().parse_args(argv)
     run: Callable[[argparse.Namespace], Exit] = args.run
     try:

@@ -93,4 +93,5 @@ def _measures(metrics: Metrics) -> Iterator[str]:
         yield f"search {metrics.retrieval_ms} ms"
     yield f"{counted(metrics.input_tokens, 'token')} in, {metrics.output_tokens:,} out"
     if metrics.cost_usd is not None:
-        yield f"${metrics.cost_usd:.5f}" + (f" at prices of {metrics.price_date}" if metrics.price_date else "")
+        at = f" at prices of {metrics.price_date}" if metrics.price_date else ""
+        yield f"${metrics.cost_usd:.5f}{at}" if metrics.cost_usd else "free"

@@ -110,8 +110,11 @@ class PeopleView:
             self._tail.feed(item)
         else:
             self._tail.conclude(item)
-        if text and not self._tail.text:
+        withdrawn = bool(text) and not self._tail.text
+        if withdrawn:
             self.show_withdrawn(text)
+        if item.event.type == "fallback":
+            self.show_fallback(_fallback_words(item.event, withdrawn=withdrawn))
         self.show_event(item)
 
     @abstractmethod
@@ -121,6 +124,10 @@ class PeopleView:
     @abstractmethod
     def show_withdrawn(self, text: str) -> None:
         """Show that this text, shown before, is not of the answer."""
+
+    @abstractmethod
+    def show_fallback(self, words: str) -> None:
+        """Show that another strategy answers now, and why."""
 
     @abstractmethod
     def show_event(self, frame: EventFrame) -> None:
@@ -146,10 +153,12 @@ class PlainView(PeopleView):
     def show_withdrawn(self, text: str) -> None:
         """Nothing was printed that could be withdrawn."""
 
+    def show_fallback(self, words: str) -> None:
+        """Say it on standard error."""
+        self.note(words)
+
     def show_event(self, frame: EventFrame) -> None:
-        """Say that another strategy is tried."""
-        if isinstance(frame.event, Fallback):
-            self.note(_fallback_words(frame.event))
+        """Nothing is shown before the answer is whole."""
 
     def note(self, text: str) -> None:
         """Say it on standard error."""
@@ -189,6 +198,10 @@ class LiveView(PeopleView):
         """Leave the text on the screen, struck out."""
         self._print(withdrawn_text(text))
 
+    def show_fallback(self, words: str) -> None:
+        """Say it below what was withdrawn."""
+        self._print(Text(printable(f"↺ {words}"), style="yellow"), Text())
+
     def show_event(self, frame: EventFrame) -> None:
         """Show the phase that the answer is in."""
         match frame.event:
@@ -204,10 +217,6 @@ class LiveView(PeopleView):
                 self._doing = "writing"
             case Citations():
                 self._doing = "checking citations"
-            case Fallback() as fallback:
-                self._print(Text(printable(f"↺ {_fallback_words(fallback)}"), style="yellow"), Text())
-            case UnknownEvent(type="fallback"):
-                self._print(Text("↺ The answer begins anew.", style="yellow"), Text())
             case _:
                 pass
 
@@ -226,8 +235,11 @@ class LiveView(PeopleView):
         return Group(*lines[-room:], Text(), self._spinner)
 
 
-def _fallback_words(fallback: Fallback) -> str:
-    return f"{fallback.from_} failed: {fallback.reason} What it wrote is withdrawn; {fallback.to} answers now."
+def _fallback_words(event: ClientEvent, *, withdrawn: bool) -> str:
+    what = "What it wrote is withdrawn; " if withdrawn else ""
+    if isinstance(event, Fallback):
+        return f"{event.from_} failed: {event.reason} {what}{event.to} answers now."
+    return f"{what}the answer begins anew.".capitalize()
 
 
 def failure_words(event: ClientEvent) -> str:

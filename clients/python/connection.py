@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -54,7 +56,7 @@ Raises:
 async def connect_websocket(url: str, token: str | None) -> Transport:
     """Open a WebSocket; the token goes into the ``Authorization`` header, where no log of URLs shows it."""
     try:
-        socket = await connect(
+        connection = await connect(
             url,
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
             open_timeout=None,  # the client's own timing bounds it
@@ -74,30 +76,39 @@ async def connect_websocket(url: str, token: str | None) -> Transport:
     except ssl.SSLCertVerificationError as error:
         raise ConnectionRefused(f"the server's certificate is not trusted: {error.verify_message}") from error
     except (OSError, WebSocketException) as error:
-        raise TransportClosed(str(error) or type(error).__name__) from error
-    return _WebSocket(socket)
+        raise TransportClosed(_reason(error)) from error
+    return _WebSocket(connection)
+
+
+def _reason(error: Exception) -> str:
+    """Why a connection could not be opened, for people."""
+    if isinstance(error, socket.gaierror):
+        return f"the host is not known: {error.strerror}"
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__
 
 
 class _WebSocket:
     """:class:`Transport` over the ``websockets`` library."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
+    def __init__(self, connection: ClientConnection) -> None:
+        self._connection = connection
 
     async def send(self, text: str) -> None:
         try:
-            await self._socket.send(_fragments(text))
+            await self._connection.send(_fragments(text))
         except WebSocketException as error:
             raise TransportClosed(str(error)) from error
 
     async def receive(self) -> str | bytes:
         try:
-            return await self._socket.recv()
+            return await self._connection.recv()
         except WebSocketException as error:
             raise TransportClosed(str(error)) from error
 
     async def close(self) -> None:
-        await self._socket.close()
+        await self._connection.close()
 
 
 def _fragments(text: str) -> str | list[str]:

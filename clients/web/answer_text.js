@@ -11,6 +11,19 @@
 /** As the server finds them: `[3]`, and several in one, `[1, 4]`. */
 const MARKER = /\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\]/g;
 
+/** The beginning of a marker whose end has not come yet. */
+const OPEN_MARKER = /\[(\d[\d\s,;]*)?$/;
+
+/**
+ * The part of a growing text that will stay as it is: without a marker of which only the beginning is there.
+ *
+ * @param {string} text
+ * @returns {string}
+ */
+export function settled(text) {
+  return text.replace(OPEN_MARKER, "");
+}
+
 /**
  * Split a text. Segments of a growing text stay as they are, but for the last.
  *

@@ -1,6 +1,6 @@
 /** An answer's text as it grows: text nodes, and links from its markers to its sources. */
 
-import { citationsOf, languageOf, segmentsOf } from "./answer_text.js";
+import { citationsOf, languageOf, segmentsOf, settled } from "./answer_text.js";
 import { el } from "./dom.js";
 
 /**
@@ -39,8 +39,8 @@ export class AnswerView {
    * @param {RequestTail} tail
    * @param {(n: number) => string} anchorOf
    */
-  #drawText({ text, sources }, anchorOf) {
-    const wanted = segmentsOf(text).map((segment) => ({
+  #drawText({ text, sources, terminal }, anchorOf) {
+    const wanted = segmentsOf(terminal ? text : settled(text)).map((segment) => ({
       segment,
       linked: segment.type === "marker" && segment.numbers.some((n) => sources.has(n)),
     }));
@@ -101,7 +101,7 @@ export class AnswerView {
       const n = Number(link.dataset.n);
       const { verdict } = citationsOf(citations, n);
       const speaker = sources.get(n)?.locator.speaker;
-      link.setAttribute("aria-label", ["Source", n, speaker && `, ${speaker}`, verdict && `, ${verdict}`].filter(Boolean).join(" ").replaceAll(" ,", ","));
+      link.setAttribute("aria-label", [`Source ${n}`, speaker, verdict].filter(Boolean).join(", "));
       if (verdict) link.dataset.verdict = verdict;
       else delete link.dataset.verdict;
     }

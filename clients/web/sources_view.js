@@ -87,9 +87,10 @@ export class SourcesView {
    */
   #add(source) {
     const { n, locator, score } = source;
-    const place = [locator.episodeName || locator.episodeId, locator.chapterId].filter(Boolean).join(" · ");
-    const bar = el("span", { class: "bar" });
-    bar.style.setProperty("--score", String(score));
+    const place = el("span", { class: "place", dir: "auto" }, locator.episodeName || locator.episodeId);
+    if (locator.chapterId) place.append(" ", el("span", { class: "chapter" }, `· ${locator.chapterId}`));
+    const gauge = el("span", { class: "gauge" });
+    gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });
     const summary = el(
       "summary",
@@ -99,10 +100,14 @@ export class SourcesView {
         "span",
         { class: "where" },
         el("span", { class: "speaker", dir: "auto" }, locator.speaker || "Source"),
-        el("span", { class: "place", dir: "auto" }, place),
+        place,
       ),
-      verdict,
-      el("span", { class: "score" }, bar, el("span", { class: "unseen" }, "relevance "), score.toFixed(2)),
+      el(
+        "span",
+        { class: "rating" },
+        verdict,
+        el("span", { class: "score" }, el("span", { class: "unseen" }, "relevance "), score.toFixed(2), gauge),
+      ),
     );
     const text = el("blockquote", { dir: "auto", lang: languageOf(source.text) }, source.text);
     if (source.clipped) text.append(el("span", { class: "clipped" }, " … (shortened)"));

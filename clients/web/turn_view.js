@@ -12,8 +12,6 @@ import { failureNotice, fallbackNotice, figures, groundedness, phaseOf, routeNam
  * @import { Phase } from "./words.js"
  */
 
-const ENDED = ["complete", "cancelled", "failed"];
-
 /** Shows a turn as it stands, whatever has happened in between. */
 export class TurnView {
   element = el("article", { class: "turn" });
@@ -31,6 +29,8 @@ export class TurnView {
   #facts = el("div", { class: "facts", hidden: true });
   /** @type {Phase | null} */
   #phase = null;
+  /** What was there before the page was loaded is not announced again. */
+  #silent;
 
   /**
    * @param {Turn} turn
@@ -42,6 +42,7 @@ export class TurnView {
   constructor(turn, { cancel, askAgain, announce }) {
     const { requestId, query, episodes = [] } = turn.ask;
     this.#turn = turn;
+    this.#silent = turn.restored;
     this.#announce = announce;
     this.#sources = new SourcesView(requestId);
     this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
@@ -81,7 +82,8 @@ export class TurnView {
     this.#stop.disabled = exchange.cancelling;
     this.#again.hidden = phase !== "failed" && phase !== "cancelled";
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
-    this.#tell(phase);
+    if (!this.#silent) this.#tell(phase);
+    else if (connection === "open" && exchange.known && !exchange.catchingUp) this.#silent = false;
     this.#phase = phase;
   }
 
@@ -110,7 +112,7 @@ export class TurnView {
     const { grounded, text } = groundedness(tail);
     /** @type {[string, string][]} */
     const facts = [
-      ["Answered by", strategyName(tail.terminal.strategy)],
+      ["Answered by", `${strategyName(tail.terminal.strategy)} (${tail.terminal.strategy})`],
       ["Model", tail.terminal.model],
       ...figures(tail.terminal.metrics),
     ];
@@ -122,15 +124,14 @@ export class TurnView {
   }
 
   /**
-   * Tell those who do not see it: each step, and the answer once it is whole; not what came before the page was loaded.
+   * Tell those who do not see it: each step, and the answer once it is whole.
    *
    * @param {Phase} phase
    */
   #tell(phase) {
     if (phase === this.#phase) return;
-    const { exchange, restored } = this.#turn;
+    const { exchange } = this.#turn;
     const { tail } = exchange;
-    if (restored && (this.#phase === null || ENDED.includes(phase))) return;
     switch (phase) {
       case "accepted":
         return this.#announce(`${routeName(tail)}.`);

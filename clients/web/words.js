@@ -1,7 +1,5 @@
 /** What the page says of a request, in words for the asker. */
 
-import { citationsOf } from "./answer_text.js";
-
 /**
  * @import { Exchange } from "./exchange.js"
  * @import { Fallback, Metrics, Strategy } from "./protocol.js"
@@ -131,12 +129,12 @@ export function failureNotice({ tail, failure }) {
  * @param {RequestTail} tail  complete
  * @returns {{ grounded: boolean, text: string }}
  */
-export function groundedness({ terminal, sources, citations, searched }) {
-  const cited = [...sources.keys()].filter((n) => citationsOf(citations, n).verdict !== null);
+export function groundedness({ terminal, citations, searched }) {
+  const verified = new Set(citations.filter((citation) => citation.verdict === "verified").map(({ n }) => n));
   const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
   if (terminal?.type === "complete" && terminal.grounded) {
     const doubt = unverified ? `, ${counted(unverified, "citation")} unverified` : "";
-    return { grounded: true, text: `Grounded in ${counted(cited.length, "passage")}${doubt}` };
+    return { grounded: true, text: `Grounded in ${counted(verified.size, "passage")}${doubt}` };
   }
   if (searched === null) return { grounded: false, text: "Not grounded: written without passages" };
   const why = unverified ? "no citation could be verified" : "no passage is cited";

@@ -29,10 +29,14 @@ REMEMBERED_TEXTS = 8192
 
 
 class ExtractiveAnswerer:
-    """Answers prompts from their own passages. Thread-safe."""
+    """Answers prompts from their own passages. Thread-safe.
+
+    Beside the question it embeds each passage as the line that a script's index embeds: with an embedder that
+    remembers (:class:`local.bedrock.minilm.CachedEmbedder`) most of an answer's vectors are there already.
+    """
 
     def __init__(self, embedder: SentenceEmbedder) -> None:
-        self._embedder = embedder if isinstance(embedder, RecentEmbeddings) else RecentEmbeddings(embedder)
+        self._embedder = RecentEmbeddings(embedder)
 
     def answer(self, system: str, user: str) -> str:  # noqa: ARG002 - what it asks of a writer, a quoter does anyway
         """Answer a prompt; any string is one.
@@ -80,6 +84,9 @@ class RecentEmbeddings:
         return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), DIMENSIONS)
 
 
+_loading = threading.Lock()
+
+
 @functools.cache
 def _shared() -> ExtractiveAnswerer:
     return ExtractiveAnswerer(MiniLM.load())
@@ -87,4 +94,6 @@ def _shared() -> ExtractiveAnswerer:
 
 def answer(system: str, user: str) -> str:
     """Answer a prompt with the process's own :class:`ExtractiveAnswerer`; the first call loads the model."""
-    return _shared().answer(system, user)
+    with _loading:  # two first calls at once would load it twice
+        answerer = _shared()
+    return answerer.answer(system, user)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SUFFIX_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _SUFFIX_LENGTH = 12
 
-_MODULES = ("change_sets", "functions", "inert", "storage", "websocket_api", "workflow")
+_MODULES = ("change_sets", "custom", "functions", "inert", "storage", "websocket_api", "workflow")
 
 
 def register() -> None:
@@ -68,4 +68,4 @@ def unknown_types(template: Mapping[str, Any]) -> list[str]:
 
     known = get_model_map()
     used = {resource["Type"] for resource in template.get("Resources", {}).values()}
-    return sorted(name for name in used if name not in known and name not in NULL_MODELS)
+    return sorted(used - known.keys() - set(NULL_MODELS))

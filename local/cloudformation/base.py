@@ -69,7 +69,7 @@ def define(
     delete: Callable[[Declaration], None] = lambda _: None,
     attributes: Sequence[str] | None = None,
     name_property: str = "",
-) -> None:
+) -> type[CloudFormationModel]:
     """Define a type; from now on stacks can have such resources.
 
     Args:
@@ -123,3 +123,4 @@ def define(
             delete(Declaration(resource_name, cloudformation_json.get("Properties", {}), account_id, region_name))
 
     _MODELS.append(Model)
+    return Model

@@ -24,10 +24,12 @@ class Backend(CloudFormationBackend):
         Raises:
             ValidationError: there is no such change set.
         """
+        # moto keeps the change sets of deleted stacks, under names that a later stack's may repeat.
+        living = [one for one in self.change_sets.values() if one.stack_id in self.stacks]
         change_set = self.change_sets.get(change_set_name) or next(
             (
                 one
-                for one in self.change_sets.values()
+                for one in reversed(living)
                 if one.change_set_name == change_set_name and stack_name in (None, one.stack_name, one.stack_id)
             ),
             None,

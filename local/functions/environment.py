@@ -104,7 +104,7 @@ class Environment:
         settings = {
             "handler": self.config.handler,
             "paths": [str(path) for path in self._packages.paths],
-            "installed": list(self._packages.installed),
+            "installed": self._packages.installed,
             "lifeline": watched,
             "native_client": self._native_client,
         }

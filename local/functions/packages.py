@@ -3,6 +3,8 @@
 A layer built for Lambda often holds extensions compiled for another processor or another Python. Such a layer is left
 out, and its modules come from this Python's own packages instead: the project's requirements pin the layers' packages
 for this machine too. A layer without foreign extensions is used as it is.
+
+Stacks made for the local cloud bring no third-party layers at all; their functions may import whatever is installed.
 """
 
 from __future__ import annotations
@@ -47,8 +49,8 @@ class Packages:
     code: Path
     paths: Sequence[Path]
     """The code and the layers that are used, in search order."""
-    installed: Sequence[str]
-    """The top-level modules that may come from this Python's own packages."""
+    installed: Sequence[str] | None
+    """The top-level modules that may come from this Python's own packages; None for all of them."""
 
 
 class PackageStore:
@@ -63,15 +65,15 @@ class PackageStore:
         """Unpack what the function needs."""
         with self._lock:
             code = self._unpacked("code", config.code_sha, config.code_zip)
-            paths, installed = [code], list(RUNTIME_MODULES)
+            paths, replaced = [code], list[str]()
             site_packages = _site_packages(config.runtime)
             for layer in reversed(config.layers):  # a later layer's files win
                 if self._is_foreign(layer):
-                    installed += modules_of(layer, config.runtime)
+                    replaced += modules_of(layer, config.runtime)
                 else:
                     folder = self._unpacked("layer", layer.sha, layer.zip_bytes)
                     paths += [path for path in (folder / site_packages, folder / "python") if path.is_dir()]
-        return Packages(code, paths, sorted(set(installed)))
+        return Packages(code, paths, sorted({*RUNTIME_MODULES, *replaced}) if replaced else None)
 
     def _unpacked(self, kind: str, sha: str, archive: bytes) -> Path:
         # Lambda's digests are base64, which is no file name.

@@ -4,7 +4,7 @@ Run as ``python -P worker.py <settings>``, where the settings are a JSON object:
 
 - ``handler``: the function's entry;
 - ``paths``: the unpacked code and layers, in the order in which modules are looked for;
-- ``installed``: the top-level modules that may come from this Python's own packages;
+- ``installed``: the top-level modules that may come from this Python's own packages; null for all;
 - ``lifeline``: a file descriptor that reaches its end when the service is gone;
 - ``native_client``: false to speak to the Runtime API in Python even where the compiled client is installed.
 
@@ -90,7 +90,8 @@ def main() -> None:
     die_with_the_service(settings["lifeline"])
     if not settings["native_client"] or importlib.util.find_spec("runtime_client") is None:
         use_python_client()
-    sys.meta_path.insert(0, InstalledModules(settings["installed"], third_party_folders()))
+    if settings["installed"] is not None:
+        sys.meta_path.insert(0, InstalledModules(settings["installed"], third_party_folders()))
     sys.path[:0] = settings["paths"]
     sys.argv[:] = ["awslambdaric", settings["handler"]]
     runpy.run_module("awslambdaric", run_name="__main__")

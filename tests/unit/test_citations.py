@@ -76,6 +76,13 @@ def test_each_sentence_is_checked_by_itself():
     assert verdicts(answer) == [(2, "verified"), (2, "unverified"), (1, "verified")]
 
 
+def test_a_quotation_of_several_sentences_is_one_sentence_of_the_answer():
+    answer = 'Mara says: “I locked the boathouse at ten. The key never left my pocket.” [1] Nobody knows more.'
+    (citation,) = check_citations(answer, SOURCES)
+    assert citation.verdict == "verified"
+    assert citation.sentence.startswith("Mara says: “I locked")
+
+
 def test_an_answer_without_markers_has_no_citations():
     assert check_citations("The passages do not say.", SOURCES) == ()
 

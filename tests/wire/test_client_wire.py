@@ -77,7 +77,7 @@ class Deployment:
         disorder: Callable[[list[str]], list[str]] = lambda frames: frames,
         deaf: int = 0,
         statuses: Iterable[int] = (),
-        replies: Callable[[Any], str | None] = lambda action: None,
+        replies: Callable[[Any], str | list[str] | None] = lambda action: None,
     ) -> None:
         """Take its misbehaviour.
 
@@ -86,7 +86,7 @@ class Deployment:
             disorder: what becomes of the frames of one replay.
             deaf: how many connections answer nothing at all.
             statuses: what the first handshakes are answered with.
-            replies: an answer of the test's own to an action.
+            replies: frames of the test's own in answer to an action.
         """
         self.asked: dict[str, Ask] = {}
         self.actions: list[str] = []
@@ -134,7 +134,7 @@ class Deployment:
     def _frames(self, action: Any) -> list[str]:
         own = self._replies(action)
         if own is not None:
-            return [own]
+            return [own] if isinstance(own, str) else own
         match action:
             case Ping():
                 return [reply_frame(Pong())]

@@ -7,24 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local.bedrock.extractive.prompt import NumberedPassage
-from local.bedrock.extractive.text import words
+from local.bedrock.extractive.text import NUMBER_WORDS, ORDINAL_WORDS, stem, words
 
-NUMBER_WORDS = tuple(
-    re.findall(
-        r"\w+",
-        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen twenty",
-    )
-)
-_ORDINAL_WORDS = tuple(
-    re.findall(
-        r"\w+",
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
-    )
-)
 _COUNT = rf"(?:{'|'.join(NUMBER_WORDS)}|\d{{1,3}})"
-_ORDINAL = rf"(?:{'|'.join(_ORDINAL_WORDS)}|last|final|\d{{1,3}}(?:st|nd|rd|th))"
+_ORDINAL = rf"(?:{'|'.join(ORDINAL_WORDS)}|last|final|\d{{1,3}}(?:st|nd|rd|th))"
 _EPISODE_NOUN = r"(?:episode|draft|version|retelling)s?"
 _BETWEEN = r"(?:\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|than|from)\s+)(?:(?:in|of)\s+)?(?:the\s+)?"
 _ELLIPSIS = re.compile(rf"\b(?:in|of)\s+the\s+({_ORDINAL}(?:{_BETWEEN}{_ORDINAL})*)(?=\s*(?:[?.,;:!]|$|(?:and|or)\b))")
@@ -99,8 +85,4 @@ def _trailing_number(episode_id: str) -> int | None:
 
 
 def _number(word: str) -> int:
-    if word in NUMBER_WORDS:
-        return NUMBER_WORDS.index(word) + 1
-    if word in _ORDINAL_WORDS:
-        return _ORDINAL_WORDS.index(word) + 1
-    return int(re.sub(r"\D", "", word))
+    return int(stem(word))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from local.bedrock.extractive.prompt import NumberedPassage
 from local.bedrock.extractive.ranking import asks
 from local.bedrock.extractive.selection import Quoted
-from local.bedrock.extractive.text import content_stems, sentences
+from local.bedrock.extractive.text import content_stems, sentence_spans
 
 NOTHING_FOUND = "I found nothing in the passages that answers this question."
 MAX_QUOTE_CHARS = 300
 """A passage up to this length is quoted whole; of a longer one the sentences around the best."""
+_Span: TypeAlias = tuple[int, int]
 _MARKER = re.compile(r"\[[\d\s,;]+\]")
 _NARRATORS = frozenset({"narrator", "narration", "narrative", "stage direction", "stage directions"})
 _MARKS = (("“", "”"), ('"', '"'), ("«", "»"))
@@ -46,30 +48,32 @@ def excerpt(text: str, about: frozenset[str]) -> str:
     A sentence that holds what looks like a marker of a citation is not quoted: in an answer it would be one.
     Empty if nothing is left.
     """
-    runs: list[list[str]] = [[]]
-    for sentence in sentences(text):
-        if _MARKER.search(sentence):
+    runs: list[list[_Span]] = [[]]
+    for span in sentence_spans(text):
+        if _MARKER.search(text, *span):
             runs.append([])
         else:
-            runs[-1].append(sentence)
-    best = max((_window(run, about) for run in runs), key=lambda window: _worth(window, about))
-    while len(best) > 1 and not content_stems(best[-1]):
+            runs[-1].append(span)
+    windows = [window for run in runs for window in _windows(run)]
+    if not windows:
+        return ""
+    best = max(windows, key=lambda window: _worth(text, window, about))
+    while len(best) > 1 and not content_stems(text[slice(*best[-1])]):
         best = best[:-1]  # a last "I did." says nothing that could be checked
-    return " ".join(best)[: 2 * MAX_QUOTE_CHARS].rstrip()
+    return text[best[0][0] : best[-1][1]][: 2 * MAX_QUOTE_CHARS].rstrip()
 
 
-def _window(run: Sequence[str], about: frozenset[str]) -> list[str]:
-    windows = []
-    for start in range(len(run)):
-        end = start + 1
-        while end < len(run) and len(" ".join(run[start : end + 1])) <= MAX_QUOTE_CHARS:
-            end += 1
-        windows.append(list(run[start:end]))
-    return max(windows, key=lambda window: _worth(window, about), default=[])
+def _windows(run: Sequence[_Span]) -> Iterator[Sequence[_Span]]:
+    """From each sentence on, as many as fit into a quote."""
+    for first in range(len(run)):
+        last = first
+        while last + 1 < len(run) and run[last + 1][1] - run[first][0] <= MAX_QUOTE_CHARS:
+            last += 1
+        yield run[first : last + 1]
 
 
-def _worth(window: Sequence[str], about: frozenset[str]) -> tuple[int, int]:
-    stems = content_stems(" ".join(window))
+def _worth(text: str, window: Sequence[_Span], about: frozenset[str]) -> tuple[int, int]:
+    stems = content_stems(text[window[0][0] : window[-1][1]])
     return len(stems & about), len(stems)
 
 
@@ -79,7 +83,7 @@ def _sentence(quote: Quoted, words_quoted: str, earlier: NumberedPassage | None)
     episode, speaker = _label(passage.episode), _label(passage.speaker)
     again = same_episode and earlier is not None and earlier.speaker == passage.speaker
     if not speaker or speaker.casefold() in _NARRATORS:
-        said = "the narration goes on" if again else "the narration reads"
+        said = "the narration also reads" if again else "the narration reads"
     elif quote.replies:
         said = f"{speaker} answers"
     elif asks(words_quoted):

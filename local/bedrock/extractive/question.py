@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local.bedrock.extractive.episodes import NUMBER_WORDS
 from local.bedrock.extractive.prompt import NumberedPassage
-from local.bedrock.extractive.text import content_stems, stem, words
+from local.bedrock.extractive.text import NUMBER_WORDS, content_stems, stem, words
 
 _QUESTION_WORDS = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _PART = re.compile(
@@ -39,7 +38,11 @@ _AGE = re.compile(
     r"\bat (?:\d\d?|(?:(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-\w+)?)|\w+teen)\b(?! (?:past|to)\b)",
     re.I,
 )
-_MEASURE = r"many|much|often|long|tall|deep|high|far|big|wide|fast|heavy"
+_PERSON = re.compile(
+    r"\b(?:Mr|Mrs|Miss|Dr)\b|(?<=[a-z,;] )[A-Z][a-z]{2,}|\bI(?:'m|'d|'ll|'ve| am| was| did| do)\b|\b(?:me|mine)\b"
+)
+_MEASURE = r"many|much|tall|deep|high|wide|heavy"
+_EXTENT = r"often|long|far|big|fast|soon"
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,15 @@ _WHEN = (
 )
 _KINDS = (
     Kind(re.compile(r"\bhow old\b", re.I), _AGE, necessary=True),
-    Kind(re.compile(rf"\bhow (?:{_MEASURE})\b|\breading\b", re.I), _NUMBER, necessary=True),
+    Kind(re.compile(rf"\bhow (?:{_MEASURE})\b", re.I), _NUMBER, necessary=True),
+    Kind(re.compile(rf"\bhow (?:{_EXTENT})\b", re.I), _NUMBER, necessary=False),
     Kind(re.compile(_WHEN, re.I), _TIME, necessary=True),
     Kind(re.compile(r"\bwhere\b|\b(?:what|which) (?:room|place|town|city)\b", re.I), _PLACE, necessary=False),
+    Kind(re.compile(r"\bwho(?:se|m)?\b", re.I), _PERSON, necessary=False),
     Kind(re.compile(r"\bwhy\b|\bwhat for\b", re.I), _REASON, necessary=False),
 )
 _LEAST_STEMS = 2
-_HOW_MUCH = re.compile(rf"\b(how) (?:old|{_MEASURE})\b", re.I)
+_HOW_MUCH = re.compile(rf"\b(how) (?:old|{_MEASURE}|{_EXTENT})\b", re.I)
 _NAMED_WORD = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Miss|Dr)\.? )?([^\W_]+(?:['’][^\W_]+)*)")
 
 

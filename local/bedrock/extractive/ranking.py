@@ -21,9 +21,8 @@ from local.bedrock.extractive.text import content_stems
 from local.bedrock.minilm import SentenceEmbedder
 
 MEANING = 4.0
-ORDER = 1.2
+ORDER = 1.0
 SHARED_WORDS = 2.5
-NEIGHBOURS_WORDS = 1.8
 REPLY = 3.6
 ASKS_ITSELF = -1.5
 EXPECTED_KIND = 0.6
@@ -56,11 +55,10 @@ class Ranking:
     """The passages of a prompt, judged against one part of its question."""
 
     def __init__(self, part: Part, passages: Sequence[NumberedPassage], embedder: SentenceEmbedder) -> None:
-        """Embeds every passage and, of those before a reply, the questions."""
         self._part = part
         self._embedder = embedder
         self._overlap = _Overlap(part, passages)
-        self.candidates = self._ranked([_dialogue(passage, passages) for passage in passages])
+        self.candidates = self._ranked(passages)
         """All of them; best first, ties in the prompt's order."""
 
     def evidence(self, candidate: Candidate) -> float:
@@ -71,24 +69,21 @@ class Ranking:
         missed = self._part.missed_by(candidate.passage.text)
         return round(evidence * (MISFIT if missed else 1), PRECISION)
 
-    def _ranked(self, dialogues: Sequence[_Dialogue]) -> list[Candidate]:
-        if not dialogues:
+    def _ranked(self, passages: Sequence[NumberedPassage]) -> list[Candidate]:
+        if not passages:
             return []
-        spoken = [f"{each.passage.speaker}: {each.passage.text}".removeprefix(": ") for each in dialogues]
-        asked = [each.replies_to.text for each in dialogues if each.replies_to]
-        question, *vectors = self._embedder.embed([self._part.text, *spoken, *asked])
-        cosine = {text: float(vector @ question) for text, vector in zip([*spoken, *asked], vectors, strict=True)}
-        order = _order([each.passage.relevance for each in dialogues])
+        spoken = [_spoken(passage) for passage in passages]
+        question, *vectors = self._embedder.embed([self._part.text, *spoken])
+        cosine = {text: float(vector @ question) for text, vector in zip(spoken, vectors, strict=True)}
+        order = _order([passage.relevance for passage in passages])
         candidates = []
-        for dialogue, words_spoken, place in zip(dialogues, spoken, order, strict=True):
-            passage, replies_to = dialogue.passage, dialogue.replies_to
-            nearby = sum(self._overlap.share(near, apart_from=passage) for near in dialogue.neighbours)
+        for passage, place in zip(passages, order, strict=True):
+            replies_to = _asked_before(passage, passages)
             score = (
-                MEANING * cosine[words_spoken]
+                MEANING * cosine[_spoken(passage)]
                 + ORDER * place
                 + SHARED_WORDS * self._overlap.share(passage)
-                + NEIGHBOURS_WORDS * nearby
-                + REPLY * (max(0.0, cosine[replies_to.text]) if replies_to else 0.0)
+                + REPLY * (max(0.0, cosine[_spoken(replies_to)]) if replies_to else 0.0)
                 + ASKS_ITSELF * asks(passage.text)
                 + EXPECTED_KIND * self._part.offered_by(passage.text)
                 + SUBSTANCE * math.log1p(len(content_stems(passage.text)))
@@ -97,28 +92,16 @@ class Ranking:
         return sorted(candidates, key=lambda candidate: -candidate.score)
 
 
-@dataclass(frozen=True)
-class _Dialogue:
-    """A passage among its neighbours in the script, as far as they are in the prompt."""
-
-    passage: NumberedPassage
-    before: NumberedPassage | None
-    after: NumberedPassage | None
-
-    @property
-    def neighbours(self) -> list[NumberedPassage]:
-        return [near for near in (self.before, self.after) if near is not None]
-
-    @property
-    def replies_to(self) -> NumberedPassage | None:
-        answers = self.before is not None and asks(self.before.text) and not asks(self.passage.text)
-        return self.before if answers else None
+def _spoken(passage: NumberedPassage) -> str:
+    """A line of the script, in the form in which a script is embedded: its vector may be known already."""
+    return f"{passage.speaker}: {passage.text}" if passage.speaker else passage.text
 
 
-def _dialogue(passage: NumberedPassage, passages: Sequence[NumberedPassage]) -> _Dialogue:
-    before = next((other for other in passages if passage.follows(other)), None)
-    after = next((other for other in passages if other.follows(passage)), None)
-    return _Dialogue(passage, before, after)
+def _asked_before(passage: NumberedPassage, passages: Sequence[NumberedPassage]) -> NumberedPassage | None:
+    """The question that a passage replies to."""
+    if asks(passage.text):
+        return None
+    return next((other for other in passages if passage.follows(other) and asks(other.text)), None)
 
 
 def _order(relevances: Sequence[float]) -> list[float]:
@@ -136,10 +119,9 @@ class _Overlap:
         holders = Counter(stem for stems in self._stems.values() for stem in stems)
         self._weights = {stem: math.log1p(len(passages) / (holders[stem] + 0.5)) for stem in sorted(part.stems)}
 
-    def share(self, passage: NumberedPassage, *, apart_from: NumberedPassage | None = None) -> float:
-        """In [0, 1]; words of ``apart_from`` do not count."""
-        stems = self._stems[passage.number]
-        return self._share(stems if apart_from is None else stems - self._stems[apart_from.number])
+    def share(self, passage: NumberedPassage) -> float:
+        """In [0, 1]."""
+        return self._share(self._stems[passage.number])
 
     def evidence(self, said: Sequence[NumberedPassage]) -> float:
         """How much the words of an exchange tie it to the question: one shared word can be chance."""

@@ -15,9 +15,9 @@ from local.bedrock.minilm import SentenceEmbedder
 MAX_QUOTES = 4
 MAX_ANSWERS = 3
 """Of the quotes about one episode, how many may be answers: the rest is for the questions that they reply to."""
-ENOUGH_EVIDENCE = 0.33
+ENOUGH_EVIDENCE = 0.35
 """Below it, nothing in the prompt is taken for an answer."""
-SOME_EVIDENCE = 0.2
+SOME_EVIDENCE = 0.3
 """What a further quote needs, beside one that has enough."""
 MARGIN = 1.2
 """How far behind the best candidate, in log-odds, another is still worth quoting."""

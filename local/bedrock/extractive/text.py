@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import re
 
-_TITLES = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Capt|Lt|Sgt|vs|etc|e\.g|i\.e|a\.m|p\.m|[A-Z])"
+_TITLES = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Capt|Lt|Sgt|vs|etc|e\.g|i\.e|a\.m|p\.m|[A-HJ-Z])"
 _BOUNDARY = re.compile(
     r"(?<=[.!?…])[\"'”’)\]]*+\s++(?=[\"'“‘(\[]*[^\sa-z])"  # a lower-case letter goes on with the same sentence
     r"|(?<=[。！？])[」』）]*+\s*+"
 )
-_ENDS_IN_TITLE = re.compile(rf"(?:^|[\s\"'“‘(\[]){_TITLES}\.$")
+_ENDS_IN_TITLE = re.compile(rf"(?<!\w){_TITLES}\.$")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NUMERAL = re.compile(r"(\d+)(?:st|nd|rd|th)?")
+NUMBER_WORDS = tuple(
+    re.findall(
+        r"\w+",
+        "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty",
+    )
+)
+ORDINAL_WORDS = tuple(
+    re.findall(
+        r"\w+",
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
+    )
+)
+_FIGURES = {word: str(at) for row in (NUMBER_WORDS, ORDINAL_WORDS) for at, word in enumerate(row, 1)}
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+_HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 
 STOP_WORDS = frozenset(
     """a an the and or but if of to in on at by for from with without as is are was were be been being am do does did
@@ -19,24 +36,28 @@ STOP_WORDS = frozenset(
     these those there here it its he him his she her hers they them their we us our you your i me my mine what which who
     whom whose when where why how s t d ll m re ve isn't wasn't don't didn't doesn't can't couldn't won't i'm it's he's
     she's that's there's any some all each every both only just also about into out up down over under again once get
-    gets got say says said tell tells told episode draft chapter script story passage""".split()  # noqa: SIM905
+    gets got say says said tell tells told episode draft chapter script story passage one""".split()  # noqa: SIM905
 )
 """Words that tell nothing of what a sentence is about, those of asking about a script included."""
 
 
 def sentences(text: str) -> list[str]:
-    """Split a text at the ends of its sentences; joined by their white space they are the text."""
-    parts: list[str] = []
+    """Split a text at the ends of its sentences."""
+    return [text[start:end] for start, end in sentence_spans(text)]
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Where each sentence begins and ends, without the white space around it."""
+    spans: list[tuple[int, int]] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
-        closing = len(boundary[0].rstrip()) + boundary.start()
-        candidate = text[start:closing]
-        if _ENDS_IN_TITLE.search(candidate):
-            continue
-        parts.append(candidate.strip())
-        start = boundary.end()
-    parts.append(text[start:].strip())
-    return [part for part in parts if part]
+        end = boundary.start() + len(boundary[0].rstrip())
+        if not _ENDS_IN_TITLE.search(text, start, end):
+            spans.append((start, end))
+            start = boundary.end()
+    if start < len(text):
+        spans.append((start, len(text.rstrip())))
+    return spans
 
 
 def words(text: str) -> list[str]:
@@ -52,7 +73,11 @@ def words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Cut the commonest English endings, so that *keys* meets *key* and *locked* meets *lock*."""
+    """Cut the commonest English endings, so that *locked* meets *lock*; *fifteenth* and *15th* both become *15*."""
+    if numeral := _NUMERAL.fullmatch(word):
+        return numeral[1]
+    if word in _FIGURES:
+        return _FIGURES[word]
     word = word.removesuffix("'s").removesuffix("s'")
     for ending, least in (("ies", 3), ("ing", 4), ("ed", 3), ("es", 4), ("s", 3), ("ly", 4), ("e", 3), ("y", 3)):
         if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith("ss"):
@@ -64,5 +89,5 @@ def stem(word: str) -> str:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """The stems of the words that carry meaning."""
-    return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS)
+    """The stems of the words that carry meaning; in Japanese, hiragana alone is mostly grammar."""
+    return frozenset(stem(word) for word in words(text) if word not in STOP_WORDS and not _HIRAGANA.fullmatch(word))

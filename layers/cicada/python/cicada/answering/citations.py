@@ -74,7 +74,9 @@ def _sentences(answer: str) -> list[_Sentence]:
     """The sentences that carry markers. A marker belongs to the sentence before it or around it."""
     sentences = []
     start = 0
-    for end in [match.end() for match in _SENTENCE_END.finditer(answer)] + [len(answer)]:
+    quotes = [match.span() for match in _QUOTE.finditer(answer)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(answer)]
+    for end in [*(end for end in ends if not any(first < end < last for first, last in quotes)), len(answer)]:
         part = answer[start:end]
         start = end
         markers = [int(n) for marker in _MARKER.finditer(part) for n in re.split(r"\s*[,;]\s*", marker.group(1))]

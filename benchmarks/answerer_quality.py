@@ -1,0 +1,144 @@
+"""How good the local cloud's extractive answerer is: ``python -m benchmarks.answerer_quality [--answers]``.
+
+The sample's questions go through production's own retrieval (the defaults for topK, minScore and the prompt's
+passages) and prompt, and their answers through its check of citations. Measured, for the questions that the script
+answers: how often an answer cites a message that answers, how many citations an answer has and how many of them are
+right. For those that it does not answer (the sample's, and foreign ones): how often the answer cites nothing.
+
+Beside it, two baselines on the same prompts: quoting the best passage, and quoting the best two.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.retrieval_data import SAMPLE_SCRIPT, MiniLmEmbedder, retriever_over, sample_questions
+from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
+from cicada.answering.citations import check_citations
+from cicada.answering.prompt import number_sources, rag_prompt
+from cicada.corpus.scripts import read_script, script_files
+from cicada.corpus.windows import passages
+from cicada.models.ports import Prompt
+from cicada.protocol.events import Source
+from cicada.retrieval.ports import Filters, SearchQuery
+from local.bedrock.answerer import ExtractiveAnswerer
+from local.bedrock.minilm import MiniLM
+
+PROMPT_PASSAGES = 10
+COLLECTION = "sample"
+
+Answerer = Callable[[Prompt, Sequence[Source]], str]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question with its prompt, and the messages that answer it; none if nothing does."""
+
+    text: str
+    right: frozenset[str]
+    sources: tuple[Source, ...]
+    prompt: Prompt
+
+
+@dataclass(frozen=True)
+class Answered:
+    """An answer, what it cites, and what it took."""
+
+    asked: Asked
+    text: str
+    cited: tuple[str, ...]
+    """Message ids, one a marker."""
+    unverified: int
+    took_ms: float
+
+    @property
+    def right(self) -> int:
+        """Citations of messages that answer."""
+        return sum(message in self.asked.right for message in self.cited)
+
+
+def quote_best(count: int) -> Answerer:
+    """The baseline: quote the first passages of the prompt."""
+    return lambda _, sources: " ".join(f"“{source.text}” [{source.n}]" for source in sources[:count])
+
+
+def ask(asked: Asked, answerer: Answerer) -> Answered:
+    """Answer one prompt."""
+    started = time.perf_counter()
+    text = answerer(asked.prompt, asked.sources)
+    took_ms = (time.perf_counter() - started) * 1000
+    citations = check_citations(text, asked.sources)
+    cited = tuple(citation.locator.message_id for citation in citations if citation.locator is not None)
+    return Answered(asked, text, cited, sum(each.verdict == "unverified" for each in citations), took_ms)
+
+
+def prompts(embedder: MiniLmEmbedder) -> dict[str, list[Asked]]:
+    """The questions by what is known of their answers."""
+    retriever = retriever_over(passages(COLLECTION, read_script(script_files([SAMPLE_SCRIPT]))), COLLECTION, embedder)
+
+    def asked(text: str, right: frozenset[str], filters: Filters) -> Asked:
+        hits = retriever.search(SearchQuery(text, filters)).hits
+        sources = number_sources(hits[:PROMPT_PASSAGES])
+        return Asked(text, right, sources, rag_prompt(text, sources))
+
+    sample = [asked(each.text, frozenset(each.gains), each.filters) for each in sample_questions()]
+    return {
+        "answered by the script": [each for each in sample if each.right],
+        "not told": [each for each in sample if not each.right],
+        "foreign": [asked(text, frozenset(), Filters()) for text in FOREIGN_QUESTIONS],
+    }
+
+
+def _share(found: Sequence[bool]) -> float:
+    return sum(found) / len(found)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure the extractive answerer.")
+    parser.add_argument("--answers", action="store_true", help="print every answer")
+    args = parser.parse_args(argv)
+    sets = prompts(MiniLmEmbedder())
+    extractive = ExtractiveAnswerer(MiniLM.load())
+    answerers: dict[str, Answerer] = {
+        "extractive answerer": lambda prompt, _: extractive.answer(prompt.system, prompt.user),
+        "best passage": quote_best(1),
+        "best two passages": quote_best(2),
+    }
+    results = {
+        name: {kind: [ask(asked, answerer) for asked in questions] for kind, questions in sets.items()}
+        for name, answerer in answerers.items()
+    }
+    if args.answers:
+        for answered in (each for found in results["extractive answerer"].values() for each in found):
+            verdict = "right" if answered.right else "cites" if answered.cited else "nothing"
+            print(f"{verdict:8}{answered.asked.text}\n        " + answered.text.replace("\n\n", "\n        "))
+    answerable, *others = sets
+    reachable = _share([any(s.locator.message_id in each.right for s in each.sources) for each in sets[answerable]])
+    sizes = ", ".join(f"{len(questions)} {kind}" for kind, questions in sets.items())
+    print(f"questions: {sizes}; a right message is in {reachable:.0%} of the prompts\n")
+    print(f"{'':22}{'right':>7}{'cites':>7}{'of them right':>15}{'silent':>8}", end="")
+    print("".join(f"{'silent, ' + kind:>18}" for kind in others))
+    for name, found in results.items():
+        cited = sum(len(each.cited) for each in found[answerable])
+        right = sum(each.right for each in found[answerable])
+        print(f"{name:22}{_share([each.right > 0 for each in found[answerable]]):7.0%}", end="")
+        print(f"{cited / len(found[answerable]):7.2f}{right / cited:15.0%}", end="")
+        print(f"{_share([not each.cited for each in found[answerable]]):8.0%}", end="")
+        print("".join(f"{_share([not each.cited for each in found[kind]]):18.0%}" for kind in others))
+    ours, peer = (results[name][answerable] for name in ("extractive answerer", "best passage"))
+    ratio = sum(each.right > 0 for each in ours) / sum(each.right > 0 for each in peer)
+    took = [each.took_ms for found in results["extractive answerer"].values() for each in found]
+    unverified = sum(each.unverified for found in results["extractive answerer"].values() for each in found)
+    print(f"\nright answers, extractive over best passage: {ratio:.2f}")
+    print(f"an answer took {statistics.median(took):.0f} ms (median), {max(took):.0f} ms at most")
+    print(f"citations that production's check does not hold for verified: {unverified}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

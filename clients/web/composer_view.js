@@ -1,0 +1,64 @@
+/** The question box. */
+
+import { byId, setText } from "./dom.js";
+import { EpisodesView } from "./episodes_view.js";
+import { MAX_QUERY_CHARS } from "./protocol.js";
+
+/** From how many characters on the rest is counted. */
+const COUNT_FROM = MAX_QUERY_CHARS - 500;
+
+/** Enter sends, Shift+Enter begins a new line. */
+export class ComposerView {
+  element = byId("composer", HTMLFormElement);
+  episodes = new EpisodesView();
+
+  #field = byId("question", HTMLTextAreaElement);
+  #send = byId("send", HTMLButtonElement);
+  #hint = byId("hint", HTMLElement);
+  #usualHint = this.#hint.textContent ?? "";
+  #onAsk;
+
+  /** @param {(query: string, episodes: string[]) => void} onAsk */
+  constructor(onAsk) {
+    this.#onAsk = onAsk;
+    this.#field.maxLength = MAX_QUERY_CHARS;
+    byId("options", HTMLElement).prepend(this.episodes.element);
+    this.element.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#field.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      this.#submit();
+    });
+    this.#field.addEventListener("input", () => this.#drawHint());
+  }
+
+  /** Let questions be asked: from now on there is somebody to ask. */
+  enable() {
+    this.#send.disabled = false;
+  }
+
+  focus() {
+    this.#field.focus({ preventScroll: true });
+  }
+
+  #submit() {
+    const query = this.#field.value.trim();
+    if (this.#send.disabled) return;
+    if (!query) {
+      setText(this.#hint, "Write a question first.");
+      return;
+    }
+    this.#field.value = "";
+    this.#drawHint();
+    this.episodes.element.open = false;
+    this.#onAsk(query, this.episodes.chosen);
+  }
+
+  #drawHint() {
+    const { length } = this.#field.value;
+    setText(this.#hint, length < COUNT_FROM ? this.#usualHint : `${MAX_QUERY_CHARS - length} characters left`);
+  }
+}

@@ -1,0 +1,245 @@
+/** The page: the conversation, the connection's state, and the question box. */
+
+import { ComposerView } from "./composer_view.js";
+import { byId, el, icon, setText } from "./dom.js";
+import { TurnView } from "./turn_view.js";
+import { connectionNotice } from "./words.js";
+
+/**
+ * @import { Status } from "./connection.js"
+ * @import { Turn } from "./conversation.js"
+ * @import { Episode } from "./settings.js"
+ *
+ * @typedef {object} Handlers
+ * @property {(query: string, episodes: string[]) => void} ask
+ * @property {(turn: Turn) => void} cancel
+ * @property {() => void} clear
+ * @property {() => void} retry  the connection
+ */
+
+/** How long the good news stays that the connection is back. */
+const RECONNECTED_MS = 1_500;
+/** How far the end of the answer may be out of sight and still be followed, in CSS pixels. */
+const FOLLOW_PX = 80;
+
+/** @type {Record<Status["state"], string>} */
+const STATES = {
+  idle: "Not connected",
+  connecting: "Connecting…",
+  open: "Connected",
+  waiting: "Reconnecting…",
+  refused: "Not connected",
+};
+
+/** Draws once a frame, whatever has changed since the last. */
+export class View {
+  #composer;
+  #handlers;
+  #connection = byId("connection", HTMLElement);
+  #banner = byId("banner", HTMLElement);
+  #bannerText = byId("banner-text", HTMLElement);
+  #retry = byId("retry", HTMLButtonElement);
+  #welcome = byId("welcome", HTMLElement);
+  #turns = byId("turns", HTMLElement);
+  #announcer = byId("announcer", HTMLElement);
+  #latest = byId("latest", HTMLButtonElement);
+  #clear = byId("clear", HTMLButtonElement);
+
+  /** @type {Map<Turn, TurnView>} */
+  #views = new Map();
+  /** What is to be drawn. @type {Set<TurnView>} */
+  #changed = new Set();
+  /** @type {Status["state"]} */
+  #state = "idle";
+  #isLost = false;
+  #following = true;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #bannerTimer;
+
+  /** @param {Handlers} handlers */
+  constructor(handlers) {
+    this.#handlers = handlers;
+    this.#composer = new ComposerView((query, episodes) => this.#ask(query, episodes));
+    this.#retry.addEventListener("click", () => {
+      this.#composer.focus();
+      handlers.retry();
+    });
+    this.#clear.addEventListener("click", () => this.#forget());
+    this.#latest.addEventListener("click", () => {
+      this.#following = true;
+      this.#composer.focus();
+      this.#follow();
+    });
+    addEventListener("scroll", () => this.#scrolled(), { passive: true });
+    new ResizeObserver(() => this.#measure()).observe(this.#composer.element);
+  }
+
+  /**
+   * The page knows whom to ask.
+   *
+   * @param {string[]} examples
+   * @param {Episode[]} episodes
+   */
+  ready(examples, episodes) {
+    const offers = examples.map((example) => {
+      const button = el("button", { type: "button", dir: "auto" }, el("span", {}, example), icon("send"));
+      button.addEventListener("click", () => this.#ask(example, []));
+      return el("li", {}, button);
+    });
+    const list = byId("examples", HTMLElement);
+    list.replaceChildren(...offers);
+    list.hidden = offers.length === 0;
+    this.#composer.episodes.offer(episodes);
+    this.#composer.enable();
+  }
+
+  /**
+   * Show a turn at the end.
+   *
+   * @param {Turn} turn
+   */
+  add(turn) {
+    const view = new TurnView(turn, {
+      cancel: () => {
+        this.#composer.focus();
+        this.#handlers.cancel(turn);
+      },
+      askAgain: () => this.#ask(turn.ask.query, turn.ask.episodes ?? []),
+      announce: (text) => this.announce(text),
+    });
+    this.#views.set(turn, view);
+    this.#turns.append(view.element);
+    view.update(this.#state);
+    this.#welcome.hidden = true;
+    this.#clear.hidden = false;
+    this.#following = true;
+    this.#measure();
+    view.element.scrollIntoView({ block: "start" });
+  }
+
+  /**
+   * Something has happened to a turn.
+   *
+   * @param {Turn} turn
+   */
+  changed(turn) {
+    const view = this.#views.get(turn);
+    if (view) this.#draw(view);
+    for (const { locator } of turn.exchange.tail.sources.values()) {
+      this.#composer.episodes.learn({ id: locator.episodeId, name: locator.episodeName });
+    }
+  }
+
+  /** @param {Status} status */
+  showStatus(status) {
+    this.#state = status.state;
+    this.#connection.dataset.state = status.state;
+    setText(this.#connection, STATES[status.state]);
+    for (const view of this.#views.values()) if (!view.ended) this.#draw(view);
+    const notice = connectionNotice(status, navigator.onLine);
+    if (notice) {
+      this.#isLost = true;
+      this.showBanner(notice, status.state === "refused" ? "refused" : "lost");
+    } else if (this.#isLost && status.state === "open") {
+      this.#isLost = status.catchingUp;
+      this.showBanner(status.catchingUp ? "Connected again, catching up…" : "Connected again.", "back");
+    }
+  }
+
+  /**
+   * @param {string} text
+   * @param {"lost" | "refused" | "back" | "waiting" | "broken"} kind  what is back is soon no news any more
+   */
+  showBanner(text, kind) {
+    clearTimeout(this.#bannerTimer);
+    if (this.#banner.hidden || this.#bannerText.textContent !== text) this.announce(text);
+    setText(this.#bannerText, text);
+    this.#banner.dataset.kind = kind;
+    this.#retry.hidden = kind !== "lost" && kind !== "refused";
+    this.#banner.hidden = false;
+    if (kind === "back" && !this.#isLost) {
+      this.#bannerTimer = setTimeout(() => this.hideBanner(), RECONNECTED_MS);
+    }
+  }
+
+  hideBanner() {
+    this.#banner.hidden = true;
+  }
+
+  /**
+   * Tell those who do not see it.
+   *
+   * @param {string} text
+   */
+  announce(text) {
+    setText(this.#announcer, text);
+  }
+
+  focus() {
+    this.#composer.focus();
+  }
+
+  /**
+   * @param {string} query
+   * @param {string[]} episodes
+   */
+  #ask(query, episodes) {
+    this.#composer.focus();
+    this.#handlers.ask(query, episodes);
+  }
+
+  #forget() {
+    this.#views.clear();
+    this.#changed.clear();
+    this.#turns.replaceChildren();
+    this.#welcome.hidden = false;
+    this.#clear.hidden = this.#latest.hidden = true;
+    this.#handlers.clear();
+    this.announce("A new conversation.");
+    this.#composer.focus();
+  }
+
+  /** @param {TurnView} view */
+  #draw(view) {
+    if (this.#changed.size === 0) requestAnimationFrame(() => this.#drawChanged());
+    this.#changed.add(view);
+  }
+
+  #drawChanged() {
+    for (const view of this.#changed) view.update(this.#state);
+    this.#changed.clear();
+    if (this.#following) this.#follow();
+    else this.#showLatest();
+  }
+
+  // --- keeping the end of the answer in sight, unless the reader has gone elsewhere ---
+
+  #last() {
+    return [...this.#views.values()].at(-1);
+  }
+
+  /** How far the end of the last answer is below what is seen, in CSS pixels. */
+  #hiddenPx() {
+    const end = this.#last()?.element.querySelector(".written")?.getBoundingClientRect().bottom ?? 0;
+    return end - this.#composer.element.getBoundingClientRect().top;
+  }
+
+  #follow() {
+    const hidden = this.#hiddenPx();
+    if (hidden > 0) scrollBy({ top: hidden + 8 });
+    this.#showLatest();
+  }
+
+  #scrolled() {
+    this.#following = this.#hiddenPx() < FOLLOW_PX;
+    this.#showLatest();
+  }
+
+  #showLatest() {
+    this.#latest.hidden = this.#following || (this.#last()?.ended ?? true);
+  }
+
+  #measure() {
+    document.documentElement.style.setProperty("--composer", `${this.#composer.element.offsetHeight}px`);
+  }
+}

@@ -1,0 +1,102 @@
+/** Reading what the server sends: leniently, and never trusting it to be well-formed. */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { citationsOf, languageOf, segmentsOf, settled, withoutMarkers } from "../../../clients/web/answer_text.js";
+import { parseFrame, uuid } from "../../../clients/web/protocol.js";
+import { REQUEST } from "./support.mjs";
+
+const read = (raw) => parseFrame(JSON.stringify(raw));
+
+test("what is no frame is nothing", () => {
+  for (const text of ["", "{", "[]", "null", "7", '"x"', "{}", '{"type":"chunk"}', '{"type":"chunk","seq":-1}']) {
+    assert.equal(parseFrame(text), null, text);
+  }
+  assert.equal(parseFrame(new Uint8Array(3)), null);
+  assert.equal(read({ type: "chunk", seq: 3 }), null);
+  assert.equal(read({ type: "chunk", seq: 1.5, requestId: REQUEST }), null);
+  assert.equal(read({ type: "novelty", seq: 0, requestId: REQUEST }), null);
+});
+
+test("the gateway's own complaint", () => {
+  const raw = { message: "Internal server error", connectionId: "c", requestId: "x" };
+  assert.deepEqual(read(raw), { kind: "fault", message: "Internal server error" });
+});
+
+test("a refusal says what is wrong", () => {
+  const raw = { type: "error", seq: 0, requestId: null, code: "c", message: "No.", detail: "query: blank", retryable: false };
+  const { kind, requestId, message } = read(raw);
+  assert.deepEqual([kind, requestId, message], ["refused", null, "No. query: blank"]);
+});
+
+test("fields of the wrong type become harmless ones", () => {
+  const { event } = read({
+    type: "sources",
+    seq: 2,
+    requestId: REQUEST,
+    attempt: "one",
+    searched: null,
+    sources: [null, 7, { n: "1" }, { n: 2, score: 99, text: { a: 1 }, locator: "here" }],
+  });
+  assert.deepEqual([event.attempt, event.searched, event.sources.length], [0, 0, 1]);
+  assert.deepEqual([event.sources[0].score, event.sources[0].text, event.sources[0].locator.speaker], [1, "", ""]);
+});
+
+test("an end is an end, whatever else it says", () => {
+  const { event } = read({ type: "complete", seq: 9, requestId: REQUEST, metrics: "none", grounded: "yes" });
+  assert.deepEqual([event.type, event.grounded, event.metrics.costUsd], ["complete", false, null]);
+});
+
+test("every event of the published protocol is known", () => {
+  const path = new URL("../../../docs/protocol/asyncapi.json", import.meta.url);
+  const { operations, components } = JSON.parse(readFileSync(path, "utf8"));
+  const names = operations.events.messages.map(({ $ref }) => $ref.split("/").at(-1));
+  const types = names.map((name) => components.schemas[name].properties.type.const);
+  assert.ok(types.includes("complete"));
+  for (const type of types) assert.equal(read({ type, seq: 1, requestId: REQUEST }).event.type, type);
+});
+
+test("ids are UUIDs of version 4, and differ", () => {
+  const ids = new Set(Array.from({ length: 100 }, uuid));
+  assert.equal(ids.size, 100);
+  for (const id of ids) assert.match(id, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+});
+
+test("markers are found, and nothing else", () => {
+  const kinds = (text) => segmentsOf(text).map((one) => (one.type === "marker" ? one.numbers : one.text));
+  assert.deepEqual(kinds("He says so [1]. She, too [2, 10;3]."), ["He says so ", [1], ". She, too ", [2, 10, 3], "."]);
+  assert.deepEqual(kinds("[1][2]"), [[1], [2]]);
+  const plain = "[a] [1a] [2024] [](x) ![x](y) [1](javascript:alert(1)) <b>";
+  assert.deepEqual(kinds(plain).filter(Array.isArray), [[1]]);
+  assert.equal(segmentsOf(plain).map((one) => one.text).join(""), plain);
+});
+
+test("a growing text is never taken back", () => {
+  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well [";
+  let before = "";
+  for (let end = 0; end <= text.length; end += 1) {
+    const shown = settled(text.slice(0, end));
+    assert.ok(shown.startsWith(before), shown);
+    assert.ok(!/\[\d+$/.test(shown), shown);
+    before = shown;
+  }
+});
+
+test("markers are not read aloud", () => {
+  assert.equal(withoutMarkers("He says so [1]. She,\n\ntoo [2, 3] ."), "He says so. She, too.");
+});
+
+test("a source is verified only if every use of it is", () => {
+  const citations = [
+    { n: 1, verdict: "verified" },
+    { n: 1, verdict: "unverified" },
+    { n: 2, verdict: "verified" },
+  ];
+  assert.deepEqual([1, 2, 3].map((n) => citationsOf(citations, n).verdict), ["unverified", "verified", null]);
+});
+
+test("the script tells the language, where it does", () => {
+  assert.deepEqual(["誰がドアを", "누가", "Who", "誰"].map(languageOf), ["ja", "ko", "", ""]);
+});

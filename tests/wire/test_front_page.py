@@ -1,0 +1,146 @@
+"""One address for browsers and SDKs: who gets the page, who gets S3, and whom the control endpoints answer."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local.calls import CallLog
+from local.control import Control
+from local.faults import Faults
+from tests.wire.local_services import Services, running_services
+
+
+class Nothing:
+    """Stands for the Lambda service and the gateway: nothing runs, one connection is open."""
+
+    def __init__(self) -> None:
+        self.open = {"abc="}
+
+    def processes(self) -> dict[str, list[int]]:
+        return {}
+
+    def stats(self) -> dict[str, Any]:
+        return {}
+
+    def connections(self) -> list[Any]:
+        return []
+
+    def drop(self, connection_id: str) -> bool:
+        return connection_id in self.open and not self.open.remove(connection_id)  # type: ignore[func-returns-value]
+
+
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What the control endpoints have asked the cloud to do."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def faults() -> Faults:
+    return Faults()
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory, told: list[str], faults: Faults) -> Iterator[Services]:
+    folder: Path = tmp_path_factory.mktemp("page")
+    (folder / "index.html").write_text("<title>Cicada</title>")
+    (folder / "app.js").write_text("// code")
+    (folder.parent / "secret.txt").write_text("not for the page")
+    nothing: Any = Nothing()
+    control = Control(
+        faults=faults,
+        calls=CallLog(),
+        functions=nothing,
+        gateway=nothing,
+        executions=lambda: [{"name": "r1", "states": ["Rag", "Direct"]}],
+        health=lambda: {"status": "ready"},
+        save=lambda: told.append("save"),
+        stop=lambda: told.append("stop"),
+    )
+    with running_services(folder, control) as running:
+        yield running
+
+
+def request(services: Services, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, Any]:
+    call = urllib.request.Request(f"{services.endpoint_url}/_cicada/{path}", data=body, method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(call, timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+
+
+def test_a_browser_gets_the_page_and_its_files(services: Services) -> None:
+    assert services.get("/") == (200, b"<title>Cicada</title>")
+    assert services.get("/app.js") == (200, b"// code")
+
+
+def test_an_sdk_gets_s3_at_the_same_address(services: Services) -> None:
+    client = services.client("s3")
+    client.create_bucket(Bucket="app.js")
+    assert "app.js" in [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]
+    assert client.list_objects_v2(Bucket="app.js")["KeyCount"] == 0
+
+
+@pytest.mark.parametrize("path", ["/../secret.txt", "/%2e%2e/secret.txt", "/..%2fsecret.txt"])
+def test_nothing_outside_the_page_s_folder_is_served(services: Services, path: str) -> None:
+    assert b"not for the page" not in services.get(path)[1]
+
+
+def test_the_page_learns_the_address_once_there_is_one(services: Services) -> None:
+    services.websocket_url = None
+    assert services.get("/config.json")[0] == 503
+    services.websocket_url = "ws://localhost/_ws/a/live"
+    status, body = services.get("/config.json")
+    assert (status, json.loads(body)) == (
+        200,
+        {"webSocketUrl": "ws://localhost/_ws/a/live", "examples": ["Who rang?"]},
+    )
+
+
+def test_neither_the_page_nor_the_control_endpoints_count_as_aws_calls(services: Services) -> None:
+    services.calls.clear()
+    services.get("/")
+    request(services, "GET", "health")
+    assert services.calls.counts() == {}
+
+
+def test_faults_are_armed_and_disarmed(services: Services, faults: Faults) -> None:
+    status, armed = request(services, "PUT", "faults/bedrock.cut", b'{"times": 2, "after": 3}')
+    assert (status, armed) == (200, {"bedrock.cut": {"times": 2, "after": 3}})
+    assert faults.take("bedrock.cut") == {"after": 3}
+    request(services, "PUT", "faults/s3.error")
+    assert request(services, "DELETE", "faults/bedrock.cut")[1] == {"s3.error": {"times": None}}
+    assert request(services, "DELETE", "faults")[1] == {}
+
+
+@pytest.mark.parametrize("body", [b"not json", b"[]", b'{"times": "twice"}'])
+def test_a_fault_with_senseless_parameters_is_refused(services: Services, body: bytes) -> None:
+    assert request(services, "PUT", "faults/bedrock.cut", body)[0] == 400
+
+
+def test_connections_functions_and_executions_are_told(services: Services) -> None:
+    assert request(services, "GET", "connections") == (200, [])
+    assert request(services, "GET", "functions") == (200, {})
+    assert request(services, "GET", "executions")[1][0]["states"] == ["Rag", "Direct"]
+    assert request(services, "DELETE", "connections/abc=")[0] == 200
+    assert request(services, "DELETE", "connections/abc=")[0] == 404
+
+
+def test_saving_and_stopping_can_be_asked_for(services: Services, told: list[str]) -> None:
+    assert request(services, "POST", "save")[0] == 200
+    assert request(services, "POST", "stop")[0] == 202
+    assert told == ["save", "stop"]
+
+
+def test_a_foreign_page_cannot_use_the_control_endpoints(services: Services) -> None:
+    assert request(services, "POST", "stop", Origin="https://evil.example")[0] == 403
+    assert request(services, "GET", "health", Host="rebound.example")[0] == 403
+    assert request(services, "GET", "health", Origin=services.endpoint_url)[0] == 200

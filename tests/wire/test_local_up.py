@@ -1,0 +1,194 @@
+"""``make up`` from outside: a process that deploys the stacks with the CDK CLI, serves them, keeps their state, and stops."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.places import ROOT
+from local.testing import CloudFailed, LocalCloud
+
+SCRIPT = [
+    {
+        "episodeId": "ep1",
+        "episodeName": "The Lake",
+        "chapterId": "c1",
+        "messageId": f"m{n}",
+        "speaker": "Aoi",
+        "textENG": text,
+    }
+    for n, text in enumerate(["The boat was gone in the morning.", "Ren had the only key to the boathouse."])
+]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cloud")
+
+
+@pytest.fixture(scope="module")
+def cloud(home: Path) -> Iterator[LocalCloud]:
+    with LocalCloud(home) as running:
+        yield running
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "local", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def test_the_deployment_s_outputs_name_what_is_there(cloud: LocalCloud) -> None:
+    assert cloud.client("s3").head_bucket(Bucket=cloud.outputs["IndexBucket"])
+    assert cloud.client("dynamodb").describe_table(TableName=cloud.outputs["RequestsTable"])
+    assert cloud.client("stepfunctions").describe_state_machine(stateMachineArn=cloud.outputs["StateMachineArn"])
+    assert cloud.websocket_url.startswith(cloud.endpoint_url.replace("http://", "ws://") + "/_ws/")
+    assert cloud.control("GET", "health")["status"] == "ready"
+
+
+def test_it_says_where_to_go_and_how_long_each_step_took(cloud: LocalCloud) -> None:
+    told = cloud.log()
+    for words in (
+        "Synthesising the stacks: done",
+        "Deploying the stacks: done",
+        cloud.endpoint_url,
+        cloud.websocket_url,
+    ):
+        assert words in told
+
+
+def test_every_resource_type_of_the_stacks_is_known(cloud: LocalCloud) -> None:
+    assert "Left out" not in cloud.log()
+
+
+def test_a_second_one_from_the_same_home_refuses_and_says_why(cloud: LocalCloud, home: Path) -> None:
+    second = command("up", "--plain", "--no-load", "--port", "0", "--home", str(home))
+    assert second.returncode == 1
+    assert f"already runs at {cloud.endpoint_url}/ (process {cloud.pid})" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_port_that_another_cicada_has_is_refused_by_name(cloud: LocalCloud, tmp_path: Path) -> None:
+    port = cloud.endpoint_url.rsplit(":", 1)[1]
+    second = command("up", "--plain", "--no-load", "--port", port, "--home", str(tmp_path / "other"))
+    assert second.returncode == 1
+    assert f"Port {port} is taken by another Cicada (process {cloud.pid})" in second.stderr
+    assert "Traceback" not in second.stderr
+
+
+def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        taken = command("up", "--plain", "--no-load", "--port", str(port), "--home", str(tmp_path / "other"))
+    assert taken.returncode == 1
+    assert f"Port {port} is taken by another program" in taken.stderr
+    assert f"CICADA_PORT={port + 1}" in taken.stderr
+
+
+def test_settings_that_are_not_valid_are_told_in_the_app_s_own_words(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"local": True, "auth": "none", "retentionDays": 0}))
+    refused = command("up", "--plain", "--no-load", "--port", "0", "--home", str(tmp_path), "--settings", str(settings))
+    assert refused.returncode == 1
+    assert "retentionDays" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_script_that_is_not_valid_is_told_in_the_loader_s_own_words(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('{"episodeId": 1}\n')
+    with pytest.raises(CloudFailed, match=r"(?s)could not be loaded.*script\.jsonl"):
+        LocalCloud(tmp_path / "home", load=[script]).start()
+
+
+def test_node_that_is_missing_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    without = command("up", "--plain", "--no-load", "--port", "0", "--home", str(tmp_path / "home"))
+    assert without.returncode == 1
+    assert "Node.js is missing" in without.stderr
+
+
+def processes_of(home: Path) -> list[str]:
+    """The command lines of processes that name a home."""
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+    return [line for line in found if str(home) in line]
+
+
+def test_a_life_a_clean_stop_a_second_life_a_kill_and_a_third(tmp_path: Path) -> None:
+    """State survives both ends; what was loaded is not loaded again; nothing is left running."""
+    home = tmp_path / "cloud"
+    script = tmp_path / "script.jsonl"
+    script.write_text("".join(json.dumps(message) + "\n" for message in SCRIPT))
+    item = {"pk": {"S": "r1"}, "sk": {"S": "head"}}
+    cloud = LocalCloud(home, load=[script])
+
+    cloud.start()
+    first = dict(cloud.outputs)
+    assert cloud.calls()["bedrock-runtime.InvokeModel"] >= 2
+    current = cloud.client("s3").get_object(Bucket=first["IndexBucket"], Key="index/current.json")
+    cloud.client("dynamodb").put_item(TableName=first["RequestsTable"], Item=item)
+    assert cloud.stop() == 0
+    assert processes_of(home) == []
+
+    cloud.start()
+    assert cloud.outputs == first
+    assert "bedrock-runtime.InvokeModel" not in cloud.calls()
+    dynamodb = cloud.client("dynamodb")
+    assert dynamodb.get_item(TableName=first["RequestsTable"], Key=item)["Item"] == item
+    again = cloud.client("s3").get_object(Bucket=first["IndexBucket"], Key="index/current.json")
+    assert (again["ETag"], again["Body"].read()) == (current["ETag"], current["Body"].read())
+    dynamodb.put_item(TableName=first["RequestsTable"], Item={**item, "pk": {"S": "r2"}})
+    cloud.control("POST", "save")
+    cloud.kill()
+
+    cloud.start()
+    found = cloud.client("dynamodb").scan(TableName=first["RequestsTable"])["Items"]
+    assert {one["pk"]["S"] for one in found} == {"r1", "r2"}
+    stopped = command("down", "--home", str(home))
+    assert (stopped.returncode, stopped.stdout) == (0, "Stopped.\n")
+    assert processes_of(home) == []
+    assert command("down", "--home", str(home)).stdout == "Nothing runs.\n"
+
+
+def test_it_stops_when_its_parent_is_gone(tmp_path: Path) -> None:
+    home = tmp_path / "cloud"
+    starter = (
+        "import os, sys, time; from pathlib import Path; from local.testing import LocalCloud\n"
+        "cloud = LocalCloud(Path(sys.argv[1])); cloud.start(); print(cloud.pid, flush=True); os._exit(0)"
+    )
+    started = subprocess.run(
+        [sys.executable, "-c", starter, str(home)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+    )
+    pid = int(started.stdout)
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and _lives(pid):
+        time.sleep(0.1)
+    assert not _lives(pid)
+    assert not (home / "running.json").exists()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_functions_see_what_the_test_says_of_their_environment(tmp_path: Path) -> None:
+    environment = {"JWKS_URL": "http://localhost:9/keys.json"}
+    auth = {"issuer": "https://issuer.example", "audience": "cicada"}
+    with LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment=environment) as cloud:
+        functions = cloud.client("lambda").list_functions()["Functions"]
+        authorizer = next(one for one in functions if "Authorizer" in one["FunctionName"])
+        assert authorizer["Environment"]["Variables"]["JWT_AUDIENCE"] == "cicada"
+        sockets = cloud.websocket_url.replace("ws://", "http://")
+        assert sockets.startswith(cloud.endpoint_url)
