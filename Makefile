@@ -4,7 +4,10 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean
+.PHONY: help setup up down clean test unit lint bench deploy
+
+# Node 20 works; the CDK says at every start that it is past its end of life.
+export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,3 +24,25 @@ down: setup ## stop it from another terminal
 clean: setup ## stop it, and remove its state and all that was built
 	@$(VENV)/python -m local clean
 	@rm -rf cdk.out
+
+test: setup ## run every test: units, wire, templates, then the deployed thing end to end
+	@$(VENV)/python -m pytest tests/unit tests/wire tests/template -n 2 --dist loadfile
+	@$(VENV)/python -m pytest tests/e2e
+
+unit: setup ## run the unit tests alone
+	@$(VENV)/python -m pytest tests/unit -n 2 --dist loadfile
+
+lint: setup ## check style and types
+	@$(VENV)/python -m ruff check .
+	@$(VENV)/python -m ruff format --check .
+	@$(VENV)/python -m mypy
+
+bench: setup ## measure what the docs claim (minutes)
+	@$(VENV)/python -m benchmarks.classifier
+	@$(VENV)/python -m benchmarks.retrieval_quality
+	@$(VENV)/python -m benchmarks.delivery_layout
+	@$(VENV)/python -m benchmarks.import_time
+	@$(VENV)/python -m benchmarks.aws_calls
+
+deploy: setup ## deploy to your AWS account; fill in cdk.json first (docs/deploy.md)
+	@npx cdk deploy --all

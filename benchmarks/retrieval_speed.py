@@ -1,13 +1,15 @@
-"""How long loading and searching the index take: ``python -m benchmarks.retrieval_speed [rows ...]``.
+"""How long loading and searching the index take: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.retrieval_speed``.
 
 Random unit vectors of 384 dimensions and synthetic passages, in a store in memory: what is measured is our own work
 (checksums, opening, ranking, unpacking what is shown), not a network. The peer of a warm search is the bare numpy scan
-that it cannot do without: ``vectors @ query`` over one contiguous matrix, and the best 20 of the result.
+that it cannot do without: ``vectors @ query`` over one contiguous matrix, and the best 20 of the result. One thread, as
+in the function: waking OpenBLAS's other threads for one query costs more than they save.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -103,6 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Time loading and searching.")
     parser.add_argument("rows", nargs="*", type=int, default=[1_000, 10_000, 100_000], help="sizes to measure")
     args = parser.parse_args(argv)
+    print(f"OPENBLAS_NUM_THREADS={os.environ.get('OPENBLAS_NUM_THREADS', 'unset')}")
     print(
         f"{'passages':>9} {'MB':>8} {'load ms':>10} {'search ms':>10} {'filtered ms':>12} {'numpy ms':>10} {'ratio':>8}"
     )

@@ -61,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UpFailed as error:
         print(error, file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # before it has begun, or a second time
+        return 130
     return 0
 
 

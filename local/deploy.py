@@ -20,9 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local import deployed
 from local.places import ACCOUNT_ID, REGION, ROOT, Places, aws_environment
 from local.progress import Step
+
+TOOLKIT_STACK = "CDKToolkit"
+"""The CDK's own stack, made by bootstrapping."""
 
 CDK = ROOT / "node_modules" / ".bin" / "cdk"
 
@@ -188,7 +190,7 @@ def _create_toolkit(template: str) -> None:
     from moto.cloudformation.models import cloudformation_backends
 
     backend = cloudformation_backends[ACCOUNT_ID][REGION]
-    backend.create_stack(name=deployed.TOOLKIT_STACK, template=template, parameters={})
+    backend.create_stack(name=TOOLKIT_STACK, template=template, parameters={})
 
 
 # --- processes ---

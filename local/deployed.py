@@ -9,12 +9,10 @@ from typing import Any
 
 from local.calls import function_name
 from local.cloudformation.websocket_api import APIS, DeployedApi
+from local.deploy import TOOLKIT_STACK
 from local.functions.config import FunctionConfig, Layer
 from local.gateway.config import ApiConfig, AuthorizerConfig, RouteConfig
 from local.places import ACCOUNT_ID, REGION
-
-TOOLKIT_STACK = "CDKToolkit"
-"""The CDK's own stack, made by bootstrapping."""
 
 _INVOKED = re.compile(r"/functions/(arn:[^/]+)/invocations$")
 _CALLBACK = re.compile(r"^https?://([a-z0-9]+)\.execute-api\.[^/]+/([^/]+)/?$")

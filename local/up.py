@@ -11,15 +11,19 @@ import signal
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
 from local.loading import SAMPLE, LoadFailed, load, load_hash
 from local.places import PORT_VARIABLE, ROOT, Places
+from local.ports import PortTaken, listen
 from local.progress import Steps
+
+if TYPE_CHECKING:
+    from local.cloud import Cloud
 
 LOCAL_SETTINGS = ROOT / "cdk.local.json"
 """The deployer's settings for the local cloud."""
@@ -86,8 +90,6 @@ async def run(options: Options, steps: Steps) -> None:
 
 
 async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: Running, began: float) -> None:
-    from local.cloud import Cloud, PortTaken, listen
-
     try:
         sockets = listen(options.port)
     except PortTaken:
@@ -98,9 +100,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
     cloud: Cloud | None = None
     try:
         with steps.step("Starting the local cloud"):
-            cloud = await asyncio.to_thread(
-                Cloud, port, options.places, environment=options.environment, examples=list(_EXAMPLES), stop=stop.set
-            )
+            cloud = await asyncio.to_thread(_load_cloud, port, options, stop.set)
             await cloud.start(sockets)
         folder = await assembly
         with steps.step("Deploying the stacks") as step:
@@ -117,7 +117,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         running.tell({"pid": os.getpid(), **described})
         steps.close()
         steps.say(_greeting(described, time.monotonic() - began))
-        await stop.wait()
+        await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
     finally:
         assembly.cancel()
         await asyncio.gather(assembly, return_exceptions=True)
@@ -127,12 +127,18 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
             one.close()
 
 
+def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
+    from local.cloud import Cloud  # takes a second or two, most of it for moto
+
+    return Cloud(port, options.places, environment=options.environment, examples=list(_EXAMPLES), stop=stop)
+
+
 async def _synthesise(options: Options, steps: Steps) -> Path:
     with steps.step("Synthesising the stacks") as step:
         return await synthesise(options.settings, options.places, step)
 
 
-async def _load(cloud: Any, paths: Sequence[Path], steps: Steps) -> None:
+async def _load(cloud: Cloud, paths: Sequence[Path], steps: Steps) -> None:
     from local import deployed
 
     outputs = deployed.outputs()
@@ -184,7 +190,7 @@ def _stop_signals(stop: asyncio.Event) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def _until_stopped(stop: asyncio.Event, serving: Any, parent: int | None) -> None:
+async def _until_stopped(stop: asyncio.Event, serving: Coroutine[Any, Any, None], parent: int | None) -> None:
     """Run until it ends by itself; once asked to stop, cancel what is still starting."""
     task = asyncio.ensure_future(serving)
     watching = asyncio.create_task(_watch(parent, stop))

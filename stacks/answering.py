@@ -81,6 +81,7 @@ class AnsweringStack(Stack):
             TOP_K=str(settings.retrieval.top_k),
             MIN_SCORE=str(settings.retrieval.min_score),
             PROMPT_PASSAGES=str(settings.retrieval.prompt_passages),
+            OPENBLAS_NUM_THREADS="1",  # numpy's own threads contend for the function's one processor
         )
         self._allow_log(answer, "GetItem", "PutItem", "UpdateItem")
         answer.allow(

@@ -17,7 +17,7 @@ from clients.cli.exits import Exit
 from clients.cli.report import source_heading, source_lines
 from clients.cli.session import Session
 from clients.cli.text import printable
-from clients.cli.views import PeopleView, view_for
+from clients.cli.views import PeopleView, view_for, width_of
 from clients.python import Answer
 
 PROMPT = "> "
@@ -91,7 +91,7 @@ class Chat:
         if self.answer is None or not self.answer.sources:
             complain("the last answer has no sources")
             return
-        self._print(*source_lines(self.answer))
+        self._print(*source_lines(self.answer, width=width_of(self.out)))
 
     def _show_source(self, number: str) -> None:
         for source in self.answer.sources if self.answer else ():

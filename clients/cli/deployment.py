@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from clients.cli.exits import UsageError
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from botocore.config import Config
 
 DEFAULT_STACK_PREFIX = "Cicada"
-LOCAL_FILE = Path(".cicada") / "deployment.json"
+LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
+LOCAL_REGION = "us-east-1"
+"""The region that the local cloud plays."""
 
 _PROJECT_ROOT = Path(__file__).resolve().parents[2]
 _PROBE_TIMEOUT_S = 0.5
@@ -205,34 +207,27 @@ def _local_cloud(
         except (OSError, ValueError):
             tried.append(f"{path} cannot be read")
             continue
-        if named and named.rstrip("/") != written.endpoint_url.rstrip("/"):
+        if named and named.rstrip("/") != (written.endpoint_url or "").rstrip("/"):
             continue
-        if _listens(written.endpoint_url):
-            return written.deployment()
-        tried.append(f"the local cloud at {written.endpoint_url} does not run any more")
+        if written.endpoint_url is None or written.web_socket_url is None:
+            tried.append(f"the local cloud of {path} is still starting")
+        elif not _listens(written.endpoint_url):
+            tried.append(f"the local cloud at {written.endpoint_url} does not run any more")
+        else:
+            values = {value: written.outputs[name] for name, value in _OUTPUTS.items() if name in written.outputs}
+            values["url"] = written.web_socket_url  # the stacks' own is an address on AWS
+            return Deployment(values, Aws(region=LOCAL_REGION, endpoint_url=written.endpoint_url, local=True))
     return None
 
 
 class _LocalFile(BaseModel):
-    """What the local cloud writes of itself."""
+    """What the local cloud writes of itself: little until it is ready."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
 
-    endpoint_url: str
-    region: str
-    web_socket_url: str
-    index_bucket: str
-    embedding_model_id: str
-    embedding_dimensions: int
-
-    def deployment(self) -> Deployment:
-        values = {
-            "url": self.web_socket_url,
-            "bucket": self.index_bucket,
-            "embedding_model_id": self.embedding_model_id,
-            "embedding_dimensions": str(self.embedding_dimensions),
-        }
-        return Deployment(values, Aws(region=self.region, endpoint_url=self.endpoint_url, local=True))
+    endpoint_url: str | None = None
+    web_socket_url: str | None = None
+    outputs: dict[str, str] = Field(default_factory=dict)
 
 
 def _listens(url: str) -> bool:

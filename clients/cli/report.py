@@ -37,8 +37,11 @@ def withdrawn_text(text: str) -> Text:
     return Text(printable(text.strip()), style="dim strike")
 
 
-def source_lines(answer: Answer) -> Iterator[Text]:
-    """The sources: a heading, and for each its place and its beginning, with what the answer made of it."""
+def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
+    """The sources: a heading, and for each its place and its beginning, with what the answer made of it.
+
+    ``width`` is the terminal's, in cells, which the beginnings are to fit into.
+    """
     if not answer.sources:
         return
     known = {source.n for source in answer.sources}
@@ -47,7 +50,10 @@ def source_lines(answer: Answer) -> Iterator[Text]:
     for source in answer.sources:
         uses = [citation for citation in answer.citations if citation.n == source.n]
         yield source_heading(source, uses)
-        yield Text(f"     {clipped(printable(source.text), EXCERPT_CHARS)}", style="dim")
+        beginning = Text(f"     {clipped(printable(source.text), EXCERPT_CHARS)}", style="dim")
+        if width is not None:
+            beginning.truncate(width, overflow="ellipsis")
+        yield beginning
         yield from (Text(f"     {_objection(use)}", style="yellow") for use in uses if use.verdict == "unverified")
     for citation in answer.citations:
         if citation.n not in known:

@@ -52,6 +52,11 @@ def view_for(out: Console, *, as_json: bool, sources: bool) -> View:
     return PlainView(out, sources=sources)
 
 
+def width_of(out: Console) -> int | None:
+    """The terminal's width in cells; None for a pipe, which has none."""
+    return out.width if out.is_terminal else None
+
+
 class JsonLines:
     """One event a line, as the server sent it; nothing else on standard output."""
 
@@ -95,7 +100,7 @@ class PeopleView:
         if not answer.complete:
             return
         if self._sources and answer.sources:
-            self._print(*source_lines(answer), Text())
+            self._print(*source_lines(answer, width=width_of(self._out)), Text())
         self._print(*ending_lines(answer))
 
     def show(self, item: EventFrame | Status) -> None:

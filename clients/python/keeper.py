@@ -61,6 +61,7 @@ class ConnectionKeeper:
         self._changed = asyncio.Event()
         self._failures = 0
         self._rejections = 0
+        self._attempts = timing.first_attempts
         self._reason = ""
         self._status: Status | None = None
 
@@ -93,7 +94,7 @@ class ConnectionKeeper:
             ConnectionLost, ConnectionRefused, Unauthorized.
         """
         while True:
-            if self._failures > self._timing.attempts:
+            if self._failures > self._attempts:
                 raise ConnectionLost(f"gave up after {self._failures} failures in a row; the last: {self._reason}")
             if self._failures:
                 self._tell(Status("waiting", self._failures, self._reason))
@@ -119,6 +120,7 @@ class ConnectionKeeper:
 
     async def _use(self, transport: Transport) -> None:
         """Use a connection until it ends, and count how it ended."""
+        self._attempts = self._timing.attempts
         self._board.opened(self._clock())
         self._tell(Status("connected"))
         opened_at = self._clock()

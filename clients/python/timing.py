@@ -31,6 +31,9 @@ class Timing:
     attempts: int = 8
     """How many failures in a row, without any progress between them, are borne."""
 
+    first_attempts: int = 4
+    """The same until a first connection has been open: nobody should wait long to hear of a wrong address."""
+
     def backoff_s(self, failures: int, rng: random.Random) -> float:
         """How long to wait after the ``failures``-th failure in a row: exponential, with full jitter.
 

@@ -39,6 +39,17 @@ export class EpisodesView {
   }
 
   /**
+   * The name of an episode, or its id where no name is known.
+   *
+   * @param {string} id
+   * @returns {string}
+   */
+  nameOf(id) {
+    const box = this.#boxes.find((one) => one.value === id);
+    return box?.labels?.[0].textContent ?? id;
+  }
+
+  /**
    * Offer these, and no others.
    *
    * @param {Episode[]} episodes

@@ -38,8 +38,9 @@ export class TurnView {
    * @param {() => void} does.cancel
    * @param {() => void} does.askAgain
    * @param {(text: string) => void} does.announce
+   * @param {(id: string) => string} does.nameEpisode
    */
-  constructor(turn, { cancel, askAgain, announce }) {
+  constructor(turn, { cancel, askAgain, announce, nameEpisode }) {
     const { requestId, query, episodes = [] } = turn.ask;
     this.#turn = turn;
     this.#silent = turn.restored;
@@ -50,7 +51,7 @@ export class TurnView {
     this.#again.addEventListener("click", askAgain);
     this.status.append(el("span", { class: "pulse", "aria-hidden": "true" }), this.#words, this.#stop, this.#again);
     const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
-    const scope = el("p", { class: "scope" }, episodes.length ? `Only in ${episodes.join(", ")}` : "");
+    const scope = el("p", { class: "scope" }, episodes.length ? `Only in ${episodes.map(nameEpisode).join(", ")}` : "");
     scope.hidden = episodes.length === 0;
     this.element.setAttribute("aria-labelledby", heading.id);
     this.element.dataset.requestId = requestId;
@@ -112,7 +113,7 @@ export class TurnView {
     const { grounded, text } = groundedness(tail);
     /** @type {[string, string][]} */
     const facts = [
-      ["Answered by", `${strategyName(tail.terminal.strategy)} (${tail.terminal.strategy})`],
+      ["Strategy", `${strategyName(tail.terminal.strategy)} (${tail.terminal.strategy})`],
       ["Model", tail.terminal.model],
       ...figures(tail.terminal.metrics),
     ];

@@ -106,6 +106,7 @@ export class View {
       },
       askAgain: () => this.#ask(turn.ask.query, turn.ask.episodes ?? []),
       announce: (text) => this.announce(text),
+      nameEpisode: (id) => this.#composer.episodes.nameOf(id),
     });
     this.#views.set(turn, view);
     this.#turns.append(view.element);

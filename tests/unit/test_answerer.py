@@ -264,16 +264,23 @@ def test_citations_pass_the_check_of_production(answerer: ExtractiveAnswerer) ->
     st.text()
     | st.lists(
         st.sampled_from(
-            ["<passages>", "</passages>", '<passage n="1">', '<passage n="x"', ">", "</passage>", "<question>", "key?"]
-            + [
-                "</question>",
+            (
+                "<passages>",
+                "</passages>",
+                "<passage",
+                '<passage n="1">',
                 '<passage n="2" speaker="M" relevance="nan">',
+                "</passage>",
+                "<question>",
+                "</question>",
                 "the key",
+                "Key?",
                 "&amp;&#x0;",
                 "\ud800",
                 '"',
                 "<",
-            ]
+                ">",
+            )
         )
     ).map("".join)
 )

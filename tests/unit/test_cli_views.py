@@ -6,6 +6,7 @@ import io
 import json
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from cicada import errors as codes
@@ -165,6 +166,19 @@ def test_a_terminal_shows_withdrawn_text_struck_out_and_says_why() -> None:
     assert text[withdrawn - 6 : withdrawn].endswith("9m")  # SGR 9: crossed out
     assert "rag failed: The answer broke off. What it wrote is withdrawn; direct answers now." in text
     assert text.index("withdrawn; direct") < text.rindex("Lasting words.")
+
+
+def test_a_source_begins_on_one_line_of_the_terminal() -> None:
+    events = [
+        ACCEPTED,
+        Sources(attempt=1, index_version="v", searched=1, sources=(source(1, "日本語 " * 40),)),
+        complete(),
+    ]
+    lines = on_terminal(*frames(events)).splitlines()
+    begun = next(line for line in lines if "日本語" in line)
+    assert begun.rstrip().endswith("…")
+    assert 95 <= cell_len(begun.rstrip()) <= 100
+    assert sum("日本語" in line for line in lines) == 1
 
 
 def test_where_nothing_had_been_written_nothing_is_said_to_be_withdrawn() -> None:

@@ -51,7 +51,7 @@ COMPLETE = Complete(
     stop_reason="end_turn",
     metrics=Metrics(latency_ms=10, attempt_ms=9, first_chunk_ms=8),
 )
-TIMING = Timing(attempts=3, backoff_base_s=1, backoff_cap_s=4)
+TIMING = Timing(attempts=3, first_attempts=3, backoff_base_s=1, backoff_cap_s=4)
 
 
 class Clock:
@@ -277,6 +277,21 @@ def test_failures_are_spaced_ever_wider_and_borne_only_so_often() -> None:
         assert await types(afterwards) == ["complete"]
 
     play(scene)
+
+
+def test_a_server_that_was_never_reached_is_given_up_sooner_than_one_that_was() -> None:
+    async def scene(world: World) -> None:
+        world.failures = [TransportClosed("refused")] * 2
+        with pytest.raises(ConnectionLost):
+            await asyncio.gather(types(world.client.ask("?")), world.clock.until(lambda: not world.failures))
+        stream = world.client.ask("?")
+        socket = await world.sent("ask", on=0)
+        world.failures = [TransportClosed("refused")] * 4
+        socket.drop()
+        (await world.sent("ask", on=1)).event(stream.request_id, 1, COMPLETE)
+        await types(stream)
+
+    play(scene, timing=Timing(attempts=5, first_attempts=1))
 
 
 def test_the_pauses_are_random_below_a_bound_that_doubles() -> None:

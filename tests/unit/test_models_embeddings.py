@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from urllib3.exceptions import ProtocolError
+
 from cicada.errors import ModelRefused, ModelUnavailable
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from urllib3.exceptions import ProtocolError
 
 
 class Client:

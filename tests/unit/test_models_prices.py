@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 
 import pytest
+
 from cicada.models.model_ids import ModelName, read_model_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost

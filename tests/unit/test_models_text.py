@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from botocore.exceptions import EventStreamError, NoCredentialsError, ParamValidationError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import ProtocolError
+
 from cicada.errors import CicadaError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models import bedrock_text
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.ports import Finished, Prompt, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
-from urllib3.exceptions import ProtocolError
 
 EVENTS: list[dict[str, Any]] = [
     {"messageStart": {"role": "assistant"}},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from cicada import errors
 from cicada.answering.failures import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError

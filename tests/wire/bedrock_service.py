@@ -14,8 +14,8 @@ from typing import Any
 import boto3
 from aiohttp import web
 from botocore.config import Config
-from cicada.models.bedrock import bedrock_client_config
 
+from cicada.models.bedrock import bedrock_client_config
 from local.bedrock.server import add_routes
 from local.faults import Faults
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 import pytest
+
 from cicada.errors import ModelBusy, ModelRefused, ModelUnavailable
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.retries import RetryPolicy
-
 from tests.wire.bedrock_service import BedrockService, FakeTime, serving
 
 TITAN = "amazon.titan-embed-text-v2:0"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+
 from cicada.errors import AnswerIncomplete, ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.ports import Finished, Prompt, TextDelta
 from cicada.models.retries import RetryPolicy
 from cicada.models.sampling import Sampling
-
 from tests.wire.bedrock_service import ANSWER, BedrockService, FakeTime, serving
 
 PROMPT = Prompt("Answer from the passages.", "Who found the letter?")

@@ -17,15 +17,19 @@ from clients.cli.credentials import token_source
 from clients.cli.deployment import CHAT, INDEX, LOCAL_FILE, Aws, Choice, Deployment, DeploymentNotFound, discover
 from clients.cli.exits import UsageError
 
+LOCAL_URL = "ws://localhost:4600/_ws/api/live"
 LOCAL = {
-    "webSocketUrl": "ws://localhost:4600/_ws/api/live",
-    "pageUrl": "http://localhost:4600/",
-    "region": "us-east-1",
-    "indexBucket": "local-bucket",
-    "requestsTable": "requests",
-    "stateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:answer",
-    "embeddingModelId": "local.all-minilm-l6-v2",
-    "embeddingDimensions": 384,
+    "pid": 4711,
+    "status": "ready",
+    "webSocketUrl": LOCAL_URL,
+    "outputs": {
+        "WebSocketUrl": "wss://api.execute-api.us-east-1.amazonaws.com/live",
+        "IndexBucket": "local-bucket",
+        "RequestsTable": "requests",
+        "StateMachineArn": "arn:aws:states:us-east-1:123456789012:stateMachine:answer",
+        "EmbeddingModelId": "local.all-minilm-l6-v2",
+        "EmbeddingDimensions": "384",
+    },
 }
 STACKS = {
     "Cicada-Gateway": {"WebSocketUrl": "wss://aws.example/live"},
@@ -107,14 +111,14 @@ def test_the_local_cloud_of_a_folder_above_is_found(tmp_path: Path, listening: s
         384,
     )
     assert deployment.aws == Aws(region="us-east-1", endpoint_url=listening, local=True)
-    assert found(tmp_path).url == LOCAL["webSocketUrl"]
+    assert found(tmp_path).url == LOCAL_URL
 
 
 def test_the_local_cloud_of_the_command_lines_own_project_is_found_from_anywhere(
     tmp_path: Path, listening: str
 ) -> None:
     local_cloud(tmp_path / "elsewhere", listening)
-    assert found(tmp_path).url == LOCAL["webSocketUrl"]
+    assert found(tmp_path).url == LOCAL_URL
 
 
 def test_single_values_may_be_given_beside_a_deployment(tmp_path: Path, listening: str) -> None:
@@ -146,12 +150,21 @@ def test_a_local_cloud_that_has_stopped_is_passed_over_and_mentioned(tmp_path: P
         found(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"endpointUrl": 4}'])
+@pytest.mark.parametrize("content", ['{"pid": 4711, "status": "starting"}', "{}"])
+def test_a_local_cloud_that_is_not_ready_yet_is_mentioned(tmp_path: Path, no_aws: None, content: str) -> None:
+    path = tmp_path / "project" / LOCAL_FILE
+    path.parent.mkdir(parents=True)
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DeploymentNotFound, match="still starting"):
+        found(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"endpointUrl": 4}'])
 def test_a_local_file_that_is_damaged_is_passed_over_and_mentioned(tmp_path: Path, no_aws: None, content: str) -> None:
     path = tmp_path / "project" / LOCAL_FILE
     path.parent.mkdir(parents=True)
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(DeploymentNotFound, match=r"deployment\.json cannot be read"):
+    with pytest.raises(DeploymentNotFound, match=r"running\.json cannot be read"):
         found(tmp_path)
 
 
@@ -174,14 +187,14 @@ class TestInAnAccount:
 
     def test_the_local_cloud_comes_first_unless_another_place_is_named(self, tmp_path: Path, listening: str) -> None:
         local_cloud(tmp_path / "project", listening)
-        assert found(tmp_path).url == LOCAL["webSocketUrl"]
-        assert found(tmp_path, environ={"AWS_PROFILE": "work"}).url == LOCAL["webSocketUrl"]
+        assert found(tmp_path).url == LOCAL_URL
+        assert found(tmp_path, environ={"AWS_PROFILE": "work"}).url == LOCAL_URL
         assert found(tmp_path, stack_prefix="Cicada").url == "wss://aws.example/live"
         assert found(tmp_path, environ={"CICADA_STACK_PREFIX": "Cicada"}).url == "wss://aws.example/live"
 
     def test_an_endpoint_of_another_cloud_passes_the_local_one_over(self, tmp_path: Path, listening: str) -> None:
         local_cloud(tmp_path / "project", listening)
-        assert found(tmp_path, environ={"AWS_ENDPOINT_URL": f"{listening}/"}).url == LOCAL["webSocketUrl"]
+        assert found(tmp_path, environ={"AWS_ENDPOINT_URL": f"{listening}/"}).url == LOCAL_URL
         other = {"AWS_ENDPOINT_URL": "https://other.example"}
         assert found(tmp_path, environ=other).url == "wss://aws.example/live"
 

@@ -45,7 +45,16 @@ from clients.python import (
     Unauthorized,
 )
 
-FAST = Timing(reply_s=0.5, silence_s=0.4, gap_s=0.05, backoff_base_s=0.005, backoff_cap_s=0.02, attempts=5, open_s=2)
+FAST = Timing(
+    reply_s=0.5,
+    silence_s=0.4,
+    gap_s=0.05,
+    backoff_base_s=0.005,
+    backoff_cap_s=0.02,
+    attempts=5,
+    first_attempts=5,
+    open_s=2,
+)
 LOG: list[LogEvent] = [
     Accepted(route="rag", confidence=0.9, reasoning="about the script", strategy="rag"),
     Attempt(attempt=1, strategy="rag"),
@@ -260,7 +269,7 @@ def test_a_server_that_is_never_well_is_given_up() -> None:
     deployment = Deployment(statuses=itertools.repeat(503))
     with pytest.raises(ConnectionLost, match="503"):
         asyncio.run(_ask(deployment))
-    assert len(deployment.tokens) == FAST.attempts + 1
+    assert len(deployment.tokens) == FAST.first_attempts + 1
 
 
 def test_nobody_listening_is_a_lost_connection() -> None:

@@ -1,4 +1,4 @@
-"""``make up`` from outside: a process that deploys the stacks with the CDK CLI, serves them, keeps their state, and stops."""
+"""``make up`` from outside: a process that deploys the stacks with the CDK CLI, serves them, keeps state, and stops."""
 
 from __future__ import annotations
 

@@ -68,7 +68,6 @@ _KINDS = (
     Kind(re.compile(r"\bwho(?:se|m)?\b", re.I), _PERSON, necessary=False),
     Kind(re.compile(r"\bwhy\b|\bwhat for\b", re.I), _REASON, necessary=False),
 )
-_LEAST_STEMS = 2
 _HOW_MUCH = re.compile(rf"\b(how) (?:old|{_MEASURE}|{_EXTENT})\b", re.I)
 _NAMED_WORD = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Miss|Dr)\.? )?([^\W_]+(?:['’][^\W_]+)*)")
 
@@ -102,7 +101,7 @@ def parts_of(question: str, passages: Sequence[NumberedPassage]) -> list[Part]:
     """The parts of a compound question, at most four; none if it is not compound."""
     texts: list[str] = []
     for text in (piece.strip(" ,;") for piece in _PART.split(question)):
-        if texts and len(content_stems(text)) < _LEAST_STEMS:  # "and where?" asks about what was just said
+        if texts and not content_stems(text):  # "and where?" asks about what was just said
             texts[-1] += f", {text}"
         elif words(text):
             texts.append(text)

@@ -36,7 +36,7 @@ STOP_WORDS = frozenset(
     these those there here it its he him his she her hers they them their we us our you your i me my mine what which who
     whom whose when where why how s t d ll m re ve isn't wasn't don't didn't doesn't can't couldn't won't i'm it's he's
     she's that's there's any some all each every both only just also about into out up down over under again once get
-    gets got say says said tell tells told episode draft chapter script story passage one""".split()  # noqa: SIM905
+    gets got say says said tell tells told episode draft chapter script story passage one mr mrs ms miss dr""".split()  # noqa: SIM905
 )
 """Words that tell nothing of what a sentence is about, those of asking about a script included."""
 

@@ -38,8 +38,8 @@ Locator = ScriptLocator
 class Passage(CorpusModel):
     """What is found and cited.
 
-    ``text`` is the passage's own words: what is shown and cited. ``context`` is what is embedded: the text with
-    enough of its neighbours to be understood (a short reply means nothing alone).
+    ``text`` is the passage's own words: what is shown and cited. ``context`` is the text with enough of its neighbours
+    to be understood by whoever reads it (a short reply means nothing alone).
     """
 
     id: str = Field(min_length=1, max_length=256, description="unique in its collection and stable across loads")

@@ -34,7 +34,7 @@ class SearchQuery:
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage and its relevance: ``score`` in [0, 1], comparable across segments and searches of one index version."""
+    """A passage and its relevance: ``score`` in [0, 1], comparable across segments and searches of a version."""
 
     passage: Passage
     score: float
