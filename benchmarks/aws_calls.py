@@ -76,7 +76,7 @@ def main(argv: list[str] | None = None) -> int:
         row[1]["dynamodb.UpdateItem"] + row[1]["apigatewaymanagementapi.PostToConnection"] for row in rows
     )
     print(
-        f"text of {tokens:.0f} tokens: {gathered:.0f} commits and posts; one of each a token would be {2 * tokens:.0f}, "
+        f"text of {tokens:.0f} tokens: {gathered:.0f} commits and posts; one of each a token: {2 * tokens:.0f}, "
         f"{2 * tokens / gathered:.1f} times as many"
     )
     return 0

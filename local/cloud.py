@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -159,4 +159,9 @@ class _Bedrock:
 
     def add_routes(self, app: web.Application) -> None:
         answerer = ExtractiveAnswerer(self._embedder)
-        bedrock.add_routes(app, answer=answerer.answer, embed=self._embedder.embed, faults=self._faults)
+
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            vectors: list[list[float]] = self._embedder.embed(texts).tolist()
+            return vectors
+
+        bedrock.add_routes(app, answer=answerer.answer, embed=embed, faults=self._faults)

@@ -21,8 +21,8 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from moto.stepfunctions.exceptions import InvalidExecutionInput
-from moto.stepfunctions.models import StateMachine
 from moto.stepfunctions.parser import models
+from moto.stepfunctions.parser.api import StateMachineType
 from moto.stepfunctions.parser.asl.component.common.error_name.error_equals_decl import ErrorEqualsDecl
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name import StatesErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import StatesErrorNameType
@@ -48,10 +48,11 @@ _NOT_CAUGHT_BY_ALL = (
 
 class _ExpressWorker(ExecutionWorker):
     def _get_evaluation_entrypoint(self) -> EvalComponent:
-        program = super()._get_evaluation_entrypoint()
+        program: Any = super()._get_evaluation_entrypoint()
         declared = program.timeout_seconds.timeout_seconds if program.timeout_seconds else EXPRESS_LIMIT_S
         program.timeout_seconds = TimeoutSeconds(min(declared, EXPRESS_LIMIT_S))
-        return program
+        entrypoint: EvalComponent = program
+        return entrypoint
 
 
 class ExpressExecution(Execution):
@@ -64,7 +65,7 @@ class ExpressExecution(Execution):
 
     def states_entered(self) -> list[str]:
         """The states' names in the order of entering, repeats included."""
-        environment = self.exec_worker.env
+        environment = self.exec_worker.env if self.exec_worker else None
         if environment is None:
             return []
         details = (event.get("stateEnteredEventDetails") for event in environment.event_manager.get_event_history())
@@ -78,11 +79,11 @@ class InterpreterBackend(models.StepFunctionsParserBackend):
         super().__init__(region_name, account_id)
         self.express_executions: deque[ExpressExecution] = deque(maxlen=_KEPT_EXECUTIONS)
 
-    def start_execution(
+    def start_execution(  # type: ignore[override]  # moto's own differ from each other
         self,
         state_machine_arn: str,
         name: str | None = None,
-        execution_input: str | None = None,
+        execution_input: str = "{}",
         trace_header: str | None = None,
     ) -> Execution:
         """Start one; without a name it gets a UUID.
@@ -92,15 +93,15 @@ class InterpreterBackend(models.StepFunctionsParserBackend):
         """
         name = name or str(uuid.uuid4())
         self._validate_name(name)
-        if execution_input is not None and len(execution_input.encode()) > INPUT_LIMIT_BYTES:
+        if len(execution_input.encode()) > INPUT_LIMIT_BYTES:
             raise InvalidExecutionInput("The input is larger than 256 KiB.")
         machine = self.describe_state_machine(state_machine_arn)
         if machine.type != "EXPRESS":
-            return super().start_execution(state_machine_arn, name, execution_input, trace_header)
-        return self._start_express(machine, name, execution_input or "{}", trace_header)
+            return super().start_execution(state_machine_arn, name, execution_input)
+        return self._start_express(machine, name, execution_input, trace_header)
 
     def _start_express(
-        self, machine: StateMachine, name: str, execution_input: str, trace_header: str | None
+        self, machine: Any, name: str, execution_input: str, trace_header: str | None
     ) -> ExpressExecution:
         try:
             json.loads(execution_input)
@@ -109,7 +110,7 @@ class InterpreterBackend(models.StepFunctionsParserBackend):
         prefix = f"arn:{self.partition}:states:{self.region_name}:{self.account_id}:express"
         execution = ExpressExecution(
             name=name,
-            sm_type="EXPRESS",
+            sm_type=StateMachineType.EXPRESS,
             role_arn=machine.roleArn,
             exec_arn=f"{prefix}:{machine.name}:{name}:{uuid.uuid4()}",
             account_id=self.account_id,
@@ -121,7 +122,6 @@ class InterpreterBackend(models.StepFunctionsParserBackend):
             trace_header=trace_header,
             activity_store={},
         )
-        execution.execution_arn = execution.exec_arn
         self.express_executions.append(execution)
         execution.start()
         TMP_THREADS[:] = [thread for thread in TMP_THREADS if thread.is_alive()]  # moto keeps them for ever
@@ -130,7 +130,7 @@ class InterpreterBackend(models.StepFunctionsParserBackend):
 
 def executions(account_id: str, region_name: str) -> list[dict[str, Any]]:
     """The latest Express executions, oldest first, as plain data: at most 500."""
-    backend = models.stepfunctions_parser_backends[account_id][region_name]
+    backend: Any = models.stepfunctions_parser_backends[account_id][region_name]
     return [
         {
             "name": execution.name,
@@ -206,5 +206,7 @@ _error_matches_in_moto = ErrorEqualsDecl._eval_body
 def install() -> None:
     """Put this in place of moto's. Call it before the first request."""
     models.stepfunctions_parser_backends.backend = InterpreterBackend
-    ErrorEqualsDecl._eval_body = _error_matches
-    lambda_eval_utils.boto_client_for = _TaskClients()
+    error_equals: Any = ErrorEqualsDecl
+    error_equals._eval_body = _error_matches
+    tasks: Any = lambda_eval_utils
+    tasks.boto_client_for = _TaskClients()

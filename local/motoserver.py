@@ -121,9 +121,10 @@ class MotoServer:
     @staticmethod
     def forget_instances() -> None:
         """Empty moto's list of every object that it ever made, for which nothing here has a use."""
-        from moto.core.base_backend import model_data
+        import moto.core.base_backend
 
-        for models in model_data.values():
+        core: Any = moto.core.base_backend
+        for models in core.model_data.values():
             for model in models.values():
                 model.instances_tracked.clear()
 

@@ -7,8 +7,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Protocol, Self, TextIO
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -31,7 +31,7 @@ class Step(Protocol):
 class Steps(Protocol):
     """Shows steps, also several at once."""
 
-    def step(self, title: str) -> _Shown:
+    def step(self, title: str) -> AbstractContextManager[Step]:
         """Show a step while its block runs; how it ended and the seconds that it took stay."""
         ...
 
@@ -42,12 +42,6 @@ class Steps(Protocol):
     def close(self) -> None:
         """Stop moving anything."""
         ...
-
-
-class _Shown(Protocol):
-    def __enter__(self) -> Step: ...
-
-    def __exit__(self, *raised: object) -> None: ...
 
 
 def steps_for(stream: TextIO | None = None, *, plain: bool = False) -> Steps:
@@ -164,19 +158,3 @@ class _PlainStep:
         if time.monotonic() - self._said_at >= _PLAIN_INTERVAL_S:
             self._said_at = time.monotonic()
             self._say(f"  {self._title}: {text}")
-
-
-class Quiet:
-    """Steps that nobody watches."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
-
-    def count(self, done: int, total: int) -> None:
-        """Say nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        """Nothing was begun."""

@@ -237,7 +237,7 @@ class LocalCloud:
         except (OSError, ValueError):
             return False
         self._described = described
-        return described.get("pid") == self._process.pid and described.get("status") == "ready"
+        return (described.get("pid"), described.get("status")) == (self._process.pid, "ready")
 
 
 def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from moto.cloudformation.models import Stack
+from typing import Any
 
 _SUFFIX_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _SUFFIX_LENGTH = 12
@@ -35,7 +31,7 @@ def register() -> None:
     _name_alike(parsing)
 
 
-def _read_json_as_json(stack: type[Stack]) -> None:
+def _read_json_as_json(stack: Any) -> None:
     read_yaml = stack.parse_template
 
     def parse_template(template: str) -> dict[str, Any]:
@@ -43,13 +39,13 @@ def _read_json_as_json(stack: type[Stack]) -> None:
         try:
             parsed: dict[str, Any] = json.loads(template)
         except ValueError:
-            return read_yaml(template)
+            parsed = read_yaml(template)
         return parsed
 
     stack.parse_template = staticmethod(parse_template)
 
 
-def _name_alike(parsing: ModuleType) -> None:
+def _name_alike(parsing: Any) -> None:
     """Derive the ends of generated names from what they name, so that names are the same at every start."""
     generate = parsing.generate_resource_name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from moto.cloudformation import parsing
+import moto.cloudformation.parsing
 
 from local.cloudformation.base import Declaration, define
 
@@ -21,4 +21,5 @@ def _refuse_update(_: Any, declaration: Declaration) -> NoReturn:
     _refuse(declaration)
 
 
-parsing.CustomModel = define("AWS::CloudFormation::CustomResource", create=_refuse, update=_refuse_update)
+_parsing: Any = moto.cloudformation.parsing
+_parsing.CustomModel = define("AWS::CloudFormation::CustomResource", create=_refuse, update=_refuse_update)

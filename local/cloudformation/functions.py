@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from moto.awslambda.models import LambdaFunction, LayerVersion
+from moto.awslambda.models import LambdaFunction
 from moto.awslambda.utils import get_backend
 
 from local.cloudformation.base import Declaration, define
@@ -38,9 +38,9 @@ def _code(code: dict[str, Any]) -> dict[str, Any]:
     return {"ZipFile": base64.b64encode(LambdaFunction._create_zipfile_from_plaintext_code(code["ZipFile"]))}
 
 
-def _publish_layer(declaration: Declaration) -> LayerVersion:
+def _publish_layer(declaration: Declaration) -> Any:
     backend = get_backend(declaration.account_id, declaration.region_name)
-    version = backend.publish_layer_version({**declaration.properties, "LayerName": declaration.name})
+    version: Any = backend.publish_layer_version({**declaration.properties, "LayerName": declaration.name})
     version.physical_resource_id = version.arn
     return version
 

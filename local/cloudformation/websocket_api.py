@@ -51,12 +51,15 @@ def _create_api(declaration: Declaration) -> Resource:
     def replace(properties: dict[str, Any]) -> None:
         api.properties = properties
 
+    def remove() -> None:
+        APIS.pop(api_id, None)
+
     endpoint = f"wss://{api_id}.execute-api.{declaration.region_name}.amazonaws.com"
     return Resource(
         api_id,
         {"ApiId": api_id, "ApiEndpoint": endpoint},
         replace=replace,
-        remove=lambda: APIS.pop(api_id, None) and None,
+        remove=remove,
     )
 
 

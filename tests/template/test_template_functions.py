@@ -94,7 +94,7 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
     callback = {"AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"}
     read = {
         "message_processor": callback | {name.upper() for name in MessageProcessorSettings.model_fields},
-        "answer": callback | {name.upper() for name in AnswerSettings.model_fields},
+        "answer": callback | {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in AnswerSettings.model_fields},
         "exhausted": callback | {name.upper() for name in DeliverySettings.model_fields},
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},
         "connection": set(),
