@@ -20,6 +20,7 @@ export class TurnView {
 
   #turn;
   #announce;
+  #moveFocus;
   #answer;
   #sources;
   #notices = el("ul", { class: "notices" });
@@ -39,12 +40,14 @@ export class TurnView {
    * @param {() => void} does.askAgain
    * @param {(text: string) => void} does.announce
    * @param {(id: string) => string} does.nameEpisode
+   * @param {() => void} does.moveFocus  what has the focus is about to vanish
    */
-  constructor(turn, { cancel, askAgain, announce, nameEpisode }) {
+  constructor(turn, { cancel, askAgain, announce, nameEpisode, moveFocus }) {
     const { requestId, query, episodes = [] } = turn.ask;
     this.#turn = turn;
     this.#silent = turn.restored;
     this.#announce = announce;
+    this.#moveFocus = moveFocus;
     this.#sources = new SourcesView(requestId);
     this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
     this.#stop.addEventListener("click", cancel);
@@ -79,8 +82,9 @@ export class TurnView {
     this.#answer.element.hidden = tail.text === "";
     setText(this.#words, statusOf(exchange, connection));
     this.status.hidden = phase === "complete";
-    this.#stop.hidden = exchange.ended;
     this.#stop.disabled = exchange.cancelling;
+    if (exchange.ended && this.#stop.matches(":focus")) this.#moveFocus();
+    this.#stop.hidden = exchange.ended;
     this.#again.hidden = phase !== "failed" && phase !== "cancelled";
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
     if (!this.#silent) this.#tell(phase);

@@ -104,6 +104,7 @@ export class View {
         this.#composer.focus();
         this.#handlers.cancel(turn);
       },
+      moveFocus: () => this.#composer.focus(),
       askAgain: () => this.#ask(turn.ask.query, turn.ask.episodes ?? []),
       announce: (text) => this.announce(text),
       nameEpisode: (id) => this.#composer.episodes.nameOf(id),

@@ -139,7 +139,11 @@ def test_a_citation_without_a_source_is_named(browser):
 
 def test_a_fallback_drops_what_was_written(browser):
     script = [accepted(), attempt(), sources(), chunk("In the boat"), Hold(), fallback(), attempt(2, "direct")]
-    script += [Hold(), chunk("I cannot check the script.", 2), complete(2, "direct", grounded=False, failed="It broke.")]
+    script += [
+        Hold(),
+        chunk("I cannot check the script.", 2),
+        complete(2, "direct", grounded=False, failed="It broke."),
+    ]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, "In the boat")
@@ -353,7 +357,12 @@ def test_stop_ends_the_answer(browser):
 
 
 def test_a_conversation_keeps_its_questions(browser):
-    second = [accepted("direct"), attempt(1, "direct"), chunk("You are welcome."), complete(1, "direct", grounded=False)]
+    second = [
+        accepted("direct"),
+        attempt(1, "direct"),
+        chunk("You are welcome."),
+        complete(1, "direct", grounded=False),
+    ]
     scripts = {QUESTION: WHOLE, "Thanks!": second}
     with ScriptedServer(scripts, config={"examples": [QUESTION]}) as server, browser.page(server.page_url) as page:
         page.wait("!!document.querySelector('#examples button')")
@@ -543,7 +552,13 @@ def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
 
 
 def test_languages_are_marked(browser):
-    script = [accepted(), attempt(), sources(1, text="先生、氷の上に誰かいるんです!"), chunk("誰かいるんです [1]"), complete()]
+    script = [
+        accepted(),
+        attempt(),
+        sources(1, text="先生、氷の上に誰かいるんです!"),
+        chunk("誰かいるんです [1]"),
+        complete(),
+    ]
     with ScriptedServer({"誰がいますか": script}) as server, browser.page(server.page_url) as page:
         assert page.run("document.documentElement.lang") == "en"
         ask(page, "誰がいますか")

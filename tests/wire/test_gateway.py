@@ -122,7 +122,7 @@ class House:
     @property
     def connection_id(self) -> str:
         """The newest open connection's."""
-        return self.control.connections()[-1].connection_id
+        return eventually(self.control.connections)[-1].connection_id
 
     def wait_for_event(self, arn: str) -> Event:
         return eventually(lambda: self.events.get(arn))[-1]

@@ -1,0 +1,68 @@
+"""Each function can be imported with what its layers bring, and imports nothing heavier than it needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from benchmarks.import_time import ENVIRONMENT
+from local.functions.packages import RUNTIME_MODULES
+
+ROOT = Path(__file__).parents[2]
+LAYERS = {
+    "connection": ("base",),
+    "authorizer": ("base", "auth"),
+    "message_processor": ("base",),
+    "answer": ("base", "search"),
+    "exhausted": ("base",),
+}
+PROBE = """
+import json, sys
+from local.functions.worker import InstalledModules, third_party_folders
+sys.meta_path.insert(0, InstalledModules(json.loads(sys.argv[2]), third_party_folders()))
+sys.path[:0] = json.loads(sys.argv[1])
+import handler
+assert callable(handler.handler)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def modules_of(layer):
+    """The top-level modules of a vendor layer's packages, as they are installed here."""
+    found = set()
+    for line in (ROOT / "layers" / "vendor" / layer / "requirements.txt").read_text().splitlines():
+        requirement = line.split("#")[0].strip()
+        if requirement:
+            for file in distribution(requirement.split("==")[0].split("[")[0]).files or ():
+                found.add(file.parts[0].split(".")[0])
+    return {name for name in found if name.isidentifier()}
+
+
+def imported(function):
+    paths = [str(ROOT / "lambdas" / function), str(ROOT / "layers" / "cicada" / "python")]
+    allowed = {*RUNTIME_MODULES, "cicada", *(name for layer in LAYERS[function] for name in modules_of(layer))}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, json.dumps(paths), json.dumps(sorted(allowed))],
+        env=os.environ | ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return set(json.loads(done.stdout))
+
+
+@pytest.mark.parametrize("function", LAYERS)
+def test_a_function_finds_all_that_it_imports_in_its_layers(function):
+    modules = imported(function)
+    assert "aws_xray_sdk" not in modules, "the Tracer costs half a second of every cold start"
+    if function != "answer":
+        assert "numpy" not in modules
+    if function in ("connection", "authorizer"):
+        assert "boto3" not in modules
