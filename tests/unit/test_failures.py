@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cicada.answering.failures import strategy_failure, strategy_failures
 from cicada.answering.workflow import CHAIN, entry_strategy
 from cicada.errors import CicadaError, IndexMissing, StreamBroken

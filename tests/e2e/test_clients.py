@@ -1,0 +1,98 @@
+"""The clients of this repository against the deployed thing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+
+from cicada.protocol.events import Chunk, Complete, Sources
+from clients.python import CicadaClient
+
+QUESTION = "How many strokes of the fog bell did Ilse count?"
+
+
+def cicada(cloud, issuer, *words):
+    """Run the command line as a user does."""
+    command = [sys.executable, "-m", "clients.cli", *words]
+    if words[0] == "ask":
+        command += ["--url", cloud.websocket_url, "--token", issuer.token()]
+    environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def test_the_python_client_streams_an_answer(cloud, issuer):
+    async def ask():
+        async with CicadaClient(cloud.websocket_url, token=issuer.token()) as client:
+            return [event async for event in client.ask(QUESTION, episodes=["ep1"])]
+
+    events = asyncio.run(ask())
+    assert any(isinstance(event, Sources) for event in events)
+    assert "thirteen" in "".join(event.content for event in events if isinstance(event, Chunk))
+    assert isinstance(events[-1], Complete)
+
+
+def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, issuer):
+    cloud.arm("bedrock.slow", delay_ms=80)
+
+    async def ask():
+        async with CicadaClient(cloud.websocket_url, token=issuer.token()) as client:
+            stream = client.ask(QUESTION, episodes=["ep1"])
+            texts = []
+            async for event in stream:
+                if isinstance(event, Chunk):
+                    texts.append(event.content)
+                    if len(texts) == 2:
+                        for connection in await asyncio.to_thread(cloud.connections):
+                            await asyncio.to_thread(cloud.drop, connection["connection_id"])
+            return texts, stream.answer
+
+    texts, answer = asyncio.run(ask())
+    assert "".join(texts) == answer.text
+    assert "thirteen" in answer.text
+
+
+def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer):
+    done = cicada(cloud, issuer, "ask", QUESTION, "--episode", "ep1")
+    assert done.returncode == 0, done.stderr
+    assert "thirteen" in done.stdout
+    assert "[1]" in done.stdout or "1." in done.stdout
+
+
+def test_the_command_line_speaks_json_lines_to_machines(cloud, issuer):
+    done = cicada(cloud, issuer, "ask", QUESTION, "--episode", "ep1", "--json")
+    assert done.returncode == 0, done.stderr
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert events[0]["type"] == "accepted"
+    assert events[-1]["type"] == "complete"
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+def test_the_command_line_fails_with_a_status_of_its_own(cloud, issuer):
+    cloud.arm("bedrock.error", exception="AccessDeniedException", status=403)
+    done = cicada(cloud, issuer, "ask", QUESTION)
+    assert done.returncode == 1
+
+
+def test_the_command_line_searches_the_deployments_index(cloud, issuer):
+    outputs = cloud.outputs
+    done = cicada(
+        cloud,
+        issuer,
+        *("search", "who rang the fog bell", "--episode", "ep1", "--json"),
+        "--bucket",
+        outputs["IndexBucket"],
+        "--embedding-model",
+        outputs["EmbeddingModelId"],
+        "--dimensions",
+        outputs["EmbeddingDimensions"],
+        "--endpoint-url",
+        cloud.endpoint_url,
+        "--region",
+        "us-east-1",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "ep1-" in done.stdout
+    assert "ep2-" not in done.stdout
