@@ -3,7 +3,7 @@
 How the local cloud mounts it::
 
     service = FunctionService(
-        lookup,                        # name, ARN or partial ARN, without a version -> FunctionConfig | None
+        lookup,                        # a function's plain name -> FunctionConfig | None
         work_dir=Path(".cicada/functions"),
         endpoint_url="http://localhost:4600",   # becomes the functions' AWS_ENDPOINT_URL
         overrides=lambda config: {"AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": ...},   # wins over the function's own

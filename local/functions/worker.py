@@ -8,8 +8,7 @@ Run as ``python -P worker.py <settings>``, where the settings are a JSON object:
 - ``lifeline``: a file descriptor that reaches its end when the service is gone;
 - ``native_client``: false to speak to the Runtime API in Python even where the compiled client is installed.
 
-Nothing of this project is imported, so that a function sees what its code, its layers and Lambda's runtime hold, and
-nothing else.
+Nothing of this project is imported, so that a function finds what its code, its layers and Lambda's runtime hold.
 """
 
 import ctypes

@@ -14,7 +14,7 @@ How the local cloud mounts it::
     POST GET DELETE /_ws/{apiId}/{stage}/@connections/{connectionId}   the callback API, for boto3 clients with
                                        endpoint_url="http://localhost:4600/_ws/<apiId>/<stage>"
 
-    control = GatewayControl(gateway)
+    control = GatewayControl(gateway)    # to be called on the event loop, as all of this
     control.connections()              # [ConnectionInfo(connection_id, api_id, stage, connected_at_ms, ...)]
     control.drop(connection_id)        # cut as a network would, without a close frame; False if there is none
     await gateway.close()              # closes every socket with 1001; idempotent, add_routes() lets the app call it

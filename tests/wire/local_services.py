@@ -36,7 +36,7 @@ class Services:
     def __init__(self, page_folder: Path) -> None:
         self.faults = Faults()
         self.calls = CallLog()
-        self.websocket_url: str | None = None
+        self.page_config: dict[str, Any] | None = None
         self.moto: MotoServer
         self.endpoint_url = ""
         self.invoke: Callable[[str, Any], Any] = _echo
@@ -74,7 +74,7 @@ class Services:
         self.moto = await asyncio.to_thread(MotoServer, port)
         front = Front(
             self.moto,
-            Page(self._page_folder, websocket_url=lambda: self.websocket_url, examples=["Who rang?"]),
+            Page(self._page_folder, lambda: self.page_config),
             faults=self.faults,
             calls=self.calls,
             answered=self._tell,

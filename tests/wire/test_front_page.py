@@ -95,14 +95,11 @@ def test_nothing_outside_the_page_s_folder_is_served(services: Services, path: s
 
 
 def test_the_page_learns_the_address_once_there_is_one(services: Services) -> None:
-    services.websocket_url = None
+    services.page_config = None
     assert services.get("/config.json")[0] == 503
-    services.websocket_url = "ws://localhost/_ws/a/live"
+    services.page_config = {"webSocketUrl": "ws://localhost/_ws/a/live", "examples": ["Who rang?"]}
     status, body = services.get("/config.json")
-    assert (status, json.loads(body)) == (
-        200,
-        {"webSocketUrl": "ws://localhost/_ws/a/live", "examples": ["Who rang?"]},
-    )
+    assert (status, json.loads(body)) == (200, services.page_config)
 
 
 def test_neither_the_page_nor_the_control_endpoints_count_as_aws_calls(services: Services) -> None:

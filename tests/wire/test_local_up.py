@@ -7,11 +7,21 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from jwt.algorithms import RSAAlgorithm
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 from local.places import ROOT
 from local.testing import CloudFailed, LocalCloud
@@ -116,6 +126,13 @@ def test_node_that_is_missing_is_asked_for(tmp_path: Path, monkeypatch: pytest.M
     assert "Node.js is missing" in without.stderr
 
 
+def page_config(cloud: LocalCloud) -> dict[str, Any]:
+    """What the page is told."""
+    with urllib.request.urlopen(f"{cloud.endpoint_url}/config.json", timeout=10) as answer:
+        config: dict[str, Any] = json.load(answer)
+    return config
+
+
 def processes_of(home: Path) -> list[str]:
     """The command lines of processes that name a home."""
     found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
@@ -140,6 +157,7 @@ def test_a_life_a_clean_stop_a_second_life_a_kill_and_a_third(tmp_path: Path) ->
 
     cloud.start()
     assert cloud.outputs == first
+    assert page_config(cloud) == {"webSocketUrl": cloud.websocket_url, "episodes": [{"id": "ep1", "name": "The Lake"}]}
     assert "bedrock-runtime.InvokeModel" not in cloud.calls()
     dynamodb = cloud.client("dynamodb")
     assert dynamodb.get_item(TableName=first["RequestsTable"], Key=item)["Item"] == item
@@ -183,12 +201,56 @@ def _lives(pid: int) -> bool:
     return True
 
 
-def test_functions_see_what_the_test_says_of_their_environment(tmp_path: Path) -> None:
-    environment = {"JWKS_URL": "http://localhost:9/keys.json"}
-    auth = {"issuer": "https://issuer.example", "audience": "cicada"}
-    with LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment=environment) as cloud:
-        functions = cloud.client("lambda").list_functions()["Functions"]
-        authorizer = next(one for one in functions if "Authorizer" in one["FunctionName"])
-        assert authorizer["Environment"]["Variables"]["JWT_AUDIENCE"] == "cicada"
-        sockets = cloud.websocket_url.replace("ws://", "http://")
-        assert sockets.startswith(cloud.endpoint_url)
+class Issuer:
+    """Signs tokens, and publishes its keys where the test says."""
+
+    issuer = "https://issuer.example"
+    audience = "cicada-tests"
+
+    def __init__(self) -> None:
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.asked = 0
+
+    def token(self, subject: str = "aoi", **changed: object) -> str:
+        claims = {"iss": self.issuer, "aud": self.audience, "sub": subject, "exp": int(time.time()) + 600}
+        return jwt.encode({**claims, **changed}, self._key, algorithm="RS256", headers={"kid": "1"})
+
+    @contextmanager
+    def serve(self) -> Iterator[str]:
+        jwk = {**json.loads(RSAAlgorithm.to_jwk(self._key.public_key())), "kid": "1", "use": "sig", "alg": "RS256"}
+        body = json.dumps({"keys": [jwk]}).encode()
+        issuer = self
+
+        class Keys(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                issuer.asked += 1
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        with ThreadingHTTPServer(("127.0.0.1", 0), Keys) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            yield f"http://127.0.0.1:{server.server_port}/keys.json"
+            server.shutdown()
+
+
+def test_connections_are_authorized_by_tokens_whose_keys_the_test_publishes(tmp_path: Path) -> None:
+    issuer = Issuer()
+    auth = {"issuer": issuer.issuer, "audience": issuer.audience}
+    with (
+        issuer.serve() as keys_url,
+        LocalCloud(tmp_path / "cloud", settings={"auth": auth}, environment={"JWKS_URL": keys_url}) as cloud,
+    ):
+        with connect(f"{cloud.websocket_url}?token={issuer.token()}") as socket_:
+            socket_.send(json.dumps({"action": "ping"}))
+            assert json.loads(socket_.recv(20))["type"] == "pong"
+            assert len(cloud.connections()) == 1
+        for refused in (issuer.token(aud="others"), issuer.token(exp=1), Issuer().token(), "no.token.atall"):
+            with pytest.raises(InvalidStatus) as answer:
+                connect(f"{cloud.websocket_url}?token={refused}").__enter__()
+            assert answer.value.response.status_code in (401, 403)
+        assert issuer.asked >= 1
