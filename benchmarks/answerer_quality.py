@@ -1,11 +1,15 @@
 """How good the local cloud's extractive answerer is: ``python -m benchmarks.answerer_quality [--answers]``.
 
+On a machine with other work to do, set OPENBLAS_NUM_THREADS=1, as the local cloud does: numpy's threads wait for each
+other, and an answer can take seconds.
+
 The sample's questions go through production's own retrieval (the defaults for topK, minScore and the prompt's
 passages) and prompt, and their answers through its check of citations. Measured, for the questions that the script
 answers: how often an answer cites a message that answers, how many citations an answer has and how many of them are
 right. For those that it does not answer (the sample's, and foreign ones): how often the answer cites nothing.
 
-Beside it, two baselines on the same prompts: quoting the best passage, and quoting the best two.
+Beside it, two baselines on the same prompts: quoting the best passage, and quoting the best two. The answerer's few
+weights were fitted on the sample's questions, so its figures flatter it a little; the baselines have none to fit.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ says is quoted or left out, never obeyed. The same prompt always gets the same a
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from local.bedrock.extractive.prose import NOTHING_FOUND, write
 from local.bedrock.extractive.selection import select
 from local.bedrock.extractive.small_talk import small_talk
 from local.bedrock.extractive.text import content_stems
-from local.bedrock.minilm import MiniLM, SentenceEmbedder
+from local.bedrock.minilm import SentenceEmbedder
 from local.bedrock.minilm_encoder import DIMENSIONS, Floats
 
 MAX_PASSAGES = 40
@@ -82,18 +81,3 @@ class RecentEmbeddings:
             while len(self._vectors) > self._size:
                 self._vectors.popitem(last=False)
         return np.array([known[text] for text in texts], dtype=np.float32).reshape(len(texts), DIMENSIONS)
-
-
-_loading = threading.Lock()
-
-
-@functools.cache
-def _shared() -> ExtractiveAnswerer:
-    return ExtractiveAnswerer(MiniLM.load())
-
-
-def answer(system: str, user: str) -> str:
-    """Answer a prompt with the process's own :class:`ExtractiveAnswerer`; the first call loads the model."""
-    with _loading:  # two first calls at once would load it twice
-        answerer = _shared()
-    return answerer.answer(system, user)

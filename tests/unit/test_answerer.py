@@ -17,7 +17,7 @@ from cicada.answering.citations import check_citations
 from cicada.answering.prompt import RAG_SYSTEM, direct_prompt, rag_prompt
 from cicada.corpus.passages import ScriptLocator
 from cicada.protocol.events import Source
-from local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings, answer
+from local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings
 from local.bedrock.extractive.prose import MAX_QUOTE_CHARS, NOTHING_FOUND
 from local.bedrock.extractive.small_talk import CANNOT_CONSULT
 from local.bedrock.minilm import MiniLM
@@ -114,6 +114,15 @@ def test_the_narration_is_not_a_person(answerer: ExtractiveAnswerer) -> None:
 def test_a_short_reply_is_found_by_its_question_and_quoted_after_it(answerer: ExtractiveAnswerer) -> None:
     text = ask(answerer, "At what time did the fog come in?", NIGHT)
     assert "Jonas asks: “When did the fog come in?” [2] Mara answers: “A little after eleven.” [3]" in text
+
+
+def test_a_question_that_is_quoted_stands_before_its_reply(answerer: ExtractiveAnswerer) -> None:
+    hidden = "In the teapot behind the long row of blue cups, on the highest shelf of all, where nobody would look."
+    asked = "Where on earth is the key to the boathouse door that I gave you on Sunday?"
+    lines = [Line("Mara", hidden, "ep1-0008", score=0.2), Line("Jonas", asked, "ep1-0007", score=0.99)]
+    assert ask(answerer, "Which key did Jonas give away on Sunday?", lines) == (
+        f"In The First Night, Jonas asks: “{asked}” [2] Mara answers: “{hidden}” [1]"
+    )
 
 
 def test_the_order_of_the_passages_does_not_matter(answerer: ExtractiveAnswerer) -> None:
@@ -310,10 +319,6 @@ def test_without_passages_in_the_prompt_it_makes_small_talk(answerer: Extractive
     assert answerer.answer(prompt.system, prompt.user).startswith("Hello!")
     prompt = direct_prompt("Where is the key?")
     assert answerer.answer(prompt.system, prompt.user) == CANNOT_CONSULT
-
-
-def test_the_module_answers_by_itself() -> None:
-    assert answer("", "thanks").startswith("You are welcome")
 
 
 # --- what it costs ---

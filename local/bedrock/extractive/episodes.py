@@ -13,9 +13,11 @@ _COUNT = rf"(?:{'|'.join(NUMBER_WORDS)}|\d{{1,3}})"
 _ORDINAL = rf"(?:{'|'.join(ORDINAL_WORDS)}|last|final|\d{{1,3}}(?:st|nd|rd|th))"
 _EPISODE_NOUN = r"(?:episode|draft|version|retelling)s?"
 _BETWEEN = r"(?:\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or|than|from)\s+)(?:(?:in|of)\s+)?(?:the\s+)?"
-_ELLIPSIS = re.compile(rf"\b(?:in|of)\s+the\s+({_ORDINAL}(?:{_BETWEEN}{_ORDINAL})*)(?=\s*(?:[?.,;:!]|$|(?:and|or)\b))")
-_BEFORE_NOUN = re.compile(rf"\b({_ORDINAL}(?:{_BETWEEN}{_ORDINAL})*)(?:\s+({_COUNT}))?\s+{_EPISODE_NOUN}\b")
-_AFTER_NOUN = re.compile(rf"\b(?:{_EPISODE_NOUN}|ep\.?)\s*({_COUNT}(?:{_BETWEEN}{_COUNT})*)\b")
+_ELLIPSIS = re.compile(
+    rf"\b(?:in|of)\s+the\s+({_ORDINAL}(?:{_BETWEEN}{_ORDINAL}){{0,9}})(?=\s*(?:[?.,;:!]|$|(?:and|or)\b))"
+)
+_BEFORE_NOUN = re.compile(rf"\b({_ORDINAL}(?:{_BETWEEN}{_ORDINAL}){{0,9}})(?:\s+({_COUNT}))?\s+{_EPISODE_NOUN}\b")
+_AFTER_NOUN = re.compile(rf"\b(?:{_EPISODE_NOUN}|ep\.?)\s*({_COUNT}(?:{_BETWEEN}{_COUNT}){{0,9}})\b")
 
 _SPANNING = re.compile(
     r"\b(?:compare|differ|differs|different|differences?|contrast|(?:each|every|all|both|several|any|other)(?: of)?"

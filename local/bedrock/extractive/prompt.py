@@ -1,6 +1,7 @@
 """Reads the prompt of an answer: numbered passages in XML-like elements, then the question.
 
-Nothing here can fail: a prompt of another form has no passages, and is itself the question.
+Nothing here can fail: a prompt of another form has no passages, and is itself the question. The expressions look at
+each character a bounded number of times, whatever the prompt: texts are escaped, so no ``<`` stands inside of one.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ import html
 import re
 from dataclasses import dataclass
 
+MAX_QUESTION_CHARS = 4_000
+"""As much of a question as the protocol lets through."""
 _BODY = r"((?:[^<]|<(?!/?{name}\b))*+)"
-_PASSAGE = re.compile(r'<passage\b((?:[^<>"]|"[^"]*+")*+)>' + _BODY.format(name="passage") + "</passage>")
+_PASSAGE = re.compile(r'<passage\b((?:[^<>"]|"[^"<]*+")*+)>' + _BODY.format(name="passage") + "</passage>")
 _ATTRIBUTE = re.compile(r'([\w-]++)="([^"]*+)"')
 _QUESTION = re.compile("<question>" + _BODY.format(name="question") + "</question>")
 _TRAILING_NUMBER = re.compile(r"(\d{1,9})$")
@@ -62,7 +65,7 @@ def parse_prompt(user: str) -> ParsedPrompt:
             passages.setdefault(passage.number, passage)
     questions = _QUESTION.findall(user)
     question = _unescape(questions[-1]) if questions else _without_passages(user)
-    return ParsedPrompt(question, tuple(passages.values()), grounded="<passages" in user)
+    return ParsedPrompt(question[:MAX_QUESTION_CHARS], tuple(passages.values()), grounded="<passages" in user)
 
 
 def _passage(attributes: str, body: str) -> NumberedPassage | None:

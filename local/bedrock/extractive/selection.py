@@ -46,7 +46,7 @@ def select(question: str, passages: Sequence[NumberedPassage], embedder: Sentenc
     """
     passages = in_asked_episodes(question, passages)
     ranking = Ranking(whole(question, passages), passages, embedder)
-    if asked_episodes(question).several:
+    if asked_episodes(question).several and len({passage.episode_id for passage in passages}) > 1:
         found = _best_of_episodes(ranking)
     else:
         found = [*_best_of_parts(question, passages, ranking, embedder), *_close_to_best(ranking)]
@@ -84,19 +84,23 @@ def _close_to_best(ranking: Ranking) -> list[_Found]:
 
 def _arranged(found: Sequence[Candidate]) -> list[Quoted]:
     """Each passage once, episode by episode; a short reply after the question that it replies to, if there is room."""
-    episodes = {candidate.passage.episode_id: None for candidate in found}
-    answers: dict[NumberedPassage, Candidate] = {}
-    for candidate in found:
-        answers.setdefault(candidate.passage, candidate)
-    kept = list(answers.values())[: MAX_QUOTES if len(episodes) > 1 else MAX_ANSWERS]
-    room = MAX_QUOTES - len(kept)
-    quoted: list[Quoted] = []
-    for candidate in sorted(kept, key=lambda each: list(episodes).index(each.passage.episode_id)):
-        asked = candidate.replies_to
-        already = asked is not None and asked in answers
-        if asked is not None and not already and room and len(words(candidate.passage.text)) <= _SHORT_REPLY_WORDS:
-            quoted.append(Quoted(asked))
-            room -= 1
-        replies = bool(quoted) and quoted[-1].passage == asked
-        quoted.append(Quoted(candidate.passage, replies))
-    return quoted
+    answers = {candidate.passage: candidate for candidate in reversed(found)}
+    episodes = list(dict.fromkeys(candidate.passage.episode_id for candidate in found))
+    limit = MAX_QUOTES if len(episodes) > 1 else MAX_ANSWERS
+    kept = list(dict.fromkeys(candidate.passage for candidate in found))[:limit]
+    quoted: dict[NumberedPassage, Quoted] = {}
+    for passage in sorted(kept, key=lambda each: episodes.index(each.episode_id)):
+        asked = answers[passage].replies_to
+        if (
+            asked is not None
+            and asked not in quoted
+            and (asked in kept or _has_room_for(passage, len({*kept, *quoted})))
+        ):
+            quoted[asked] = Quoted(asked)
+        replies = bool(quoted) and next(reversed(quoted)) == asked
+        quoted.setdefault(passage, Quoted(passage, replies))
+    return list(quoted.values())
+
+
+def _has_room_for(reply: NumberedPassage, quotes: int) -> bool:
+    return quotes < MAX_QUOTES and len(words(reply.text)) <= _SHORT_REPLY_WORDS

@@ -10,6 +10,7 @@ _BOUNDARY = re.compile(
     r"|(?<=[。！？])[」』）]*+\s*+"
 )
 _ENDS_IN_TITLE = re.compile(rf"(?<!\w){_TITLES}\.$")
+_LONGEST_TITLE = len("Capt.")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NUMERAL = re.compile(r"(\d+)(?:st|nd|rd|th)?")
 NUMBER_WORDS = tuple(
@@ -36,7 +37,7 @@ STOP_WORDS = frozenset(
     these those there here it its he him his she her hers they them their we us our you your i me my mine what which who
     whom whose when where why how s t d ll m re ve isn't wasn't don't didn't doesn't can't couldn't won't i'm it's he's
     she's that's there's any some all each every both only just also about into out up down over under again once get
-    gets got say says said tell tells told episode draft chapter script story passage one mr mrs ms miss dr""".split()  # noqa: SIM905
+    gets got say says said tell tells told episode draft chapter script story passage one mr mrs ms miss dr""".split()
 )
 """Words that tell nothing of what a sentence is about, those of asking about a script included."""
 
@@ -52,7 +53,7 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     start = 0
     for boundary in _BOUNDARY.finditer(text):
         end = boundary.start() + len(boundary[0].rstrip())
-        if not _ENDS_IN_TITLE.search(text, start, end):
+        if not _ENDS_IN_TITLE.search(text, max(start, end - _LONGEST_TITLE), end):
             spans.append((start, end))
             start = boundary.end()
     if start < len(text):
