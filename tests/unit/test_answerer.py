@@ -265,6 +265,17 @@ def test_citations_pass_the_check_of_production(answerer: ExtractiveAnswerer) ->
         assert {citation.verdict for citation in citations} == {"verified"}
 
 
+def test_the_lines_around_a_passage_are_never_quoted(answerer: ExtractiveAnswerer) -> None:
+    user = (
+        '<passages><passage n="1" episode="E" speaker="Ilse">Thirteen strokes of the bell.<context>Tamsin: The bell '
+        "struck, how many strokes of the bell did you count?</context></passage></passages>"
+        "<question>How many strokes of the bell did Ilse count?</question>"
+    )
+    text = answerer.answer(RAG_SYSTEM, user)
+    assert "Thirteen strokes" in text
+    assert "Tamsin" not in text
+
+
 # --- any prompt ---
 
 

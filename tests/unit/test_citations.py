@@ -112,6 +112,19 @@ def test_the_prompt_numbers_its_passages_and_says_where_they_stand():
     assert prompt.index('n="1"') < prompt.index('n="2"') < prompt.index("<question>")
 
 
+def test_a_short_reply_brings_the_lines_around_it():
+    reply = passage(4, "Thirteen.", speaker="Ilse").model_copy(
+        update={"context": "Tamsin: How many strokes?\nIlse: Thirteen."}
+    )
+    (source,) = sources = number_sources([Hit(reply, 0.5)])
+    assert source.text == "Thirteen."
+    assert "<context>\nTamsin: How many strokes?\nIlse: Thirteen.\n</context>" in rag_prompt("Why?", sources).user
+
+
+def test_a_passage_whose_surroundings_add_nothing_stands_alone():
+    assert all(source.context is None for source in SOURCES)
+
+
 def test_a_long_passage_is_cut_and_says_so():
     (source,) = number_sources([Hit(passage(1, "x" * (MAX_SOURCE_CHARS + 1)), 0.5)])
     assert (len(source.text), source.clipped) == (MAX_SOURCE_CHARS, True)

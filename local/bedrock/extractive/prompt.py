@@ -14,6 +14,8 @@ MAX_QUESTION_CHARS = 4_000
 """As much of a question as the protocol lets through."""
 _BODY = r"((?:[^<]|<(?!/?{name}\b))*+)"
 _PASSAGE = re.compile(r'<passage\b((?:[^<>"]|"[^"<]*+")*+)>' + _BODY.format(name="passage") + "</passage>")
+_CONTEXT = re.compile("<context>[^<]*+</context>")
+"""The lines around a passage, which a reader may need and a quotation may not use."""
 _ATTRIBUTE = re.compile(r'([\w-]++)="([^"]*+)"')
 _QUESTION = re.compile("<question>" + _BODY.format(name="question") + "</question>")
 _TRAILING_NUMBER = re.compile(r"(\d{1,9})$")
@@ -70,7 +72,7 @@ def parse_prompt(user: str) -> ParsedPrompt:
 
 def _passage(attributes: str, body: str) -> NumberedPassage | None:
     values = {name: _unescape(value) for name, value in _ATTRIBUTE.findall(attributes)}
-    number, text = values.get("n", ""), _unescape(body)
+    number, text = values.get("n", ""), _unescape(_CONTEXT.sub(" ", body))
     if not re.fullmatch("[0-9]{1,6}", number) or not text:
         return None
     names = ("episode", "episode_id", "chapter", "message", "speaker")

@@ -13,7 +13,10 @@ _BUDGET_BYTES = MAX_EVENT_BYTES - _ENVELOPE_BYTES
 
 
 def fit_sources(event: Sources) -> Sources:
-    """The event within :data:`MAX_EVENT_BYTES`: texts that do not fit are cut, the longest first, and say so."""
+    """The event within :data:`MAX_EVENT_BYTES`: contexts go first, then the longest texts are cut, and say so."""
+    if len(dump_event(event).encode()) > _BUDGET_BYTES:
+        bare = tuple(source.model_copy(update={"context": None}) for source in event.sources)
+        event = event.model_copy(update={"sources": bare})
     limit = max((len(source.text.encode()) for source in event.sources), default=0)
     while len(dump_event(event).encode()) > _BUDGET_BYTES and limit > 0:
         limit = limit * 3 // 4

@@ -43,6 +43,7 @@ class Source(Payload):
     locator: Locator
     score: Annotated[float, Field(ge=0, le=1)]
     text: str
+    context: str | None = Field(None, description="the text with its neighbours, a line each; absent if it did not fit")
     clipped: bool = Field(False, description="the text was shortened to fit the event")
 
 

@@ -26,6 +26,7 @@ from cicada.routing.lexicon import LEXICON
 from cicada.routing.text import PAUSES, SENTENCE_ENDS, split_literal
 
 _PUNCTUATION = PAUSES | SENTENCE_ENDS
+_ANCHORS = frozenset("^&")
 _END = "$"
 T = TypeVar("T")
 
@@ -53,68 +54,34 @@ class Match(NamedTuple):
 
 
 class Phrase:
-    """A compiled phrase.
+    """A phrase, compiled when it is first tried: a process meets few of them, and its cold start pays for none.
 
     Raises:
-        ValueError: the source names an unknown class, or begins with an element that need not match a certain word.
+        ValueError: the source begins with an element that need not match a certain word, or with an unknown class.
     """
 
-    __slots__ = ("_elements", "first_words", "lead")
+    __slots__ = ("_parts", "first_words", "lead")
 
     def __init__(self, source: str) -> None:
-        self._elements = tuple(element for part in source.split() for element in _compile(part))
-        ahead = [element for element in self._elements if element.kind not in ("request", "clause")]
-        self.lead = next((i for i, element in enumerate(ahead) if element.kind != "any"), len(ahead))
+        self._parts = tuple(source.split())
+        ahead = [part for part in self._parts if part not in _ANCHORS]
+        self.lead = next((i for i, part in enumerate(ahead) if part != "*"), len(ahead))
         """How many words of any kind come before the first certain one."""
-        if self.lead == len(ahead) or ahead[self.lead].kind != "one of":
+        first = _compile(ahead[self.lead])[0] if self.lead < len(ahead) else _Element("any")
+        if first.kind != "one of":
             raise ValueError(f"phrase must begin with a word: {source!r}")
-        self.first_words = ahead[self.lead].words
+        self.first_words = first.words
+
+    @property
+    def elements(self) -> tuple[_Element, ...]:
+        """What the phrase is made of. Raises ``ValueError`` for an unknown class."""
+        return _compile_all(self._parts)
 
     def match(self, text: Text, at: int) -> Match | None:
         """The match that begins at token ``at``, if there is one."""
         named: list[int] = []
-        end = self._run(text, 0, at, named)
+        end = _run(self.elements, text, 0, at, named)
         return None if end < 0 else Match(tuple(named), at, end)
-
-    def _run(self, text: Text, first: int, at: int, named: list[int]) -> int:
-        """Match the elements from ``first`` on; the index behind the match, or -1."""
-        tokens = text.tokens
-        for i in range(first, len(self._elements)):
-            kind, words, _ = self._elements[i]
-            here = tokens[at] if at < len(tokens) else ""
-            if kind == "one of":
-                if here in words:
-                    named.append(at)
-                    at += 1
-                elif _END not in words or (here and here not in SENTENCE_ENDS):
-                    return -1
-            elif kind == "optional":
-                if here in words:
-                    named.append(at)
-                    at += 1
-            elif kind == "none of":
-                if here in words:
-                    return -1
-            elif kind == "any":
-                if not here or here in _PUNCTUATION:
-                    return -1
-                at += 1
-            elif kind == "gap":
-                return self._run_gap(text, i, at, named)
-            elif at not in (text.request_starts if kind == "request" else text.clause_starts):
-                return -1
-        return at
-
-    def _run_gap(self, text: Text, gap: int, at: int, named: list[int]) -> int:
-        kept = len(named)
-        for skipped in range(self._elements[gap].most + 1):
-            end = self._run(text, gap + 1, at + skipped, named)
-            if end >= 0:
-                return end
-            del named[kept:]
-            if at + skipped >= len(text.tokens) or text.tokens[at + skipped] in _PUNCTUATION:
-                break
-        return -1
 
 
 class PhraseBook(Generic[T]):
@@ -143,6 +110,53 @@ class PhraseBook(Generic[T]):
 def lines(block: str) -> tuple[str, ...]:
     """The phrases of a block of text, one a line."""
     return tuple(line for raw in block.splitlines() if (line := raw.strip()))
+
+
+def _run(elements: tuple[_Element, ...], text: Text, first: int, at: int, named: list[int]) -> int:
+    """Match elements from ``first`` on; the index behind the match, or -1."""
+    tokens = text.tokens
+    for i in range(first, len(elements)):
+        kind, words, _ = elements[i]
+        here = tokens[at] if at < len(tokens) else ""
+        if kind == "one of":
+            if here in words:
+                named.append(at)
+                at += 1
+            elif _END not in words or (here and here not in SENTENCE_ENDS):
+                return -1
+        elif kind == "optional":
+            if here in words:
+                named.append(at)
+                at += 1
+        elif kind == "none of":
+            if here in words:
+                return -1
+        elif kind == "any":
+            if not here or here in _PUNCTUATION:
+                return -1
+            at += 1
+        elif kind == "gap":
+            return _run_gap(elements, text, i, at, named)
+        elif at not in (text.request_starts if kind == "request" else text.clause_starts):
+            return -1
+    return at
+
+
+def _run_gap(elements: tuple[_Element, ...], text: Text, gap: int, at: int, named: list[int]) -> int:
+    kept = len(named)
+    for skipped in range(elements[gap].most + 1):
+        end = _run(elements, text, gap + 1, at + skipped, named)
+        if end >= 0:
+            return end
+        del named[kept:]
+        if at + skipped >= len(text.tokens) or text.tokens[at + skipped] in _PUNCTUATION:
+            break
+    return -1
+
+
+@cache
+def _compile_all(parts: tuple[str, ...]) -> tuple[_Element, ...]:
+    return tuple(element for part in parts for element in _compile(part))
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Literal, NamedTuple
 
@@ -14,7 +16,9 @@ from cicada.routing.text import PAUSES, QUOTED, SENTENCE_ENDS, Words
 LONG_WORDS = 40
 """From how many words on a message counts as long."""
 LONGEST_REMARK_WORDS = 10
-LONGEST_SUBJECT_WORDS = 6
+"""A sentence that only tells something of its speakers is no longer than this: *that is what I needed*."""
+LONGEST_SUBJECT_WORDS = 5
+"""How many words of its subject are read while a statement's verb is looked for."""
 
 _CONJUNCTIONS = frozenset(["and", "but", "or", "then", "so", "because", "plus", "also"])
 
@@ -24,7 +28,7 @@ class Fact(Enum):
 
     NO_WORDS = "no words"
     ONLY_SMALL_TALK = "only small talk"
-    ADDS_A_REMARK = "adds a remark to a greeting"
+    ADDS_A_REMARK = "makes a remark"
     ASKS_A_FACT = "asks a fact"
     ASKS_SEVERAL = "asks several things"
     ASSERTS = "asserts something"
@@ -39,6 +43,16 @@ class Reading(NamedTuple):
     facts: frozenset[Fact]
 
 
+class _Sentence(NamedTuple):
+    start: int
+    end: int
+    """The index behind its last word."""
+    begins: tuple[int, ...]
+    """Where its request may begin: at its start, and behind each courtesy that it starts with."""
+    is_marked: bool
+    """It ends in a question mark."""
+
+
 _Part = Literal["salutation", "afterword", "chat", "opener"]
 _COURTESIES: PhraseBook[_Part] = PhraseBook(
     {
@@ -49,18 +63,20 @@ _COURTESIES: PhraseBook[_Part] = PhraseBook(
     }
 )
 
+# What stands in the text at one place.
 _ASKS_A_FACT = """
 ^ who|whom|whose|where
 ^ when @aux
 ^ which !@evidence|@backing|ones
 ^ what !@evidence|@backing|@uphold|@speak|is|are|if|else|in|other|could|would|can|do
 ^ in|on|at|to|from|with|by|for|of|under|behind|before|after|during|about which|what|whom|whose
-^ how @amount
+^ how @amount !@backing
 ^ what is the name|title|colour|color|part|number|date|time|first|last
 :|,|-|but|so who|whom|whose|where|which
-:|,|- what|when @aux
+:|,|- what|when @aux !you
 :|,|- how @amount
 """
+# One more question within a sentence.
 _ASKS_ANOTHER = """
 and|or|but|plus|; [also|then|finally|second|third] who|whom|whose|which|where|when * *
 and|or|but|plus|; [also|then|finally|in|to] how|why|what|whether *
@@ -75,60 +91,50 @@ _QUESTIONS: PhraseBook[bool] = PhraseBook({False: lines(_ASKS_A_FACT), True: lin
 
 def read(words: Words) -> Reading:
     """Find a question's structure. Linear in its number of words."""
-    sentences = tuple(_sentences(words.tokens))
-    # Only phrases without anchors take part before the anchors are known.
-    request_starts: set[int] = set()
-    bare = Text(words.tokens, frozenset(start for start, _ in sentences))
-    for start, end in sentences:
-        request_starts |= _skip_openers(bare, start, end)
-    clause_starts = set(request_starts)
-    for at, token in enumerate(words.tokens[:-1], start=1):
-        if token in PAUSES or token in _CONJUNCTIONS:
-            clause_starts |= _skip_openers(bare, at, len(words.tokens))
-    text = Text(words.tokens, frozenset(request_starts), frozenset(clause_starts))
-    return Reading(text, frozenset(_facts(text, words, sentences)))
+    tokens = words.tokens
+    sentence_starts = [0, *(at for at, token in enumerate(tokens, start=1) if token in SENTENCE_ENDS)]
+    request_starts = _behind_courtesies(tokens, sentence_starts)
+    pauses = [at for at, token in enumerate(tokens, start=1) if token in PAUSES or token in _CONJUNCTIONS]
+    text = Text(tokens, request_starts, request_starts | _behind_courtesies(tokens, pauses))
+    return Reading(text, frozenset(_facts(text, words, tuple(_sentences(text, sentence_starts)))))
 
 
-def _sentences(tokens: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for at, token in enumerate(tokens):
-        if token in SENTENCE_ENDS:
-            if at > start:
-                yield start, at
-            start = at + 1
-    if start < len(tokens):
-        yield start, len(tokens)
+def _behind_courtesies(tokens: tuple[str, ...], starts: Sequence[int]) -> frozenset[int]:
+    """Where something may begin: at ``starts``, and behind each courtesy that follows there."""
+    text = Text(tokens, frozenset(starts))
+    found: set[int] = set()
+    for at in starts:
+        while at < len(tokens) and at not in found:
+            found.add(at)
+            if tokens[at] in PAUSES:
+                at += 1
+            else:
+                at = max((match.end for match, part in _COURTESIES.at(text, at) if part != "chat"), default=at)
+    return frozenset(found)
 
 
-def _skip_openers(text: Text, start: int, end: int) -> set[int]:
-    """Where the request may begin: at ``start``, and behind each courtesy that follows there."""
-    found = {start}
-    at = start
-    while at < end:
-        if text.tokens[at] in PAUSES:
-            at += 1
-        else:
-            ahead = max((m.end for m, part in _COURTESIES.at(text, at) if part != "chat"), default=at)
-            if ahead == at:
-                break
-            at = ahead
-        found.add(at)
-    return found
+def _sentences(text: Text, starts: Sequence[int]) -> Iterator[_Sentence]:
+    ends = [*(start - 1 for start in starts[1:]), len(text.tokens)]
+    for start, end in zip(starts, ends, strict=True):
+        if start < end:
+            begins = tuple(at for at in range(start, end) if at in text.request_starts)
+            yield _Sentence(start, end, begins, text.tokens[end : end + 1] == ("?",))
 
 
-def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> Iterator[Fact]:
-    count = sum(_is_word(token) for token in text.tokens)
+def _facts(text: Text, words: Words, sentences: Sequence[_Sentence]) -> Iterator[Fact]:
+    count = sum(map(_is_word, text.tokens))
     if not count:
         yield Fact.NO_WORDS
         return
-    yield from _courtesy_facts(text, sentences)
+    is_asking = any(sentence.is_marked for sentence in sentences)
+    yield from _courtesy_facts(text, sentences, is_asking)
     asked = tuple(_QUESTIONS.everywhere(text))
     if any(not another for _, another in asked):
         yield Fact.ASKS_A_FACT
-    further = {match.start for match, another in asked if another and match.start + 1 not in text.request_starts}
-    if _questions(text, sentences, further) > 1:
+    further = {match.start for match, another in asked if another and _adds_a_question(text, match.start)}
+    if _questions(text, sentences, further, is_asking) > 1:
         yield Fact.ASKS_SEVERAL
-    if "?" not in text.tokens and any(_asserts(text, start, end) for start, end in sentences):
+    if not is_asking and any(_is_statement(text, sentence) for sentence in sentences):
         yield Fact.ASSERTS
     if count >= LONG_WORDS:
         yield Fact.LONG
@@ -136,61 +142,69 @@ def _facts(text: Text, words: Words, sentences: tuple[tuple[int, int], ...]) -> 
         yield Fact.NAMES_SOMEBODY
 
 
-def _courtesy_facts(text: Text, sentences: tuple[tuple[int, int], ...]) -> Iterator[Fact]:
+def _courtesy_facts(text: Text, sentences: Sequence[_Sentence], is_asking: bool) -> Iterator[Fact]:
     covered: set[int] = set()
-    spoken_to = False
+    greets = False
     for match, part in _COURTESIES.everywhere(text):
         if part != "opener":
             covered.update(range(match.start, match.end))
-            spoken_to |= part != "afterword" and match.start in text.clause_starts
-    said = [token for i, token in enumerate(text.tokens) if _is_word(token) and i not in covered]
-    rest = [token for token in said if token not in LEXICON["chat"]]
-    if spoken_to and not rest:
+            greets |= part != "afterword" and match.start in text.clause_starts
+    said = [token for at, token in enumerate(text.tokens) if _is_word(token) and at not in covered]
+    is_chat = LEXICON["chat"].issuperset(said)
+    if greets and is_chat:
         yield Fact.ONLY_SMALL_TALK
-    elif "?" in text.tokens:
+    elif is_chat and not LEXICON["dialogue"].isdisjoint(said):
+        yield Fact.ADDS_A_REMARK
+    elif is_asking or any(_begins_question(text, at) for at in text.request_starts):
         return
-    elif (spoken_to and (len(said) == 1 or _only_remarks(text, sentences))) or not (rest or _begins_to_ask(text)):
+    elif is_chat or (greets and (len(said) == 1 or all(_is_remark(text, sentence) for sentence in sentences))):
         yield Fact.ADDS_A_REMARK
 
 
-def _begins_to_ask(text: Text) -> bool:
-    return any(_begins_question(text, at) for at in text.request_starts if at < len(text.tokens))
+def _is_remark(text: Text, sentence: _Sentence) -> bool:
+    """Whether a sentence is mere courtesy, or tells something short of its speakers."""
+    said = text.tokens[sentence.begins[-1] : sentence.end]
+    if not LEXICON["fact_asked"].isdisjoint(said):
+        return False
+    return _is_courtesy(text, sentence) or (said[0] in LEXICON["remark"] and len(said) <= LONGEST_REMARK_WORDS)
 
 
-def _only_remarks(text: Text, sentences: tuple[tuple[int, int], ...]) -> bool:
-    """Whether each sentence is courtesy, or tells something short of the speakers themselves: *that is what I needed*."""
-    for start, end in sentences:
-        at = max(at for at in text.request_starts if start <= at <= end)
-        said = text.tokens[at:end]
-        if said and (said[0] not in LEXICON["remark"] or len(said) > LONGEST_REMARK_WORDS):
-            return False
-        if not LEXICON["fact_asked"].isdisjoint(said):
-            return False
-    return True
+def _is_courtesy(text: Text, sentence: _Sentence) -> bool:
+    """Whether a sentence ends with the courtesies that it starts with."""
+    tokens, at = text.tokens, sentence.begins[-1]
+    return tokens[at] in PAUSES or any(
+        match.end >= sentence.end for match, part in _COURTESIES.at(text, at) if part != "chat"
+    )
 
 
-def _questions(text: Text, sentences: tuple[tuple[int, int], ...], further: set[int]) -> int:
+def _questions(text: Text, sentences: Sequence[_Sentence], further: set[int], is_asking: bool) -> int:
     """How many things are asked, courtesy aside: sentences that begin to ask, and what they ask besides."""
+    starts = [sentence.start for sentence in sentences]
+    besides = Counter(bisect_right(starts, at) - 1 for at in further)
     asked = 0
-    for start, end in sentences:
-        begins = [at for at in text.request_starts if start <= at < end]
-        if "?" in text.tokens and text.tokens[end : end + 1] != ("?",):
-            begins = [start]  # who marks questions marks all: the rest of such a sentence tells what led to them
-        asked += any(_begins_question(text, at) for at in begins) + sum(start < at < end for at in further)
+    for number, sentence in enumerate(sentences):
+        # Who marks questions marks all: behind the courtesies of an unmarked sentence is what led to them.
+        begins = sentence.begins if sentence.is_marked or not is_asking else sentence.begins[:1]
+        asked += any(_begins_question(text, at) for at in begins) + besides[number]
     return asked
 
 
+def _adds_a_question(text: Text, at: int) -> bool:
+    """Whether a question of its own follows the joint at ``at``: not so behind courtesy, nor in *when and where*."""
+    return at + 1 not in text.request_starts and text.tokens[at - 1] not in LEXICON["asking"]
+
+
 def _begins_question(text: Text, at: int) -> bool:
-    word, *after = text.tokens[at : at + 2]
-    return word in LEXICON["asking"] or (word in LEXICON["preposition"] and not LEXICON["asking"].isdisjoint(after))
+    word, after = (*text.tokens[at : at + 2], "", "")[:2]
+    return word in LEXICON["asking"] or (word in LEXICON["preposition"] and after in LEXICON["asking"])
 
 
-def _asserts(text: Text, start: int, end: int) -> bool:
-    """Whether a sentence states something of somebody: a subject, then a finite verb, with no clause between them."""
-    at = max(at for at in text.request_starts if start <= at <= end)
-    if at < end and (_begins_question(text, at) or text.tokens[at] in LEXICON["speaker"]):
+def _is_statement(text: Text, sentence: _Sentence) -> bool:
+    """Whether a sentence states something of somebody: a subject, then a finite verb, and no clause between them."""
+    at = sentence.begins[-1]
+    if _begins_question(text, at) or text.tokens[at] in LEXICON["speaker"]:
         return False
-    for token in text.tokens[at + 1 : min(end, at + LONGEST_SUBJECT_WORDS)]:
+    for token in text.tokens[at + 1 : min(sentence.end, at + 1 + LONGEST_SUBJECT_WORDS)]:
         if token in LEXICON["finite"]:
             return True
         if token in LEXICON["relative"] or not _is_word(token):

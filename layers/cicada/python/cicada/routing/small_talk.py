@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 SALUTATIONS = """
-arigato|arigatou|arigatō|konnichiwa|konbanwa|ohayo|ohayou|sayonara|gozaimasu|annyeong|annyeonghaseyo|kamsahamnida|gamsahamnida|privet|spasibo|shukran|salam|salaam|shalom|mahalo|merhaba|zdravo|dobrý|dobry|den
+arigato|arigatou|arigatō|konnichiwa|konbanwa|ohayo|ohayou|sayonara|gozaimasu|annyeong|annyeonghaseyo|kamsahamnida|privet
+spasibo|shukran|salam|salaam|shalom|mahalo|merhaba|zdravo|dobrý|dobry|den
 ni hao
 xie xie|xiexie
 xièxie|nihao|xiexie
+hi|hello|hey|greetings from *
 hi|hello|hey|heya|hiya|yo|howdy|greetings|hullo|hai|aloha|namaste
 sup $
 welcome back|$
-good|goood morning|evening|afternoon|night|day|evenin
+good morning|evening|afternoon|night|nite|day|evenin
 morning|evening|afternoon $|everyone|all|there
+wassup|wazzup
 gm|gn|goodnight|nighty|ttyl|brb|cya|toodles|farewell
 aw|aww|awww|ooh
 you too $
@@ -36,7 +39,7 @@ have a ..1 good|great|nice|lovely|wonderful|pleasant ..1 day|evening|night|weeke
 happy new|birthday|holidays|friday|easter|halloween
 merry christmas
 nice|pleased|glad|good|great to meet|see|talk|have|be
-nice|good talking|chatting|meeting|seeing to|with you
+nice|good|great|lovely|fun talking|chatting|meeting|seeing|speaking to|with|you
 how is it going
 how are you|things|everything|we ..2 doing|going|today|$
 how do you do $
@@ -61,7 +64,7 @@ sounds|looks|feels good|great|fine|right|nice|fun
 g day $
 ta $
 talk|speak|chat later|soon|tomorrow
-you are ..3 best|awesome|great|welcome|amazing|helpful|kind|funny|brilliant|genius|star|legend|hero|lifesaver|sweet|nice|good|smart
+you are ..3 @praise
 you have been ..3 helpful|great|kind|useful
 you rock|rule
 that|this|it was|is ..2 helpful|great|useful|quick|fast|awesome|amazing|perfect|good|nice|fun|interesting|cool
@@ -77,7 +80,7 @@ k thx|thanks|bye|then|$
 you made my
 i|we need|could|would|want ..2 help $
 just|only testing|kidding|checking|looking|saying|joking
-wrong window|chat|tab
+wrong window|chat|tab|button|key|one|person|question|box
 ignore that|this|me
 stop|wait $
 hang|hold on $|a
@@ -146,7 +149,9 @@ terima kasih
 おやすみ
 はじめまして
 よろしく
-お元気ですか
+お元気
+元気ですか
+元気
 元気ですか
 じゃあね
 またね
@@ -183,8 +188,10 @@ pour ton|votre|l aide
 por tu|su ayuda
 你的
 帮助
-for your|the|all|everything|that|helping|being|this ..2 help|answer|me|time|patience|explanation|work|support|effort|answers
-sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga|zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es|bien|bene|bem|gut|très|ti|toi|à
+for your|the|all|everything|that|this ..2 help|answer|answers|time|patience|explanation|work|support|effort
+for helping|being ..2 me|there|patient|kind
+sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga
+zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es|bien|bene|bem|gut|très|ti|toi|à
 ございます
 ございました
 なさい
@@ -198,9 +205,10 @@ sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga|zusammen|t
 ABOUT_THE_ASSISTANT = """
 ^ who|what are you $|exactly|really|anyway|again|called
 ^ who made|built|created|wrote|trained|programmed you
-^ are you a|an|real|human|alive|there|ok|okay|ready|awake|conscious|sentient|busy|happy|sure|listening|online|still|chatgpt [ai|bot|robot|human|machine|person|chatbot|computer|real] [person|human|language|model]
+^ are you real|human|alive|there|ok|okay|ready|awake|conscious|sentient|busy|happy|sure|listening|online|still|chatgpt
+^ are you a|an [real|human|language|large|chat] ai|bot|robot|human|machine|person|chatbot|computer|program|model
 ^ is anybody|anyone|somebody|someone there|here|home
-^ what [else|all|kind] ..3 can|do|could you do|help
+^ what [else|all|kind] ..3 can|do|could you do|help !with|if|about
 ^ what are you able|capable|made|good|for|up|doing [to|of|at] [do|with]
 ^ what is|are your name|favorite|favourite|purpose|job|hobby|age|hobbies|capabilities|features
 ^ what should i call you
@@ -208,12 +216,13 @@ ABOUT_THE_ASSISTANT = """
 ^ how are|is|was|have you|your|things|everything|life [been|day|night|weekend|week]
 ^ how do|does you|this|it|cicada work $
 ^ how do you do|feel
-^ do you like|love|speak|understand|know|remember me|english|german|french|japanese|spanish|music|being|humans|people|jokes
+^ do you like|love|speak|understand|know|remember me|music|being|humans|people|jokes|@tongue
 ^ do you have [a|any|real] name|feelings|body|soul|opinions|friends|family|hobbies|emotions|favorite|favourite|pets
 ^ who is your creator|maker|developer|author|owner
 ^ who is cicada $
 ^ what is this [app|site|place|thing|page|bot] $
 ^ how do|can i use you|this|it $
+^ can i|we ask you $|something|anything
 ^ can we chat|talk|speak|be
 ^ let us chat|talk|play
 ^ i am new [here]
@@ -221,7 +230,7 @@ ABOUT_THE_ASSISTANT = """
 ^ tell me about|more you $|about
 ^ is|hi , anyone
 ^ who am i talking|speaking|chatting to|with
-^ can you understand|speak|hear|talk|sing|dance|think|feel|see me|music|english|german|french|japanese|spanish|chinese|korean|italian|$
+^ can you understand|speak|hear|talk|sing|dance|think|feel|see me|music|@tongue|$
 ^ do you feel|sleep|dream|eat|ever|get ..3 $
 ^ what|which languages|language do|can you [speak|understand]
 ^ what is cicada $
@@ -233,7 +242,9 @@ ABOUT_THE_ASSISTANT = """
 ^ what do you like|love|enjoy|want|dream|hate
 ^ what do you think $
 ^ i do not|really|also like|love|hate|trust you
-^ is this|it thing|mic|bot|site|chat on|working|live
+^ is this|it [thing|mic|bot|site|chat] on|working|live
+^ what a|an *
+^ am i ..1 talking|speaking|chatting
 ^ can you hear|see|read me
 ^ how|what is the weather
 ^ are you working|kidding|joking|serious|free|single|male|female

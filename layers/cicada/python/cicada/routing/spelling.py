@@ -14,7 +14,7 @@ from cicada.routing.lexicon import KEYWORDS, LEXICON
 _SHORTEST, _LONGEST = 4, 20
 # Words that are one slip away from a keyword, and are meant.
 _MEANT = frozenset("crate trail prof tanks papal tire tires dose arte crete bois archie iii aaa".split())
-_KNOWN = KEYWORDS | LEXICON["chat"] | _MEANT
+_KNOWN = KEYWORDS | LEXICON["chat"] | LEXICON["asking"] | LEXICON["finite"] | _MEANT
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1\1+")
 
 _BY_SHAPE: dict[tuple[str, int], list[str]] = {}
@@ -47,6 +47,8 @@ def _candidates(word: str) -> Iterator[str]:
 
 
 def _misses_one_letter(word: str, meant: str) -> bool:
+    if meant in LEXICON["fact_asked"]:
+        return any(word == meant[:i] + meant[i + 1 :] for i in range(1, len(meant)))
     at = next((i for i, letter in enumerate(word) if letter != meant[i]), len(word))
     if at == len(word) or word[at:] != meant[at + 1 :]:  # without its last letter it is more often another form
         return False

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from cicada.routing.evidence.table import FAINT, FAIR, STRONG, WEAK, said, seen
+from cicada.routing.evidence.table import FAINT, FAIR, STRONG, said, seen
 from cicada.routing.reading import Fact
 
 SEVERAL = (FAIR + STRONG) / 2
-"""Enough on its own, and yet less than a strong sign of another route: theories and prices come with several questions."""
+"""Enough on its own, and yet less than a strong sign of another route: prices, too, take several questions."""
 
 ROWS = (
     said(
@@ -44,7 +44,9 @@ ROWS = (
         """
         @difference between
         what|which ..2 is|are ..1 different|difference|differences|similarities|similar
-        how|what|where|why|do|does|did|is|are|ways|way ..8 @differ
+        how|what|where|why|do|does|did|ways|way ..8 @differ
+        is|are|was|were ..5 alike|similar|unlike
+        different|differently from|than
         how ..8 compare|compares
         in common
         what|which ..2 changes|changed|remains|stays between|across|from|over
@@ -79,8 +81,8 @@ ROWS = (
         "asks for meaning or development",
         """
         @meaning of|behind
+        what|which ..1 theme|themes|motif|motifs|symbol|symbols
         what ..1 @meaning do|does|did
-        what ..6 stand|stands for
         what ..6 symbolize|symbolise|symbolizes|symbolises|represent|represents|signify|signifies
         what ..6 mean|means to|for
         what do|does ..5 tell|reveal|show us|about

@@ -15,6 +15,7 @@ ROWS = (
         my|our saved|stored|own @kind
         my|our list|lists|collection of @kind|@record
         saved|stored|bookmarked @kind|@record
+        of my|our characters|locations|places|people|persons|npcs|theories|suspects|factions
         """,
     ),
     said(
@@ -26,7 +27,7 @@ ROWS = (
         & @alter ..5 note|notes|entry|entries|bookmark|bookmarks
         & @manage ..4 my @kind
         & @manage ..4 note|notes|entry|entries about|on|for|of
-        & add|create|make|save|start a|an|new|the|another [new] character|location|npc|place|person|item|faction :|named|called
+        & add|create|make|save|start a|an|new|the|another [new] @item :|named|called
         & forget|remember ..3 i told|said|wrote|gave|mentioned|saved
         have|has|having [a|any] @profile
         & remove|delete|drop|add ..4 from|to my|our @kind|list
@@ -38,6 +39,7 @@ ROWS = (
         "names a profile and nothing else",
         """
         ^ @profile of|on|for|about|:|$
+        ^ all|any|every ..1 @record
         ^ * @profile $
         ^ * * @profile $
         ^ * 's @profile $
@@ -50,7 +52,7 @@ ROWS = (
         STRONG,
         "dictates something to be kept",
         """
-        ^ @jot @this
+        & @jot @this
         ^ @jot down
         ^ @jot ..1 @this down
         ^ @jot|keep [down] that|:
@@ -59,7 +61,7 @@ ROWS = (
         ^ @put @this ..3 to|in|into|under|onto
         ^ make|take|add|leave|write|create|start|attach [me] a|an|another|some|new ..2 note|notes|memo|entry|bookmark
         ^ note to
-        ^ do not forget that|: 
+        ^ do not forget that|:
         ^ do not forget !to|@asking *
         ^ remember|memorize|memorise for me
         ^ remember|note !@asking|me|the|a|this|that * ..2 is|was|has|had|can|will

@@ -1,4 +1,4 @@
-"""``rag``: questions about the text. What is not recognised is such a question too; these rows guard the others' words."""
+"""``rag``: questions about the text. What is not recognised is one too; these rows guard the words of other routes."""
 
 from __future__ import annotations
 

@@ -17,14 +17,17 @@ ROWS = (
         """
         @service
         terms of|and|& service|use|conditions
-        privacy|cookie|cookies|refund|cancellation|cancelation|return|retention|usage|use|moderation|security|data policy|policies|statement|notice
+        privacy|cookie|cookies|refund|cancellation|cancelation|return|retention|usage|moderation|security|data @document
         credit|debit|gift|bank card|cards|transfer
         payment|billing|subscription method|methods|option|options|plan|plans|cycle|question|address|details|information
         free trial|tier|plan|version
         money back
         @plan [or|and|vs|versus] [@plan] plan|plans|tier|tiers|version|account|licence|license|membership
+        @plan and|or|vs|versus @plan
+        i|we ..1 upload|uploaded
         data retention|protection|processing|privacy|residency|deletion
-        student|volume|educational|education|academic|nonprofit|group discount|discounts|pricing|price|rate|licence|license
+        student|volume|educational|education|academic|nonprofit|group discount|discounts|pricing|price|licence|license
+        acceptable|fair|permitted use
         commercially
         commercial use
         copyright policy|notice|infringement
@@ -57,12 +60,13 @@ ROWS = (
         log|sign|logging|signing in|up|out $|to|with|using
         two factor
         create|open|register|make a|an|my|new account
-        one|same|an|single|the account ..1 $
+        one|same|single account $
         log out
         @cheapest plan|tier|subscription
+        available|current|your|all plans|tiers|subscriptions
         which|what plan|tier|subscription ..3 i|we|you
         next|last|monthly|yearly|first payment|invoice|bill|charge
-        price|prices|pricing|cost|costs|discount|discounts|plan|plans for students|teams|schools|teachers|companies|groups|nonprofits
+        @business for students|teams|schools|teachers|companies|groups|nonprofits
         am|are i|we under contract
         overcharged|unsubscribed
         support available|open|reachable
@@ -74,7 +78,12 @@ ROWS = (
         "cag",
         STRONG,
         "names a matter of business and nothing else",
-        "^ @business list|page|info|information|overview|$\n ^ * @business $\n ^ @business and|or|& @business",
+        """
+        ^ @business $
+        ^ * @business $
+        ^ @business and|or @business
+        ^ @business list|page|info|information|overview|failed|declined|deletion|expired|overdue|pending|missing $
+        """,
     ),
     said(
         "cag",
@@ -84,7 +93,7 @@ ROWS = (
         do|does|will|can|would|are|is|have|may you|cicada|we ..3 @treat ..4 @data|@business|@account
         @data|@business|@account ..2 do|does|will|can|would|are|did you|cicada ..1 @treat
         @data|@business|@account|charge ..4 do you
-        my|our ..2 @data|@account ..4 private|secure|safe|stored|used|shared|kept|sold|encrypted|deleted|training|trained|confidential|train|read|seen
+        my|our ..2 @data|@account ..4 private|secure|safe|confidential|@treated
         who|can|anyone|anybody ..4 see|read|access|view my|our
         may|can|could|should i|we ..3 publish|use|share|reuse|sell|quote|cite ..2 answers|answer|output|results|content
         limit|limits|cap on uploads|questions|queries|messages|files|requests|@business
@@ -96,6 +105,9 @@ ROWS = (
         opt|opting out|in of|$
         are|is your servers|server|company|office|headquarters
         do|does|can|will you train|profile|spy|listen|record
+        you ..1 do with my|our
+        questions|requests|queries|uploads|messages per day|week|month|hour|user
+        is it legal|allowed|permitted|okay|ok to ..1 upload|share|publish|use|post|sell
         third|3rd party|parties
         content|data|text|texts|files|script|scripts|anything i|we upload|uploaded|submit|provide|send|enter
         """,
@@ -115,7 +127,8 @@ ROWS = (
         STRONG,
         "asks what it costs, or how to leave",
         """
-        how much ..3 it|this|cicada|you|plan|subscription|licence|license|service|month|year|user|seat|upgrade cost|costs|charge|$
+        how much ..3 it|this|cicada|you|plan|subscription|licence|license|service|upgrade cost|costs|charge|$
+        how much ..3 month|year|user|seat $
         how much ..2 @plan|@business ..3 cost|costs|$
         what ..3 it|this|cicada|you cost|costs|charge
         how|can|could|do|may|should|must|will|would i|we ..2 @leave

@@ -13,7 +13,9 @@ ROWS = (
         """
         my|our !saved|stored ..1 @theory
         this|new|another|following|crazy|wild|working|pet|alternative ..1 @theory
+        my|our argument|statement
         my|our ..2 @idea|money|feeling|take|conclusion|thinking|bet|view is|:|that|was
+        i have an|some|one idea
         i have ..3 @theory|suspicion|feeling|inkling|impression
         & @theory [time] :|-|,|$
         & @theory [is] that
@@ -28,6 +30,7 @@ ROWS = (
         """
         & i ..3 @claim !i|so|we|it|you|not|of|about|:|,|$|@asking
         & i ..3 @claim it is|was|must|could|has
+        & pretty|quite|fairly|almost|very sure|certain that
         & i am ..3 @certain !i|about|if|@asking
         here is what i ..1 @claim
         & i would ..1 say|argue|bet|guess
@@ -108,16 +111,20 @@ ROWS = (
         do|does the|your @text_source agree
         @text_source ..1 supported|confirmed|contradicted
         is|was that|this|it supported|confirmed|contradicted|disproved
-        any|some|enough|more ..2 @backing|sign|signs|passage|passages|quotes for|against|that|suggesting|showing|supporting
+        any|some|enough|more ..2 @evidence for|against|that|suggesting|showing|supporting
         ^ any|some ..2 @backing
         @any to ..1 @uphold
         what|which ..1 @backing ..1 is|are there
+        @backing ..1 is|are there for|against|that
+        @backing ..2 pro|contra
+        what do|would you ..1 think|say|reckon $|to|of|about
         what|which @backing do|have we|i|you
         what is|are the ..1 @backing !@container|'s
         what @backing that|for|against
         what|which ..1 @backing|passages|quotes|scenes ..4 @uphold
         what [else|in|would|could] ..3 @uphold ..2 @idea|this|that|it|my
         what @uphold [the] @idea|that|my|this
+        what|anything @uphold ..5 being|having
         & @evidence for|against|that|of
         find|list|give|show|collect|gather|cite|quote|get ..5 @evidence for|against|that|showing|proving|supporting
         @evidence|case|argument|arguments|passages for and|or against
@@ -145,6 +152,7 @@ ROWS = (
         do|does|would this|that|it|my|the ..4 make [any] sense
         how ..1 @likely is|are|would
         is|be it ..2 @likely that|for
+        ^ is it ..2 @likely !to
         is|be it consistent with
         is not it|that ..1 suspicious|odd|strange|obvious|clear|likely|weird|possible|@likely
         @likely that
@@ -171,7 +179,7 @@ ROWS = (
         "theory_agent",
         WEAK,
         "names a culprit",
-        "culprit|killer|murderer|thief|traitor|spy|mastermind is|was|has|must|could|can",
+        "@culprit is|was|has|must|could|can|might\n be the|a @culprit",
     ),
     said("theory_agent", WEAK, "mentions a theory", "@theory"),
     said("theory_agent", FAIR, "speaks of evidence for or against something", "@backing for|against|that"),
