@@ -88,14 +88,20 @@ def _softmax(scores: dict[Route, float], route: Route) -> float:
 
 def _reasoning(route: Route, first: Route, second: Route, found: list[_Found]) -> str:
     if route != first:
-        return f"In doubt between {first} and {second}, so the text is searched: {_because(first, found)}."
-    if because := _because(route, found):
+        return f"In doubt between {first} and {second}, so the text is searched: {_cases((first, second), found)}."
+    because = _because(route, found)
+    if route != "rag":
         return f"The asker {because}."
-    rivals = [other for other in ROUTES if other != route and _because(other, found)]
-    if not rivals:
+    rivals = tuple(other for other in ROUTES if other != route and _because(other, found))
+    if not because and not rivals:
         return "Nothing speaks for another route, so this is taken for a question about the text."
-    weak = "; ".join(f"for {rival}, the asker {_because(rival, found)}" for rival in rivals)
-    return f"Taken for a question about the text, as what speaks for another route is too weak: {weak}."
+    plain = f"The asker {because}." if because else "This is taken for a question about the text."
+    return f"{plain} What speaks for another route is too weak: {_cases(rivals, found)}." if rivals else plain
+
+
+def _cases(routes: tuple[Route, ...], found: list[_Found]) -> str:
+    cases = ((route, _because(route, found)) for route in routes)
+    return "; ".join(f"for {route}, the asker {because}" for route, because in cases if because)
 
 
 def _because(route: Route, found: list[_Found]) -> str:

@@ -122,6 +122,7 @@ leave: cancel unsubscribe upgrade downgrade pay renew resubscribe
 """
 # Small talk.
 _CHAT = """
+agent: ai intelligence assistant bot robot human machine person chatbot computer program model girl boy man woman
 praise: best awesome great welcome amazing helpful kind funny brilliant genius star legend hero lifesaver sweet nice
     good smart wonderful
 tongue: english german french japanese spanish chinese korean italian russian latin

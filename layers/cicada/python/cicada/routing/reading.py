@@ -183,6 +183,8 @@ def _questions(text: Text, sentences: Sequence[_Sentence], further: set[int], is
     besides = Counter(bisect_right(starts, at) - 1 for at in further)
     asked = 0
     for number, sentence in enumerate(sentences):
+        if _is_courtesy(text, sentence):
+            continue
         # Who marks questions marks all: behind the courtesies of an unmarked sentence is what led to them.
         begins = sentence.begins if sentence.is_marked or not is_asking else sentence.begins[:1]
         asked += any(_begins_question(text, at) for at in begins) + besides[number]

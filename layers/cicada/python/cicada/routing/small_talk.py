@@ -41,7 +41,8 @@ merry christmas
 nice|pleased|glad|good|great to meet|see|talk|have|be
 nice|good|great|lovely|fun talking|chatting|meeting|seeing|speaking to|with|you
 how is it going
-how are you|things|everything|we ..2 doing|going|today|$
+how are you|things|everything|we doing|going|today|feeling|$
+how are you|things|everything ..1 doing|going
 how do you do $
 what is up|new $|with
 long time no see
@@ -81,7 +82,7 @@ you made my
 i|we need|could|would|want ..2 help $
 just|only testing|kidding|checking|looking|saying|joking
 wrong window|chat|tab|button|key|one|person|question|box
-ignore that|this|me
+ignore that|this|me|my
 stop|wait $
 hang|hold on $|a
 one|just moment|second|sec|a
@@ -193,6 +194,7 @@ for helping|being ..2 me|there|patient|kind
 sehr|beaucoup|mucho|infiniment|herzlich|schön|amigo|ami|freund|amiga
 zusammen|todos|tous|dir|ihnen|euch|y|et|und|tu|tú|usted|toi|vous|es|bien|bene|bem|gut|très|ti|toi|à
 ございます
+でした
 ございました
 なさい
 です
@@ -206,7 +208,7 @@ ABOUT_THE_ASSISTANT = """
 ^ who|what are you $|exactly|really|anyway|again|called
 ^ who made|built|created|wrote|trained|programmed you
 ^ are you real|human|alive|there|ok|okay|ready|awake|conscious|sentient|busy|happy|sure|listening|online|still|chatgpt
-^ are you a|an [real|human|language|large|chat] ai|bot|robot|human|machine|person|chatbot|computer|program|model
+^ are you a|an [real|human|language|large|chat|artificial] @agent
 ^ is anybody|anyone|somebody|someone there|here|home
 ^ what [else|all|kind] ..3 can|do|could you do|help !with|if|about
 ^ what are you able|capable|made|good|for|up|doing [to|of|at] [do|with]
@@ -266,7 +268,7 @@ AMUSEMENTS = """
 ^ give me a compliment|hug
 ^ sing [me|us] [a] [song]
 ^ write [me|us] a|an [short|little|funny] poem|haiku|limerick|song
-^ say|tell [me|us] something [funny|nice|interesting|else|cool]
+^ say|tell [me|us] hello|hi|something [funny|nice|interesting|else|cool]
 ^ i am [so|very|a|really] [bit|little] bored|tired|sad|happy|lonely|hungry
 """
 """Requests to be entertained."""

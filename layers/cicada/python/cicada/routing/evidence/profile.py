@@ -95,7 +95,7 @@ ROWS = (
         what|all|everything i have [got] on|about
         did|have i|we ..1 tell|told you
         on|in|from|to my|our list|lists
-        anything|something|everything saved|noted|stored about|on|under
+        anything|something|everything|is saved|noted|stored|kept about|on|under
         did i ..2 edit|update|change|create|delete|rename ..4 @record
         @record i ..2 @kept
         @record ..2 do|have|did i

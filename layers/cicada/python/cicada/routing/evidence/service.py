@@ -24,6 +24,9 @@ ROWS = (
         money back
         @plan [or|and|vs|versus] [@plan] plan|plans|tier|tiers|version|account|licence|license|membership
         @plan and|or|vs|versus @plan
+        @plan @business
+        @business settings|options|portal
+        what is included|free $
         i|we ..1 upload|uploaded
         data retention|protection|processing|privacy|residency|deletion
         student|volume|educational|education|academic|nonprofit|group discount|discounts|pricing|price|licence|license
@@ -56,7 +59,7 @@ ROWS = (
         the|any|a policy|policies for|about
         i|we ..4 charged|billed|refunded|invoiced
         charged|billed me|us
-        contact|reach|email|call you|support|billing|sales|customer
+        contact|reach|email you|support|billing|sales|customer
         log|sign|logging|signing in|up|out $|to|with|using
         two factor
         create|open|register|make a|an|my|new account
@@ -129,7 +132,8 @@ ROWS = (
         """
         how much ..3 it|this|cicada|you|plan|subscription|licence|license|service|upgrade cost|costs|charge|$
         how much ..3 month|year|user|seat $
-        how much ..2 @plan|@business ..3 cost|costs|$
+        how much ..2 @plan|@business cost|costs|$
+        how much ..2 @plan|@business ..3 cost|costs
         what ..3 it|this|cicada|you cost|costs|charge
         how|can|could|do|may|should|must|will|would i|we ..2 @leave
         i|we ..2 @leave ..2 my|the|your|@plan

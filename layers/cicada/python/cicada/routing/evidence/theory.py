@@ -19,7 +19,8 @@ ROWS = (
         i have ..3 @theory|suspicion|feeling|inkling|impression
         & @theory [time] :|-|,|$
         & @theory [is] that
-        ^ assume|suppose|assuming|supposing|imagine|say [that] *
+        ^ assume|suppose|assuming|supposing|imagine [that] *
+        ^ say that *
         ^ maybe|perhaps|surely|obviously|clearly !you|we|i|it|this|that|@asking *
         """,
     ),
@@ -37,7 +38,9 @@ ROWS = (
         & i ..1 say|insist|hold !@asking|it|so|, *
         & i ..3 think|believe|guess i ..1 know|found|figured|solved|understand|cracked
         & i feel like|that
-        the way i see it
+        the way i see|read|understand it|this|that
+        it is ..1 obvious|clear|evident|certain|likely|plain that
+        here is a|my ..1 thought|idea|take|theory
         as i see it
         hear me out
         i am ..1 leaning|inclined
@@ -80,6 +83,7 @@ ROWS = (
         is|are|be|can the @idea that|of
         & validate|confirm|verify|challenge|test|check [out] this|that|whether|if|:
         & @weigh ..3 @theory
+        & @weigh this|that|following :
         & @weigh ..2 this|that|the|my|our ..1 @idea
         & prove|convince me|it|that|him|her|us ..1 wrong|right|otherwise|true|false
         & prove|confirm that|:|whether
@@ -132,6 +136,8 @@ ROWS = (
         @speak for|against ..6 being|as|@idea
         what|which|anything|anyone ..6 @speak for|against|to|towards|at
         count|counts|say|says|stands against
+        in favour|favor of
+        anything|something|anyone|someone that|which|who ..2 @uphold
         counterevidence|counterargument|counterarguments
         case for|against the|a|my|him|her|them
         which|what|do|does|did ..5 @uphold the|this|that|my|our ..1 @idea
@@ -183,7 +189,12 @@ ROWS = (
     ),
     said("theory_agent", WEAK, "mentions a theory", "@theory"),
     said("theory_agent", FAIR, "speaks of evidence for or against something", "@backing for|against|that"),
-    said("theory_agent", FAIR, "wonders whether something could be", "^ could|might !i|you|we|this ..4 be|have"),
+    said(
+        "theory_agent",
+        FAIR,
+        "wonders whether something could be",
+        "^ could|might !i|you|we|this ..4 be|have|explain|mean|cause",
+    ),
     said(
         "theory_agent",
         WEAK,
