@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
     from local.places import DEFAULT_PORT, ONE_MATH_THREAD, PORT_VARIABLE, Places, aws_environment
-    from local.up import UpFailed, down
+    from local.running import UpFailed, down
 
     default = Places.default()
     parser = argparse.ArgumentParser(prog="python -m local", description="The local cloud.")

@@ -43,7 +43,6 @@ class Cloud:
         places: Places,
         *,
         environment: Mapping[str, str],
-        examples: list[str],
         stop: Callable[[], None],
     ) -> None:
         """Load everything; takes about two seconds, and no request is answered yet.
@@ -52,12 +51,14 @@ class Cloud:
             port: where the front server will listen.
             places: its folders.
             environment: further variables of every function, over those of the stacks.
-            examples: questions that the page offers.
             stop: called when somebody asks for the end over the control endpoints.
         """
         self.endpoint_url = f"http://localhost:{port}"
         self.faults = Faults()
         self.ready = False
+        """Whether clients are told the deployment's address."""
+        self.corpus: dict[str, Any] = {}
+        """What the page is told of what is loaded: ``examples`` of questions, and ``episodes``."""
         self._environment = dict(environment)
         self._moto = MotoServer(port)
         self._store = StateStore(places.state)
@@ -74,7 +75,7 @@ class Cloud:
         )
         gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
         calls = CallLog()
-        page = Page(ROOT / "clients" / "web", websocket_url=self._served_url, examples=examples)
+        page = Page(ROOT / "clients" / "web", self._page_config)
         control = Control(
             faults=self.faults,
             calls=calls,
@@ -129,6 +130,10 @@ class Cloud:
     def marked(self, name: str) -> str | None:
         """A value remembered with the state."""
         return self._store.marked(name)
+
+    def _page_config(self) -> dict[str, Any] | None:
+        url = self._served_url()
+        return None if url is None else {"webSocketUrl": url, **self.corpus}
 
     def _served_url(self) -> str | None:
         url = deployed.outputs().get("WebSocketUrl") if self.ready else None

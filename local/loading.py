@@ -1,7 +1,7 @@
 """Loading a script into the deployed index: in a process of its own, over the endpoints, as anybody would.
 
 As a program it tells its progress on standard output, a JSON object a line: ``{"stage", "done", "total"}`` while it
-works, ``{"messages", "passages", "unchanged"}`` at the end. What goes wrong is told on standard error.
+works, ``{"episodes": [{"id", "name"}, …]}`` at the end. What goes wrong is told on standard error.
 """
 
 from __future__ import annotations
@@ -36,14 +36,19 @@ def load_hash(paths: Sequence[Path], outputs: Mapping[str, str]) -> str:
     digest = hashlib.sha256(f"{outputs['EmbeddingModelId']} {outputs['EmbeddingDimensions']}".encode())
     code = (path for part in _WRITERS for path in sorted((_LIBRARY / "cicada" / part).rglob("*.py")))
     files = (file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path]))
-    for file in (*code, *files):
+    for file in (Path(__file__), *code, *files):
         if file.is_file():
             digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
 
 
-async def load(paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: str, step: Step) -> None:
+async def load(
+    paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: str, step: Step
+) -> list[dict[str, str]]:
     """Load a script into the deployment.
+
+    Returns:
+        Its episodes in order, each with ``id`` and ``name``.
 
     Raises:
         LoadFailed: with the loader's own words.
@@ -65,12 +70,14 @@ async def load(paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: 
     )
     assert process.stdout is not None
     assert process.stderr is not None
+    episodes: list[dict[str, str]] = []
     complaints = asyncio.create_task(process.stderr.read())
     try:
         async for line in process.stdout:
             told = json.loads(line)
             if told.get("stage") == "embedding":
                 step.count(told["done"], told["total"])
+            episodes = told.get("episodes", episodes)
         status = await process.wait()
         words = (await complaints).decode("utf-8", "replace").strip()
     except BaseException:
@@ -80,6 +87,7 @@ async def load(paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: 
         raise
     if status != 0:
         raise LoadFailed(f"The script could not be loaded:\n{words}")
+    return episodes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -94,6 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     import boto3
 
+    from cicada.corpus.scripts import read_script, script_files
     from cicada.errors import CicadaError
     from cicada.index.load import load_script
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
@@ -106,13 +115,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), args.bucket)
     runtime = boto3.client("bedrock-runtime", config=bedrock_client_config())
     try:
-        report = load_script(
-            args.paths, args.collection, store, BedrockEmbedder(runtime, args.model, args.dimensions), progress
-        )
+        load_script(args.paths, args.collection, store, BedrockEmbedder(runtime, args.model, args.dimensions), progress)
     except CicadaError as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps({"messages": report.messages, "episodes": report.episodes}), flush=True)
+    messages = read_script(script_files(args.paths))
+    episodes = dict.fromkeys((message.episode_id, message.episode_name) for message in messages)
+    print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in episodes]}), flush=True)
     return 0
 
 

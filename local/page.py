@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 from aiohttp import web
@@ -15,17 +16,15 @@ _NOT_CACHED = {"Cache-Control": "no-cache"}
 class Page:
     """Serves the files of one folder to browsers, beside the AWS APIs of the same address."""
 
-    def __init__(self, folder: Path, *, websocket_url: Callable[[], str | None], examples: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, config: Callable[[], Mapping[str, Any] | None]) -> None:
         """Serve a folder.
 
         Args:
             folder: holds ``index.html`` and what that loads.
-            websocket_url: the deployed API's address; None while nothing is deployed.
-            examples: questions that the page offers.
+            config: what the page is told of the deployment, as plain data; None while there is none.
         """
         self._folder = folder.resolve()
-        self._websocket_url = websocket_url
-        self._examples = list(examples)
+        self._config = config
 
     def serves(self, request: web.Request) -> bool:
         """Whether this is a browser's request for the page: a read that is not signed, of a file that there is."""
@@ -36,17 +35,17 @@ class Page:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """The file, or the configuration."""
         if request.path == _CONFIG_PATH:
-            return self._config()
+            return self._configuration()
         file = self._file(request.path)
         if file is None:
             raise web.HTTPNotFound
         return web.FileResponse(file, headers=_NOT_CACHED)
 
-    def _config(self) -> web.Response:
-        url = self._websocket_url()
-        if url is None:
+    def _configuration(self) -> web.Response:
+        config = self._config()
+        if config is None:
             return web.json_response({"error": "The stacks are still being deployed."}, status=503, headers=_NOT_CACHED)
-        return web.json_response({"webSocketUrl": url, "examples": self._examples}, headers=_NOT_CACHED)
+        return web.json_response(config, headers=_NOT_CACHED)
 
     def _file(self, path: str) -> Path | None:
         file = (self._folder / unquote(path).lstrip("/")).resolve()

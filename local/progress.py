@@ -80,7 +80,7 @@ class TerminalSteps:
 
     def say(self, text: str) -> None:
         """Print a line above what moves."""
-        self._console.print(text, highlight=False)
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def close(self) -> None:
         """Leave everything as it stands."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import os
 import signal
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
 from local.loading import SAMPLE, LoadFailed, load, load_hash
-from local.places import PORT_VARIABLE, ROOT, Places
+from local.places import ROOT, Places
 from local.ports import PortTaken, listen
 from local.progress import Steps
+from local.running import Running, UpFailed, only_one, who_has
 
 if TYPE_CHECKING:
     from local.cloud import Cloud
@@ -28,20 +28,15 @@ if TYPE_CHECKING:
 LOCAL_SETTINGS = ROOT / "cdk.local.json"
 """The deployer's settings for the local cloud."""
 
-STOP_TIMEOUT_S = 20.0
+_POLITE = (signal.SIGTERM, signal.SIGHUP)
 _WATCH_INTERVAL_S = 0.5
-_HEALTH_TIMEOUT_S = 2.0
-_LOADED = "loaded"
-_EXAMPLES = (
-    "How does Tamsin get to the station in the first draft?",
-    "Where is the green ledger found in episode 3?",
-    "Who rings the fog bell, and how often?",
-    "What does the almanac forecast for the 15th?",
+_LOADED, _EPISODES = "loaded", "episodes"
+_SAMPLE_EXAMPLES = (
+    "What was served for supper in episode 2?",
+    "Where was the bell's clapper hidden?",
+    "What does Julian Roake do for a living?",
+    "What was really in the sleeping powder?",
 )
-
-
-class UpFailed(Exception):
-    """The local cloud could not start; the message is for the person at the terminal."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,7 @@ async def run(options: Options, steps: Steps) -> None:
     """
     began = time.monotonic()
     stop = asyncio.Event()
-    with _stop_signals(stop), _only_one(options.places) as running:
+    with _stop_signals(stop), only_one(options.places) as running:
         try:
             await _until_stopped(stop, _serve(options, steps, stop, running, began), options.parent)
         except (DeployFailed, LoadFailed) as error:
@@ -93,7 +88,7 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
     try:
         sockets = listen(options.port)
     except PortTaken:
-        raise UpFailed(_who_has(options.port)) from None
+        raise UpFailed(who_has(options.port)) from None
     port = sockets[0].getsockname()[1]
     await check_tools()
     assembly = asyncio.create_task(_synthesise(options, steps))
@@ -123,14 +118,23 @@ async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: R
         await asyncio.gather(assembly, return_exceptions=True)
         if cloud is not None:
             await cloud.close()
+            if cloud.ready:
+                steps.say("Stopped.")
+        gc.freeze()  # the process ends: nothing needs to be collected
         for one in sockets:
             one.close()
 
 
 def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
-    from local.cloud import Cloud  # takes a second or two, most of it for moto
+    """Takes a second or two, most of it for moto."""
+    gc.disable()  # what gets loaded stays: looking through it for garbage takes as long again
+    try:
+        from local.cloud import Cloud
 
-    return Cloud(port, options.places, environment=options.environment, examples=list(_EXAMPLES), stop=stop)
+        return Cloud(port, options.places, environment=options.environment, stop=stop)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 async def _synthesise(options: Options, steps: Steps) -> Path:
@@ -143,12 +147,15 @@ async def _load(cloud: Cloud, paths: Sequence[Path], steps: Steps) -> None:
 
     outputs = deployed.outputs()
     digest = load_hash(paths, outputs)
-    if cloud.marked(_LOADED) == digest:
-        return
-    with steps.step("Loading the script") as step:
-        await load(paths, outputs, cloud.endpoint_url, step)
-        await asyncio.to_thread(cloud.keeper.save)
-        cloud.mark(_LOADED, digest)
+    if cloud.marked(_LOADED) != digest:
+        with steps.step("Loading the script") as step:
+            episodes = await load(paths, outputs, cloud.endpoint_url, step)
+            await asyncio.to_thread(cloud.keeper.save)
+            cloud.mark(_EPISODES, json.dumps(episodes))
+            cloud.mark(_LOADED, digest)
+    cloud.corpus = {"episodes": json.loads(cloud.marked(_EPISODES) or "[]")}
+    if list(paths) == [SAMPLE]:
+        cloud.corpus["examples"] = list(_SAMPLE_EXAMPLES)
 
 
 def _not_simulated(folder: Path) -> list[str]:
@@ -163,7 +170,7 @@ def _greeting(described: Mapping[str, Any], took_s: float) -> str:
         f"\nCicada is up, after {took_s:.1f} s.\n\n"
         f"  page       {described['endpointUrl']}/\n"
         f"  WebSocket  {described['webSocketUrl']}\n\n"
-        f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_EXAMPLES[0]}"\n'
+        f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_SAMPLE_EXAMPLES[0]}"\n'
         f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"
         "Ctrl-C stops it; what it holds is kept.\n"
     )
@@ -182,12 +189,13 @@ def _stop_signals(stop: asyncio.Event) -> Iterator[None]:
         loop.remove_signal_handler(signal.SIGINT)
 
     loop.add_signal_handler(signal.SIGINT, asked)
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
+    for number in _POLITE:
+        loop.add_signal_handler(number, stop.set)
     try:
         yield
     finally:
-        loop.remove_signal_handler(signal.SIGINT)
-        loop.remove_signal_handler(signal.SIGTERM)
+        for number in (signal.SIGINT, *_POLITE):
+            loop.remove_signal_handler(number)
 
 
 async def _until_stopped(stop: asyncio.Event, serving: Coroutine[Any, Any, None], parent: int | None) -> None:
@@ -211,85 +219,6 @@ async def _watch(parent: int | None, stop: asyncio.Event) -> None:
     while parent is None or os.getppid() == parent:
         await asyncio.sleep(_WATCH_INTERVAL_S)
     stop.set()
-
-
-# --- the one that runs ---
-
-
-class Running:
-    """The file that names the running process."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def tell(self, document: Mapping[str, Any]) -> None:
-        """Replace what the file says."""
-        fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps(document), encoding="utf-8")
-        fresh.replace(self._path)
-
-    def read(self) -> dict[str, Any] | None:
-        """What it says; None when no living process stands behind it."""
-        try:
-            document: dict[str, Any] = json.loads(self._path.read_text(encoding="utf-8"))
-            os.kill(document["pid"], 0)
-        except (OSError, ValueError, KeyError):
-            return None
-        return document
-
-
-@contextlib.contextmanager
-def _only_one(places: Places) -> Iterator[Running]:
-    """Make sure that this is the only process of its home."""
-    import fcntl
-
-    places.home.mkdir(parents=True, exist_ok=True)
-    running = Running(places.running)
-    with (places.home / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            found = running.read() or {}
-            where = f" at {found['endpointUrl']}/" if "endpointUrl" in found else ""
-            raise UpFailed(
-                f"Cicada already runs{where} (process {found.get('pid', '?')}). `make down` stops it."
-            ) from None
-        running.tell({"pid": os.getpid(), "status": "starting"})
-        try:
-            yield running
-        finally:
-            places.running.unlink(missing_ok=True)
-
-
-def _who_has(port: int) -> str:
-    other = f"Choose another one: {PORT_VARIABLE}={port + 1} make up"
-    try:
-        with urllib.request.urlopen(f"http://localhost:{port}/_cicada/health", timeout=_HEALTH_TIMEOUT_S) as answer:
-            pid = json.load(answer)["pid"]
-    except (OSError, ValueError, KeyError, TypeError, urllib.error.URLError):
-        return f"Port {port} is taken by another program. {other}"
-    return f"Port {port} is taken by another Cicada (process {pid}). {other}"
-
-
-def down(places: Places) -> bool:
-    """Stop the process that runs from a home, and wait for its end.
-
-    Returns:
-        Whether there was one.
-
-    Raises:
-        UpFailed: it does not stop.
-    """
-    found = Running(places.running).read()
-    if found is None:
-        return False
-    os.kill(found["pid"], signal.SIGTERM)
-    deadline = time.monotonic() + STOP_TIMEOUT_S
-    while time.monotonic() < deadline:
-        if Running(places.running).read() is None:
-            return True
-        time.sleep(0.1)
-    raise UpFailed(f"Process {found['pid']} has not stopped within {STOP_TIMEOUT_S:.0f} s.")
 
 
 def log_to(folder: Path) -> None:

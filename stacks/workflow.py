@@ -65,6 +65,17 @@ _RETRY = {
     "JitterStrategy": "FULL",
 }
 
+_CLOSING_WAITS_S = (2, 4, 8)
+# What fails every strategy may fail the closing too, for a while. It may be repeated: it ends a request once.
+_CLOSING_RETRY = {
+    "ErrorEquals": ["States.ALL"],
+    "IntervalSeconds": _CLOSING_WAITS_S[0],
+    "BackoffRate": 2,
+    "MaxAttempts": len(_CLOSING_WAITS_S),
+    "MaxDelaySeconds": _CLOSING_WAITS_S[-1],
+    "JitterStrategy": "FULL",
+}
+
 
 def longest_chain(strategies: Sequence[Strategy] = STRATEGIES) -> int:
     """How many strategies one execution can go through.
@@ -87,7 +98,7 @@ def longest_chain(strategies: Sequence[Strategy] = STRATEGIES) -> int:
 def attempt_timeout_s(strategies: Sequence[Strategy] = STRATEGIES) -> int:
     """How long one attempt may take, so that the longest chain and its closing fit into one execution."""
     waits_s = sum(_RETRY_WAITS_S)
-    for_attempts_s = EXECUTION_LIMIT_S - (CLOSING_TIMEOUT_S + STATE_MARGIN_S + waits_s)
+    for_attempts_s = EXECUTION_LIMIT_S - (CLOSING_TIMEOUT_S + STATE_MARGIN_S + sum(_CLOSING_WAITS_S))
     each_s = for_attempts_s // longest_chain(strategies) - STATE_MARGIN_S - waits_s
     return min(LONGEST_ATTEMPT_S, each_s)
 
@@ -107,7 +118,7 @@ def definition(
         strategies: the chain.
     """
 
-    def invoke(arn: str, timeout_s: int, **payload: str) -> dict[str, Any]:
+    def invoke(arn: str, timeout_s: int, retry: dict[str, Any], **payload: str) -> dict[str, Any]:
         return {
             "Type": "Task",
             "Resource": f"arn:{partition}:states:::lambda:invoke",
@@ -116,13 +127,13 @@ def definition(
                 "Payload": {
                     "subject.$": "$.subject",
                     "requestId.$": "$.requestId",
-                    "execution.$": "$$.Execution.Name",
+                    "execution.$": "$$.Execution.Id",
                     "failures.$": "$.failures",
                     **payload,
                 },
             },
             "TimeoutSeconds": timeout_s + STATE_MARGIN_S,
-            "Retry": [_RETRY],
+            "Retry": [retry],
         }
 
     state_of = {strategy.name: strategy.state for strategy in strategies}
@@ -142,7 +153,7 @@ def definition(
             },
             **{
                 strategy.state: {
-                    **invoke(answer_arn, attempt_s, strategy=strategy.name),
+                    **invoke(answer_arn, attempt_s, _RETRY, strategy=strategy.name),
                     "Catch": [
                         {
                             "ErrorEquals": ["States.ALL"],
@@ -155,7 +166,7 @@ def definition(
                 for strategy in strategies
             },
             "Exhausted": {
-                **invoke(exhausted_arn, CLOSING_TIMEOUT_S, **{"strategy.$": "$.strategy"}),
+                **invoke(exhausted_arn, CLOSING_TIMEOUT_S, _CLOSING_RETRY),
                 "Next": "AllStrategiesFailed",
             },
             "AllStrategiesFailed": {

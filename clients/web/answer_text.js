@@ -73,7 +73,17 @@ export function citationsOf(citations, n) {
  * @returns {string} a BCP 47 tag
  */
 export function languageOf(text) {
-  if (/[\u3041-\u30ff]/.test(text)) return "ja";
-  if (/[\uac00-\ud7af]/.test(text)) return "ko";
+  const latin = letters(text, /[a-z]/gi);
+  if (letters(text, /[\u3041-\u30ff]/g) > latin) return "ja";
+  if (letters(text, /[\uac00-\ud7af]/g) > latin) return "ko";
   return "";
+}
+
+/**
+ * @param {string} text
+ * @param {RegExp} script
+ * @returns {number}
+ */
+function letters(text, script) {
+  return text.match(script)?.length ?? 0;
 }

@@ -11,7 +11,7 @@ import { counted } from "./words.js";
  * @typedef {{ source: Source, element: HTMLDetailsElement, summary: HTMLElement, verdict: HTMLElement, uses: HTMLElement }} Row
  */
 
-/** Where there is room beside the answer, the list is open from the start; see style.css. */
+/** Where there is room beside the answer, the list is open from the start; see answer.css. */
 const BESIDE = matchMedia("(min-width: 60rem)");
 const STILL = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -88,7 +88,7 @@ export class SourcesView {
   #add(source) {
     const { n, locator, score } = source;
     const place = el("span", { class: "place", dir: "auto" }, locator.episodeName || locator.episodeId);
-    if (locator.chapterId) place.append(" ", el("span", { class: "chapter" }, `· ${locator.chapterId}`));
+    if (locator.chapterId) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.chapterId));
     const gauge = el("span", { class: "gauge" });
     gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });

@@ -81,10 +81,10 @@ export class TurnView {
     this.#answer.update(tail, (n) => this.#sources.anchorOf(n));
     this.#answer.element.hidden = tail.text === "";
     setText(this.#words, statusOf(exchange, connection));
-    this.status.hidden = phase === "complete";
     this.#stop.disabled = exchange.cancelling;
     if (exchange.ended && this.#stop.matches(":focus")) this.#moveFocus();
     this.#stop.hidden = exchange.ended;
+    this.status.hidden = phase === "complete";
     this.#again.hidden = phase !== "failed" && phase !== "cancelled";
     if (phase === "complete" && this.#phase !== "complete") this.#drawFacts();
     if (!this.#silent) this.#tell(phase);

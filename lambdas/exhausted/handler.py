@@ -27,8 +27,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, bool]:
     """Append the terminal error, unless the request has ended or another execution drives it."""
     task = ExhaustedTask.model_validate(event)
     logger.append_keys(request_id=task.request_id)
-    logger.error("every strategy failed", extra={"failures": task.failures})
     ended = close_exhausted(task, log, connections)
     if ended:
+        logger.error("every strategy failed", extra={"failures": task.failures})
         metrics.add_metric(name="AnswersFailed", unit=MetricUnit.Count, value=1)
     return {"ended": ended}

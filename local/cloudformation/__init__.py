@@ -29,6 +29,7 @@ def register() -> None:
 
     _read_json_as_json(models.Stack)
     _name_alike(parsing)
+    _keep_what_cannot_change(parsing)
 
 
 def _read_json_as_json(stack: Any) -> None:
@@ -56,6 +57,19 @@ def _name_alike(parsing: Any) -> None:
         return str(generate(resource_type, stack_name, logical_id))
 
     parsing.generate_resource_name = generate_resource_name
+
+
+def _keep_what_cannot_change(parsing: Any) -> None:
+    """Let a resource that moto cannot update stay as it is: moto would lose it."""
+    update = parsing.parse_and_update_resource
+
+    def parse_and_update_resource(
+        logical_id: str, resource_json: dict[str, Any], resources_map: Any, account_id: str, region_name: str
+    ) -> Any:
+        updated = update(logical_id, resource_json, resources_map, account_id, region_name)
+        return resources_map[logical_id] if updated is None else updated
+
+    parsing.parse_and_update_resource = parse_and_update_resource
 
 
 def unknown_types(template: Mapping[str, Any]) -> list[str]:

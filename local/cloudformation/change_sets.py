@@ -6,15 +6,46 @@ moto applies a change set to the resources alone: the outputs and exports that o
 from __future__ import annotations
 
 import logging
+from typing import Any, cast
 
-from moto.cloudformation.exceptions import ValidationError
+from moto.cloudformation.exceptions import CloudFormationError
 from moto.cloudformation.models import ChangeSet, CloudFormationBackend, Stack, cloudformation_backends
+from moto.cloudformation.responses import CloudFormationResponse
+from moto.core.responses import ActionResult, EmptyResult
 
 logger = logging.getLogger(__name__)
 
 
+class ChangeSetNotFound(CloudFormationError):
+    """No change set of that name belongs to that stack."""
+
+    code = "ChangeSetNotFound"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"ChangeSet [{name}] does not exist")
+
+
 class Backend(CloudFormationBackend):
     """moto's CloudFormation, executing change sets whole."""
+
+    def create_change_set(self, *args: Any, **kwargs: Any) -> tuple[str, str]:
+        """Create one; a parameter that keeps its previous value keeps its name in the parameter store too."""
+        if kwargs["change_set_type"] == "UPDATE":
+            kwargs["parameters"] = _previous_names(self.get_stack(kwargs["stack_name"]), kwargs["parameters"])
+        return super().create_change_set(*args, **kwargs)
+
+    def change_set_of(self, name_or_id: str, stack: str | None) -> ChangeSet | None:
+        """The newest change set of that name and stack; the stack by name or id.
+
+        moto takes the newest of that name of any stack, deleted ones included, and the CDK gives all the same.
+        """
+        for change_set in reversed(list(self.change_sets.values())):
+            if name_or_id == change_set.change_set_id:
+                return change_set
+            names_its_stack = stack in (None, change_set.stack_name, change_set.stack_id)
+            if names_its_stack and name_or_id == change_set.change_set_name and change_set.stack_id in self.stacks:
+                return change_set
+        return None
 
     def execute_change_set(self, change_set_name: str, stack_name: str | None = None) -> None:
         """Create or update the change set's stack.
@@ -22,20 +53,11 @@ class Backend(CloudFormationBackend):
         A failure is told as CloudFormation tells it, by the stack's events and status.
 
         Raises:
-            ValidationError: there is no such change set.
+            ChangeSetNotFound: there is none.
         """
-        # moto keeps the change sets of deleted stacks, under names that a later stack's may repeat.
-        living = [one for one in self.change_sets.values() if one.stack_id in self.stacks]
-        change_set = self.change_sets.get(change_set_name) or next(
-            (
-                one
-                for one in reversed(living)
-                if one.change_set_name == change_set_name and stack_name in (None, one.stack_name, one.stack_id)
-            ),
-            None,
-        )
+        change_set = self.change_set_of(change_set_name, stack_name)
         if change_set is None:
-            raise ValidationError(change_set_name)
+            raise ChangeSetNotFound(change_set_name)
         stack = self.stacks[change_set.stack_id]
         kind = change_set.change_set_type
         stack._add_stack_event(f"{kind}_IN_PROGRESS", resource_status_reason="User Initiated")
@@ -91,5 +113,38 @@ class Backend(CloudFormationBackend):
         stack._add_stack_event(stack.status)
 
 
+def _previous_names(stack: Stack, parameters: dict[str, str]) -> dict[str, str]:
+    """Parameters of an update, in which moto gives the value of a stored parameter where its name belongs."""
+    resolved = stack.resource_map.resolved_parameters
+    declared = stack.template_dict.get("Parameters", {})
+    kept: dict[str, str] = {}
+    for key, value in parameters.items():
+        stored = str(declared.get(key, {}).get("Type", "")).startswith("AWS::SSM::Parameter::")
+        if not stored or value != resolved.get(key):
+            kept[key] = value
+        elif key in stack.parameters:
+            kept[key] = stack.parameters[key]
+    return kept
+
+
+def _describe_change_set(self: CloudFormationResponse) -> ActionResult:
+    name = self._get_param("ChangeSetName")
+    change_set = cast(Backend, self.cloudformation_backend).change_set_of(name, self._get_param("StackName"))
+    if change_set is None:
+        raise ChangeSetNotFound(name)
+    return ActionResult(change_set)
+
+
+def _delete_change_set(self: CloudFormationResponse) -> EmptyResult:
+    backend = cast(Backend, self.cloudformation_backend)
+    change_set = backend.change_set_of(self._get_param("ChangeSetName"), self._get_param("StackName"))
+    if change_set is not None:
+        del backend.change_sets[change_set.change_set_id]
+    return EmptyResult()
+
+
+_responses: Any = CloudFormationResponse
+_responses.describe_change_set = _describe_change_set
+_responses.delete_change_set = _delete_change_set
 Backend.__module__ = CloudFormationBackend.__module__  # moto looks for the service's URLs beside its backend's module
 cloudformation_backends.backend = Backend

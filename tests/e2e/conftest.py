@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 from local.testing import LocalCloud
-from tests.e2e.socket import Socket
+from tests.e2e.plain_client import Socket
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"

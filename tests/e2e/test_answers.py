@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect as open_websocket
 
-from tests.e2e.socket import Socket, applied, of, whole
+from tests.e2e.plain_client import Socket, applied, of, whole
 from tests.support.questions import joined
 
 QUESTION = "What did Tamsin find at the gauge tower, and who read the gauge?"

@@ -22,7 +22,7 @@ class InMemoryLog:
     def create(self, head: Head, accepted: str) -> None:
         self._enter("create")
         if head.key in self.requests:
-            raise Conflict(*self.requests[head.key])
+            raise Conflict(self.requests[head.key][0], ())
         stored = replace(head, last_seq=1, log_bytes=len(accepted.encode()))
         self.requests[head.key] = (stored, (Entry(1, 0, accepted),))
         self.after("create")
@@ -58,6 +58,16 @@ class InMemoryLog:
             )
         self.requests[head.key] = (changed, entries + commit.entries())
         self.after("commit")
+        return changed
+
+    def reserve(self, head: Head, lease_until: int) -> Head:
+        self._enter("reserve")
+        stored, entries = self._stored(head.key)
+        if stored.state != "open" or stored.execution is not None or stored.lease_until != head.lease_until:
+            raise Conflict(stored, entries)
+        changed = replace(stored, lease_until=lease_until)
+        self.requests[head.key] = (changed, entries)
+        self.after("reserve")
         return changed
 
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:

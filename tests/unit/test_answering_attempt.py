@@ -9,7 +9,7 @@ import pytest
 
 from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner, close_exhausted
 from cicada.answering.direct import DirectStrategy
-from cicada.answering.prompt import UNGROUNDED_NOTICE
+from cicada.answering.prompt import NOTHING_FOUND, UNGROUNDED_NOTICE
 from cicada.answering.rag import RagStrategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.delivery.decide import append, begin
@@ -17,6 +17,7 @@ from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_LOG_BYTES
 from cicada.errors import AnswerIncomplete, Cancelled, DeliveryUnavailable, IndexMissing, OutOfTime, StreamBroken
+from cicada.models.ports import TextDelta
 from cicada.protocol.events import MAX_EVENT_BYTES, Failed
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
@@ -110,10 +111,31 @@ def test_the_questions_filters_reach_the_search():
 
 
 def test_an_answer_without_a_verified_citation_is_not_grounded():
-    world = World("The passages do not say.", found=())
+    world = World("The passages do not say.")
     world.run()
     assert world.events()[-1]["grounded"] is False
-    assert "<passages>" in world.model.prompts[0].user
+
+
+def test_where_the_search_finds_nothing_code_says_so_and_no_model_is_asked():
+    world = World("The killer was Mara, of course.", found=())
+    assert world.run().outcome == "answered"
+    assert joined(world.events()) == NOTHING_FOUND
+    complete = world.events()[-1]
+    assert (complete["grounded"], complete["stopReason"]) == (False, "nothing_found")
+    assert world.model.prompts == []
+
+
+def test_a_lone_surrogate_of_a_model_does_not_break_its_answer():
+    world = World("The bell \ud83d", "rang.")
+    assert world.run().outcome == "answered"
+    assert joined(world.events()) == "The bell ?rang."
+
+
+def test_more_is_found_than_the_prompt_takes():
+    world = World("No.", found=[passage(n, f"line {n}") for n in range(1, 16)])
+    world.run()
+    assert world.events()[-1]["metrics"]["sourcesFound"] == 15
+    assert len(world.events()[2]["sources"]) == 10
 
 
 def test_a_strategy_that_fails_leaves_the_request_to_the_next_which_begins_with_a_fallback():
@@ -178,6 +200,9 @@ def test_a_retried_state_gets_an_attempt_of_its_own():
         killed.run(worker="w1")
     assert world.run(worker="w2").outcome == "answered"
     assert world.log.head(KEY).attempt == 2
+    fallback = next(event for event in world.events() if event["type"] == "fallback")
+    assert (fallback["from"], fallback["to"], fallback["code"]) == ("rag", "rag", "worker_lost")
+    assert joined(world.events()) == "one"
 
 
 def test_a_cancelled_answer_stops_and_closes_the_models_stream():
@@ -268,6 +293,26 @@ def test_an_answer_that_grows_too_long_ends_with_an_error_of_its_own():
     assert (last["type"], last["code"]) == ("error", "answer_too_long")
 
 
+def test_a_zombie_whose_answer_grows_too_long_does_not_end_its_successors_request():
+    world = World()
+
+    class Overtaken(ScriptedModel):
+        def stream(self, prompt, *, time_budget_s):
+            yield from ()
+            successor = begin(
+                world.log.head(KEY), "rag", (), execution="x1", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60
+            )
+            world.log.commit(world.log.head(KEY), successor)
+            yield TextDelta("x" * (MAX_LOG_BYTES + 1))
+            while True:
+                yield TextDelta("x")
+
+    world.model = Overtaken()
+    assert world.run().outcome in ("too_long", "superseded")
+    head = world.log.head(KEY)
+    assert (head.state, head.worker) == ("open", "w2")
+
+
 def test_sources_too_large_for_a_frame_are_cut_and_say_so():
     found = [passage(n, "あ" * 2_000) for n in range(1, 11)]
     world = World("No.", found=found)
@@ -338,6 +383,23 @@ def test_an_ended_request_is_not_ended_again():
     assert exhausted(world) is False
     assert types(world.events()).count("complete") == 1
     assert "error" not in types(world.events())
+
+
+def test_a_request_that_another_execution_claims_meanwhile_is_not_ended():
+    world = World()
+    claimed = []
+
+    def before(operation):
+        if operation == "commit" and not claimed:
+            claimed.append(operation)
+            head = world.log.head(KEY)
+            world.log.commit(
+                head, begin(head, "rag", (), execution="x2", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60)
+            )
+
+    world.log.before = before
+    assert exhausted(world, execution="x1") is False
+    assert world.log.head(KEY).state == "open"
 
 
 def test_an_execution_that_failed_does_not_end_a_request_which_another_drives():

@@ -48,6 +48,9 @@ def test_what_the_passage_says_is_verified(answer):
         ("Oswin stole the silver and fled to the mainland [1].", "holds"),
         ("She did [1].", "compared"),
         ("Mara locked the boathouse [7].", "no passage"),
+        ('She said "ever" [1].', "quotation"),
+        ('Wanda murdered the harbour master with a knife, and said "at ten" [1].', "holds"),
+        ('Tom says: "I locked the boathouse at ten." [1]', "by Tom"),
     ],
 )
 def test_what_does_not_hold_is_unverified_and_says_why(answer, reason):
@@ -77,7 +80,7 @@ def test_each_sentence_is_checked_by_itself():
 
 
 def test_a_quotation_of_several_sentences_is_one_sentence_of_the_answer():
-    answer = 'Mara says: “I locked the boathouse at ten. The key never left my pocket.” [1] Nobody knows more.'
+    answer = "Mara says: “I locked the boathouse at ten. The key never left my pocket.” [1] Nobody knows more."
     (citation,) = check_citations(answer, SOURCES)
     assert citation.verdict == "verified"
     assert citation.sentence.startswith("Mara says: “I locked")

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cicada.delivery.decide import begin
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, split_text
 from cicada.delivery.record import MAX_LOG_BYTES, Commit
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
-from cicada.protocol.events import Complete, Metrics
-from tests.support.questions import new_head
+from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics
+from tests.support.questions import NOW_S, new_head
 
 COMPLETE = Complete(
     attempt=1,
@@ -198,16 +199,25 @@ def test_an_answer_that_outgrows_the_log_is_an_error_not_a_crash():
         outbox.next(0.0)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(4, 40))
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(12, 40))
 def test_text_is_cut_between_characters_and_nothing_is_lost(text, max_bytes):
     parts = split_text(text, max_bytes)
     assert "".join(parts) == text
-    assert all(0 < len(part.encode()) <= max_bytes for part in parts)
+    assert all(0 < len(json.dumps(part, ensure_ascii=False).encode()) - 2 <= max_bytes for part in parts)
 
 
-def test_long_text_goes_out_in_events_of_bounded_size():
-    outbox = Outbox(begun(), OutboxLimits(max_chunk_bytes=100))
-    outbox.text("あ" * 100)
-    chunks = [event["content"] for event in events(outbox.next(0.0))]
-    assert "".join(chunks) == "あ" * 100
-    assert max(len(chunk.encode()) for chunk in chunks) <= 100
+@pytest.mark.parametrize("character", ["x", "あ", '"', "\x01", "\n"])
+def test_long_text_goes_out_in_events_that_fit_the_wire(character):
+    outbox = Outbox(begun())
+    text = character * 40_000
+    outbox.text(text)
+    commit = outbox.next(0.0)
+    assert "".join(event["content"] for event in events(commit)) == text
+    assert max(len(body.encode()) for body in commit.bodies) < MAX_EVENT_BYTES
+
+
+def test_the_begin_of_the_attempt_is_posted_before_anything_else():
+    commit = begin(new_head("c1", "c2"), "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60)
+    posts = Outbox(begun("c1", "c2"), begun=commit).opening()
+    assert [post.connection_id for post in posts] == ["c1", "c2"]
+    assert json.loads(posts[0].frames[0])["type"] == "attempt"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cicada.delivery.decide import begin, with_subscriber, without_subscriber
-from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post, Wait
+from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait
 from cicada.delivery.ports import Conflict, ConnectionGone
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import Commit
@@ -71,9 +71,9 @@ class Sockets:
 class Worker:
     """One attempt: its outbox, and what it does next."""
 
-    def __init__(self, head):
+    def __init__(self, head, begun):
         self.attempt = head.attempt
-        self.outbox = Outbox(head, LIMITS)
+        self.outbox = Outbox(head, LIMITS, begun=begun)
         self.now = 0.0
         self.said = ""
         self.closed = False
@@ -94,19 +94,17 @@ class Delivery(RuleBasedStateMachine):
 
     # --- workers ---
 
-    @rule(outcomes=st.lists(outcomes, max_size=3))
-    def begin_attempt(self, outcomes):
+    @rule(outcomes=st.lists(outcomes, max_size=3), failed=st.sampled_from([(), (FAILED,)]))
+    def begin_attempt(self, outcomes, failed):
         head, _ = self.log.read(KEY)
-        failed = (FAILED,) if head.attempt else ()
         number = head.attempt + 1
         commit = begin(head, "rag", failed, execution="x", worker=f"w{number}", now_s=NOW_S, lease_until=NOW_S + 9)
         if not isinstance(commit, Commit):
             assert head.state != "open"
             return
         after = self.log.commit(head, commit)
-        worker = Worker(after)
-        frames = tuple(after.frame(entry.seq, entry.body) for entry in commit.entries())
-        worker.posts = [Post(name, frames) for name in after.subscribers]
+        worker = Worker(after, commit)
+        worker.posts = list(worker.outbox.opening())
         self.workers.append(worker)
         for outcome in outcomes:
             self.post(worker, outcome)
@@ -196,7 +194,7 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def cancel(self):
-        end_request(self.log, Sockets(self), self.log.head(KEY), Failed.of(Cancelled()))
+        end_request(self.log, Sockets(self), self.log.head(KEY), Failed.of(Cancelled()), still=lambda head: True)
 
     def show(self, client, frame):
         """I6: nothing is shown that is not stored."""

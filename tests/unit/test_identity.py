@@ -9,7 +9,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from cicada.authorization import MAX_SUBJECT_CHARS, ForbiddenOrigin, Identity, TokenVerifier
+from cicada.authorization import MAX_SUBJECT_CHARS, ForbiddenOrigin, Identity, KeysUnavailable, TokenVerifier
 from cicada.errors import SettingsInvalid, Unauthorized
 from cicada.identity import ANONYMOUS, Caller, caller_of
 from cicada.settings import AnswerSettings, AuthorizerSettings, DeliverySettings
@@ -74,6 +74,16 @@ def test_anything_less_is_refused(bad):
 def test_no_token_is_refused(event):
     with pytest.raises(Unauthorized):
         verifier().identify(event)
+
+
+def test_keys_that_cannot_be_fetched_are_a_fault_of_ours_not_of_the_token():
+    class Unreachable:
+        def get_signing_key_from_jwt(self, token):
+            raise jwt.PyJWKClientConnectionError("no route")
+
+    ours = TokenVerifier(Unreachable(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset())
+    with pytest.raises(KeysUnavailable):
+        ours.identify(connect({"token": token()}))
 
 
 def test_listed_origins_may_connect_and_no_other():

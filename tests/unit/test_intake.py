@@ -8,7 +8,7 @@ import pytest
 
 from cicada.answering.intake import Intake
 from cicada.delivery.decide import LEASE_GRACE_S, START_GRACE_S, append, begin
-from cicada.delivery.ports import StoreFault
+from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey
 from cicada.errors import WorkflowUnavailable
 from cicada.identity import Caller
@@ -266,6 +266,61 @@ def test_an_accepted_request_that_was_never_started_is_started_by_a_resume(world
     world.now_s += 2
     assert world.send("resume")["outcome"] == "live"
     assert world.workflow.started == [(REQUEST_ID, "rag")]
+
+
+def test_a_request_that_was_never_started_is_started_once_however_many_resume(world):
+    world.ask()
+    world.workflow.started.clear()
+    world.now_s += START_GRACE_S + 1
+    for connection in ("c1", "c2", "c3", "c1"):
+        world.send("resume", connection=connection)
+    assert len(world.workflow.started) == 1
+
+
+def test_a_start_that_was_only_seen_to_fail_ends_nothing(world):
+    def start(key, strategy):
+        world.begin()
+        raise WorkflowUnavailable("no answer")
+
+    world.workflow.start = start
+    world.ask()
+    assert world.log.head(world.key).state == "open"
+
+
+def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world):
+    world.ask()
+    world.begin()
+    world.append(CHUNK, CHUNK, CHUNK, COMPLETE)
+    ticks = iter(range(0, 1000, 2))
+    slow = Intake(
+        world.log,
+        world.connections,
+        world.workflow,
+        retention_s=RETENTION_S,
+        now_s=lambda: world.now_s,
+        monotonic=lambda: next(ticks),
+    )
+    world.intake = slow
+    first = world.send("resume", connection="c2", after=0)
+    assert (first["outcome"], first["lastSeq"]) == ("live", 6)
+    got = [frame["seq"] for frame in world.pushed("c2")]
+    assert got == list(range(1, len(got) + 1))
+    assert len(got) < 6
+    while world.send("resume", connection="c2", after=got[-1])["outcome"] != "finished":
+        got = [frame["seq"] for frame in world.pushed("c2")]
+    assert [frame["seq"] for frame in world.pushed("c2")] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_replay_that_the_connection_refuses_is_not_called_finished(world):
+    world.ask()
+    world.begin()
+    world.append(CHUNK, COMPLETE)
+
+    def before(connection_id):
+        raise ConnectionBusy("full")
+
+    world.connections.before = before
+    assert world.send("resume", connection="c2", after=0)["outcome"] == "live"
 
 
 def test_a_request_that_lost_its_worker_is_ended_by_a_resume(world):

@@ -64,6 +64,12 @@ def test_a_longer_query_is_refused_and_not_repeated():
     assert "secret" not in str(refusal.value)
 
 
+def test_a_refusal_repeats_little_of_an_unknown_fields_name():
+    with pytest.raises(InvalidMessage) as refusal:
+        parse_action(json.dumps({"action": "ping", "x" * 100_000: 1}))
+    assert len(str(refusal.value)) < 300
+
+
 def test_a_request_id_is_compared_without_case():
     assert parse_action(json.dumps({"action": "ask", "requestId": ID.upper(), "query": "x"})).request_id == ID
 

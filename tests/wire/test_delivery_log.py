@@ -164,6 +164,18 @@ def test_two_workers_that_begin_alike_are_told_apart(log):
     assert not has_landed(second, conflict.value.head, conflict.value.entries)
 
 
+def test_a_lease_is_reserved_once_and_only_while_nobody_has_claimed_the_request(log):
+    head = new_head(lease_until=NOW_S)
+    log.create(head, ACCEPTED)
+    reserved = log.reserve(head, NOW_S + 15)
+    assert reserved.lease_until == NOW_S + 15
+    with pytest.raises(Conflict):
+        log.reserve(head, NOW_S + 15)
+    log.commit(reserved, begin(reserved, "rag", (), execution="x", worker="w", now_s=NOW_S, lease_until=NOW_S + 60))
+    with pytest.raises(Conflict):
+        log.reserve(log.head(KEY), NOW_S + 90)
+
+
 def test_subscribers_change_only_from_what_was_seen(log):
     head = begun(log, "c1")
     changed = log.set_subscribers(head, ("c1", "c2"))
@@ -182,6 +194,18 @@ def test_items_outlive_the_retention_so_that_expired_can_be_told_from_unknown(dy
     assert len(items) == 2
     assert all(int(item["expires_at"]["N"]) > head.expires_at for item in items)
     assert log.head(KEY).expired(head.expires_at)
+
+
+def test_an_event_item_that_expired_before_its_head_makes_the_request_unknown(dynamodb):
+    log = DynamoDbLog(dynamodb, "requests")
+    head = begun(log)
+    log.commit(head, append(head, [chunk("x" * 5000)]))
+    (item,) = (item for item in dynamodb.scan(TableName="requests")["Items"] if item["sk"]["S"] != "head")
+    dynamodb.delete_item(TableName="requests", Key={"pk": item["pk"], "sk": item["sk"]})
+    with pytest.raises(RequestUnknown):
+        log.read(KEY)
+    with pytest.raises(Conflict):
+        log.create(new_head(origin="frame-2"), ACCEPTED)
 
 
 def test_a_failing_store_is_one_kind_of_fault(dynamodb):

@@ -197,6 +197,55 @@ def test_an_update_changes_a_function_in_place(services: Services) -> None:
         assert set(outputs_of(described)) == {"Fn", "Api"}
 
 
+def test_an_update_keeps_what_moto_cannot_update(services: Services) -> None:
+    def declared(days: int) -> dict[str, Any]:
+        logs = {"Type": "AWS::Logs::LogGroup", "Properties": {"LogGroupName": "kept-logs", "RetentionInDays": days}}
+        topic = {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": att("Logs", "Arn")}}
+        return template({"Logs": logs, "Topic": topic}, Logs=att("Logs", "Arn"))
+
+    client = services.client("cloudformation")
+    with deployed_stack(services, "logs", declared(7)) as stack:
+        client.create_change_set(
+            StackName="logs", ChangeSetName="second", ChangeSetType="UPDATE", TemplateBody=json.dumps(declared(14))
+        )
+        client.execute_change_set(StackName="logs", ChangeSetName="second")
+        updated = client.describe_stacks(StackName="logs")["Stacks"][0]
+        assert (updated["StackStatus"], outputs_of(updated)) == ("UPDATE_COMPLETE", outputs_of(stack))
+
+
+def test_an_update_keeps_a_parameter_of_the_parameter_store(services: Services) -> None:
+    services.client("ssm").put_parameter(Name="/bootstrap/version", Value="32", Type="String")
+    declared = template({"Topic": {"Type": "AWS::SNS::Topic", "Properties": {"DisplayName": "a"}}}, Version=ref("V"))
+    declared["Parameters"] = {"V": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/bootstrap/version"}}
+    client = services.client("cloudformation")
+    with deployed_stack(services, "stored", declared):
+        declared["Resources"]["Topic"]["Properties"]["DisplayName"] = "b"
+        client.create_change_set(
+            StackName="stored",
+            ChangeSetName="second",
+            ChangeSetType="UPDATE",
+            TemplateBody=json.dumps(declared),
+            Parameters=[{"ParameterKey": "V", "UsePreviousValue": True}],
+        )
+        client.execute_change_set(StackName="stored", ChangeSetName="second")
+        stack = client.describe_stacks(StackName="stored")["Stacks"][0]
+        assert (stack["StackStatus"], outputs_of(stack)) == ("UPDATE_COMPLETE", {"Version": "32"})
+
+
+def test_change_sets_of_one_name_are_their_stacks_own(services: Services) -> None:
+    client = services.client("cloudformation")
+    declared = template({"Topic": {"Type": "AWS::SNS::Topic", "Properties": {}}})
+    with deployed_stack(services, "one", declared), deployed_stack(services, "two", declared):
+        names = [
+            client.describe_change_set(StackName=stack, ChangeSetName="first")["StackName"] for stack in ("one", "two")
+        ]
+        assert names == ["one", "two"]
+        client.delete_change_set(StackName="one", ChangeSetName="first")
+        assert client.describe_change_set(StackName="two", ChangeSetName="first")["StackName"] == "two"
+        with pytest.raises(client.exceptions.ChangeSetNotFoundException):
+            client.describe_change_set(StackName="one", ChangeSetName="first")
+
+
 def test_one_stack_imports_what_another_exports(services: Services) -> None:
     exporting = template({"Queue": {"Type": "AWS::SQS::Queue", "Properties": {}}})
     exporting["Outputs"] = {"Name": {"Value": att("Queue", "QueueName"), "Export": {"Name": "first:Queue"}}}

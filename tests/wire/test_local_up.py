@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -23,8 +24,10 @@ from jwt.algorithms import RSAAlgorithm
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from local.places import ROOT
+from local.deploy import DeployFailed, deploy, sources_hash, synthesise
+from local.places import ROOT, Places
 from local.testing import CloudFailed, LocalCloud
+from local.up import read_settings
 
 SCRIPT = [
     {
@@ -110,6 +113,55 @@ def test_settings_that_are_not_valid_are_told_in_the_app_s_own_words(tmp_path: P
     assert refused.returncode == 1
     assert "retentionDays" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """An HTTP server; gives its port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """An AWS endpoint that lets nobody in."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"__type": "AccessDeniedException", "message": "no entry today"}).encode()
+        self.send_response(403)
+        self.send_header("Content-Type", "application/x-amz-json-1.1")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+class Unwatched:
+    """A step of which nobody looks at the progress."""
+
+    def note(self, text: str) -> None: ...
+
+    def count(self, done: int, total: int) -> None: ...
+
+
+def test_a_deployment_that_fails_is_told_in_the_cdk_s_own_words(tmp_path: Path) -> None:
+    places = Places(home=tmp_path, cache=Places.default().cache)
+    assembly = asyncio.run(synthesise(read_settings(), places, Unwatched()))
+    with (
+        serving(Refusing) as port,
+        pytest.raises(DeployFailed, match=r"(?s)The CDK says:.*no entry today.*deploy\.log"),
+    ):
+        asyncio.run(deploy(assembly, f"http://localhost:{port}", places, Unwatched()))
+    assert "no entry today" in (places.logs / "deploy.log").read_text()
+
+
+def test_a_synthesis_is_made_again_only_for_other_settings() -> None:
+    settings = read_settings()
+    assert sources_hash(settings) == sources_hash(dict(reversed(settings.items())))
+    assert sources_hash(settings) != sources_hash({**settings, "retentionDays": 3})
 
 
 def test_a_script_that_is_not_valid_is_told_in_the_loader_s_own_words(tmp_path: Path) -> None:
@@ -229,13 +281,10 @@ class Issuer:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: object) -> None:
-                pass
+            def log_message(self, *_: object) -> None: ...
 
-        with ThreadingHTTPServer(("127.0.0.1", 0), Keys) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
-            yield f"http://127.0.0.1:{server.server_port}/keys.json"
-            server.shutdown()
+        with serving(Keys) as port:
+            yield f"http://127.0.0.1:{port}/keys.json"
 
 
 def test_connections_are_authorized_by_tokens_whose_keys_the_test_publishes(tmp_path: Path) -> None:

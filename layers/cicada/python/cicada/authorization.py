@@ -22,6 +22,10 @@ class ForbiddenOrigin(Unauthorized):
     """A browser connects from a page that is not allowed to."""
 
 
+class KeysUnavailable(Exception):
+    """The issuer's keys could not be fetched: a fault of ours, not of whoever connects."""
+
+
 @dataclass(frozen=True)
 class Identity:
     """Whose token it is, and until when (epoch seconds)."""
@@ -53,6 +57,7 @@ class TokenVerifier:
         Raises:
             ForbiddenOrigin: the ``Origin`` header is there and not allowed, or absent where origins are listed.
             Unauthorized: no token, or none that holds; the message says why, for the log.
+            KeysUnavailable: the issuer's keys could not be fetched.
         """
         headers = {name.lower(): value for name, value in (event.get("headers") or {}).items()}
         if self._origins and headers.get("origin") not in self._origins:
@@ -60,7 +65,7 @@ class TokenVerifier:
         return self.verify(_token(event, headers))
 
     def verify(self, token: str) -> Identity:
-        """Check a token. Raises Unauthorized."""
+        """Check a token. Raises Unauthorized, KeysUnavailable."""
         if len(token) > MAX_TOKEN_CHARS:
             raise Unauthorized("the token is too long")
         try:
@@ -73,6 +78,8 @@ class TokenVerifier:
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "sub", "iss", "aud"]},
             )
+        except jwt.PyJWKClientConnectionError as error:
+            raise KeysUnavailable(str(error)) from error
         except jwt.PyJWTError as error:
             raise Unauthorized(f"{type(error).__name__}: {error}") from error
         subject = claims["sub"]

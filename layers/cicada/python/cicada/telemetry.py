@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from aws_lambda_powertools import Logger, Metrics
 
-logger = Logger(name="cicada")
+logger = Logger(service="cicada", location="%(name)s.%(funcName)s:%(lineno)d")
 metrics = Metrics()
 """Namespace and service come from POWERTOOLS_METRICS_NAMESPACE and POWERTOOLS_SERVICE_NAME."""

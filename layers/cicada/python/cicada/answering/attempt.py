@@ -17,7 +17,7 @@ from cicada.delivery.courier import Courier
 from cicada.delivery.decide import NotYours, begin, has_landed, may_drive
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
-from cicada.delivery.posting import CONTENTION_TRIES, broadcast, end_request
+from cicada.delivery.posting import CONTENTION_TRIES, end_request
 from cicada.delivery.record import Commit, Head, Question, RequestKey
 from cicada.errors import (
     AllStrategiesFailed,
@@ -99,8 +99,8 @@ class AttemptRunner:
             return Outcome("superseded")
         head, commit = begun
         logger.info("attempt begun", extra={"attempt": head.attempt})
-        broadcast(self._log, self._connections, head, commit)
-        return self._answer(task.strategy, head, failed, started=started, deadline=deadline)
+        outbox = Outbox(head, self._limits, begun=commit)
+        return self._answer(task.strategy, outbox, failed, started=started, deadline=deadline)
 
     def _begin(
         self, task: AttemptTask, failed: tuple[StrategyFailure, ...], worker: str, lease_until: int
@@ -130,14 +130,14 @@ class AttemptRunner:
     def _answer(
         self,
         name: StrategyName,
-        head: Head,
+        outbox: Outbox,
         failed: tuple[StrategyFailure, ...],
         *,
         started: float,
         deadline: float,
     ) -> Outcome:
         strategy = self._strategies[name]
-        outbox = Outbox(head, self._limits)
+        head = outbox.head
         try:
             with Courier(outbox, self._log, self._connections, monotonic=self._monotonic) as courier:
                 retrieved, answered = self._deliver(strategy, head, failed, courier, deadline=deadline)
@@ -157,10 +157,22 @@ class AttemptRunner:
             return Outcome("superseded")
         except AnswerTooLong as error:
             logger.error("answer too long", extra={"attempt": head.attempt, "why": str(error)})
-            end_request(self._log, self._connections, outbox.head, Failed.of(error, failed))
+            self._end_too_long(outbox.head, Failed.of(error, failed))
             return Outcome("too_long")
         logger.info("answer complete", extra={"attempt": head.attempt, **metrics.model_dump(exclude_none=True)})
         return Outcome("answered", metrics)
+
+    def _end_too_long(self, mine: Head, terminal: Failed) -> None:
+        try:
+            end_request(
+                self._log,
+                self._connections,
+                mine,
+                terminal,
+                still=lambda head: (head.attempt, head.worker) == (mine.attempt, mine.worker),
+            )
+        except StoreFault as fault:
+            raise DeliveryUnavailable(str(fault)) from fault
 
     def _deliver(
         self,
@@ -222,7 +234,7 @@ class AttemptRunner:
             output_tokens=answered.usage.output_tokens,
             cost_usd=price.usd if price else None,
             price_date=price.price_date if price else None,
-            sources_found=len(retrieved.sources) if retrieved else 0,
+            sources_found=retrieved.found if retrieved else 0,
             sources_used=answered.sources_used,
         )
 
@@ -245,7 +257,9 @@ def close_exhausted(
         logger.info("request not closed", extra={"why": refusal.why})
         return False
     terminal = Failed.of(AllStrategiesFailed(), strategy_failures(task.failures))
-    return end_request(log, connections, head, terminal)
+    return end_request(
+        log, connections, head, terminal, still=lambda head: may_drive(head, task.execution, now_s()) is None
+    )
 
 
 def _as_created(key: RequestKey) -> Head:

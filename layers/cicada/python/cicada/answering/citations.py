@@ -17,7 +17,8 @@ _WORD = re.compile(r"[^\W\d_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af]")
 
 MIN_SUPPORT = 0.5
-"""The share of a sentence's content words that its passage must contain, where it has no quote to go by."""
+"""The share of a sentence's content words, outside of its quotations, that its passage must contain."""
+_QUOTE_EDGES = " .,;:!?…。、"
 
 _STOP_WORDS = frozenset(
     re.findall(
@@ -43,9 +44,9 @@ def check_citations(answer: str, sources: Sequence[Source]) -> tuple[Citation, .
     """One citation a marker, in the answer's order.
 
     A marker is *verified* when its passage exists and holds what the sentence says: each quotation verbatim (up to
-    case, spacing and typographic variants), each number, and, without a quotation, at least :data:`MIN_SUPPORT` of the
-    content words. Words of the locator (speaker, episode) count as the passage's. Anything else is *unverified*, with
-    the reason.
+    case, spacing and typographic variants), each number, no other passage's speaker, and at least :data:`MIN_SUPPORT`
+    of the content words outside of quotations, the locator's words (speaker, episode) among them. Anything else is
+    *unverified*, with the reason. It compares words, not meanings: a negation is beyond it.
     """
     by_number = {source.n: source for source in sources}
     citations = []
@@ -56,7 +57,7 @@ def check_citations(answer: str, sources: Sequence[Source]) -> tuple[Citation, .
             if source is None:
                 reason: str | None = "there is no passage with this number"
             else:
-                reason = _objection(sentence.text, source, cited)
+                reason = _objection(sentence.text, source, cited, sources)
             citations.append(
                 Citation(
                     n=n,
@@ -86,34 +87,48 @@ def _sentences(answer: str) -> list[_Sentence]:
     return sentences
 
 
-def _objection(sentence: str, source: Source, cited: Sequence[Source]) -> str | None:
+def _objection(sentence: str, source: Source, cited: Sequence[Source], sources: Sequence[Source]) -> str | None:
     """Why the passage does not carry the sentence, or None if it does.
 
-    A sentence with several markers may draw each quotation and number from any of its passages; this passage must give
-    at least one of them, or enough of the words.
+    A sentence with several markers may draw its quotations, numbers and speakers from any of its passages; this
+    passage must give a quotation of it, or enough of its words.
     """
     label = _normal(_label(source))
-    text = _normal(source.text)
-    everything = [_normal(other.text) for other in cited]
-    marked = [_normal(next(filter(None, match.groups()))).strip(" .,;:!?…。、") for match in _QUOTE.finditer(sentence)]
-    quotes = [quote for quote in marked if quote not in label]  # the name of an episode is marked in the same way
+    marked = [_normal(next(filter(None, match.groups()))).strip(_QUOTE_EDGES) for match in _QUOTE.finditer(sentence)]
+    quotes = [quote for quote in marked if quote and quote not in label]  # an episode's name is marked in the same way
     for quote in quotes:
-        if not any(quote in other for other in everything):
+        if not any(_holds(other.text, quote) for other in cited):
             return "a quotation is not in the passage"
-    if quotes and not any(quote in text for quote in quotes):
+    if quotes and not any(_holds(source.text, quote) for quote in quotes):
         return "no quotation of the sentence is in this passage"
-    numbers = set(_NUMBER.findall(_QUOTE.sub(" ", sentence)))
-    known = {number for other in cited for number in _NUMBER.findall(other.text + " " + _label(other))}
-    missing = sorted(numbers - known)
+    told = _QUOTE.sub(" ", sentence) if quotes else sentence
+    known = " ".join(f"{other.text} {_label(other)}" for other in cited)
+    missing = sorted(set(_NUMBER.findall(told)) - set(_NUMBER.findall(known)))
     if missing:
         return f"the passage does not mention {missing[0]}"
-    if quotes:
-        return None
-    words = _content(_normal(sentence))
+    stranger = next((name for name in _speakers(sources) if _holds(told, name) and not _holds(known, name)), None)
+    if stranger is not None:
+        return f"the passage neither is by {stranger} nor speaks of them"
+    words = _content(_normal(told))
+    if quotes:  # what introduces a quotation cannot be told from a claim where a script has no words
+        words = {word for word in words if not _CJK.search(word)}
     if not words:
-        return "the sentence says nothing that could be compared"
-    support = len(words & (_content(text) | _content(label))) / len(words)
+        return None if quotes else "the sentence says nothing that could be compared"
+    there = _content(_normal(f"{source.text} {source.context or ''}")) | _content(label)
+    support = len(words & there) / len(words)
     return None if support >= MIN_SUPPORT else f"the passage holds {support:.0%} of what the sentence says"
+
+
+def _holds(text: str, part: str) -> bool:
+    """Whether a text has another in it, between words: *no* is not in *know*."""
+    pattern = re.escape(_normal(part))
+    if not _CJK.search(part):
+        pattern = rf"(?<!\w){pattern}(?!\w)"
+    return re.search(pattern, _normal(text)) is not None
+
+
+def _speakers(sources: Sequence[Source]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(source.locator.speaker for source in sources))
 
 
 def _label(source: Source) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cicada.delivery.outbox import split_text
+from cicada.delivery.outbox import MIN_PART_BYTES, json_bytes, split_text
 from cicada.protocol.events import MAX_EVENT_BYTES, Citation, Citations, Source, Sources, dump_event
 
+MAX_SENTENCE_CHARS = 1_000
+"""As much of a cited sentence as its citation repeats."""
 _ENVELOPE_BYTES = 256
 """What a frame adds around an event: requestId, seq and the braces of lists."""
 _BUDGET_BYTES = MAX_EVENT_BYTES - _ENVELOPE_BYTES
@@ -17,7 +19,7 @@ def fit_sources(event: Sources) -> Sources:
     if len(dump_event(event).encode()) > _BUDGET_BYTES:
         bare = tuple(source.model_copy(update={"context": None}) for source in event.sources)
         event = event.model_copy(update={"sources": bare})
-    limit = max((len(source.text.encode()) for source in event.sources), default=0)
+    limit = max((json_bytes(source.text) for source in event.sources), default=0)
     while len(dump_event(event).encode()) > _BUDGET_BYTES and limit > 0:
         limit = limit * 3 // 4
         event = event.model_copy(update={"sources": tuple(_clip(source, limit) for source in event.sources)})
@@ -25,9 +27,9 @@ def fit_sources(event: Sources) -> Sources:
 
 
 def _clip(source: Source, max_bytes: int) -> Source:
-    if len(source.text.encode()) <= max_bytes:
+    if json_bytes(source.text) <= max_bytes:
         return source
-    text = split_text(source.text, max_bytes)[0] if max_bytes else ""
+    text = split_text(source.text, max_bytes)[0] if max_bytes >= MIN_PART_BYTES else ""
     return source.model_copy(update={"text": text, "clipped": True})
 
 
@@ -36,6 +38,7 @@ def fit_citations(attempt: int, citations: Sequence[Citation]) -> Iterator[Citat
     part: list[Citation] = []
     size = 0
     for citation in citations:
+        citation = citation.model_copy(update={"sentence": citation.sentence[:MAX_SENTENCE_CHARS]})
         added = len(citation.model_dump_json(by_alias=True).encode()) + 1
         if part and size + added > _BUDGET_BYTES:
             yield Citations(attempt=attempt, citations=tuple(part))

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
 from cicada.answering.workflow import WorkflowStarter, entry_strategy
-from cicada.delivery.decide import orphaned, with_subscriber
+from cicada.delivery.decide import START_GRACE_S, orphaned, with_subscriber
 from cicada.delivery.outbox import Post
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
@@ -43,6 +43,9 @@ from cicada.routing.classifier import classify
 
 logger = logging.getLogger(__name__)
 
+REPLAY_BUDGET_S = 5.0
+"""How long one resume may replay: well within the time that its reply may take."""
+
 
 class Intake:
     """Handles a client's actions."""
@@ -55,12 +58,14 @@ class Intake:
         *,
         retention_s: int,
         now_s: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
         self._connections = connections
         self._workflow = workflow
         self._retention_s = retention_s
         self._now_s = now_s
+        self._monotonic = monotonic
 
     def handle(self, action: ClientAction, caller: Caller) -> str:
         """Carry out an action and return the reply frame. An action that fails is refused, in the reply."""
@@ -105,6 +110,7 @@ class Intake:
             origin=caller.frame_id,
             accepted_at_ms=int(now_s * 1000),
             expires_at=int(now_s) + self._retention_s,
+            lease_until=int(now_s) + START_GRACE_S,
             log_bytes=len(accepted.encode()),
             subscribers=(caller.connection_id,),
         )
@@ -127,7 +133,7 @@ class Intake:
             raise RequestExpired(head.key.request_id)
         if head.question != question:
             raise RequestConflict(head.key.request_id)
-        _, entries = self._tail(head.key, caller.connection_id, after=1)
+        _, entries, _ = self._tail(head.key, caller.connection_id, after=1)
         return entries[0].frame(head.key.request_id)
 
     def _start(self, head: Head, strategy: StrategyName) -> None:
@@ -136,26 +142,37 @@ class Intake:
             self._workflow.start(head.key, strategy)
         except WorkflowUnavailable as error:
             logger.error("the workflow could not be started", extra={"why": str(error)})
-            end_request(self._log, self._connections, head, Failed.of(error))
+            # It may have started all the same: then its worker's claim stands, and the answer comes.
+            end_request(
+                self._log,
+                self._connections,
+                head,
+                Failed.of(error),
+                still=lambda head: head.execution is None,
+            )
 
     # --- resume ---
 
     def _resume(self, resume: Resume, caller: Caller) -> str:
         key = RequestKey(caller.subject, resume.request_id)
         try:
-            head, entries = self._tail(key, caller.connection_id, resume.after)
+            head, entries, replayed = self._tail(key, caller.connection_id, resume.after)
         except RequestUnknown:
             return reply_frame(Resumed(request_id=resume.request_id, outcome="unknown"))
         except RequestExpired:
             return reply_frame(Resumed(request_id=resume.request_id, outcome="expired"))
-        outcome: Literal["live", "finished"] = "live" if head.state == "open" else "finished"
+        outcome: Literal["live", "finished"] = "finished" if head.state != "open" and replayed else "live"
         logger.info("request resumed", extra={"after": resume.after, "last_seq": len(entries), "outcome": outcome})
         return reply_frame(Resumed(request_id=resume.request_id, outcome=outcome, last_seq=len(entries)))
 
-    def _tail(self, key: RequestKey, connection_id: str, after: int) -> tuple[Head, tuple[Entry, ...]]:
+    def _tail(self, key: RequestKey, connection_id: str, after: int) -> tuple[Head, tuple[Entry, ...], bool]:
         """Make a connection a subscriber, then replay to it every event above ``after``.
 
         In this order: an event that is appended between the two is both replayed and pushed, never neither.
+
+        Returns:
+            The head, all entries, and whether the replay is whole. It is cut short where the connection takes no more
+            frames or time runs out; the client sees by ``lastSeq`` what it lacks, and resumes from there.
 
         Raises:
             RequestUnknown, RequestExpired, StoreFault.
@@ -167,9 +184,17 @@ class Intake:
         if head.state == "open":
             self._subscribe(head, connection_id)
         head, entries = self._log.read(key)
-        frames = tuple(entry.frame(key.request_id) for entry in entries if entry.seq > after)
-        post_frames(self._connections, Post(connection_id, frames))
-        return head, entries
+        return head, entries, self._replay(head, entries[after:], connection_id)
+
+    def _replay(self, head: Head, entries: Sequence[Entry], connection_id: str) -> bool:
+        deadline = self._monotonic() + REPLAY_BUDGET_S
+        for entry in entries:
+            if self._monotonic() > deadline:
+                return False
+            frame = entry.frame(head.key.request_id)
+            if post_frames(self._connections, Post(connection_id, (frame,))) != "delivered":
+                return False
+        return True
 
     def _subscribe(self, head: Head, connection_id: str) -> None:
         for _ in range(CONTENTION_TRIES):
@@ -188,17 +213,31 @@ class Intake:
         """Take up a request that nobody works on: start what was never started, end what has lost its worker."""
         match orphaned(head, self._now_s()):
             case "never_started":
-                logger.warning("an accepted request was never started")
-                _, entries = self._log.read(head.key)
-                accepted = load_event(entries[0].body)
-                if isinstance(accepted, Accepted):
-                    self._start(head, accepted.strategy)
+                self._start_again(head)
             case "worker_lost":
                 logger.warning("a request has lost its worker", extra={"attempt": head.attempt})
-                end_request(self._log, self._connections, head, Failed.of(WorkerLost()))
+                end_request(
+                    self._log,
+                    self._connections,
+                    head,
+                    Failed.of(WorkerLost()),
+                    still=lambda head: orphaned(head, self._now_s()) == "worker_lost",
+                )
             case None:
                 return head
         return self._log.head(head.key)
+
+    def _start_again(self, head: Head) -> None:
+        """Start a request that was never started, unless another caller just does."""
+        try:
+            head = self._log.reserve(head, int(self._now_s()) + START_GRACE_S)
+        except Conflict:
+            return
+        logger.warning("an accepted request was never started")
+        _, entries = self._log.read(head.key)
+        accepted = load_event(entries[0].body)
+        if isinstance(accepted, Accepted):
+            self._start(head, accepted.strategy)
 
     # --- cancel ---
 
@@ -208,6 +247,13 @@ class Intake:
         head = self._log.head(key)
         if head.expired(self._now_s()):
             raise RequestExpired(key.request_id)
-        end_request(self._log, self._connections, head, Failed.of(Cancelled()), spare=caller.connection_id)
+        end_request(
+            self._log,
+            self._connections,
+            head,
+            Failed.of(Cancelled()),
+            still=lambda head: True,  # noqa: ARG005 - whoever asked may end it at any time
+            spare=caller.connection_id,
+        )
         _, entries = self._log.read(key)
         return entries[-1].frame(key.request_id)

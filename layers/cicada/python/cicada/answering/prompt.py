@@ -42,6 +42,9 @@ Rules:
 UNGROUNDED_NOTICE = "The script could not be consulted for this answer, so nothing in it is backed by a source.\n\n"
 """Stands before a direct answer that replaces a failed one: said by code, not left to the model."""
 
+NOTHING_FOUND = "I found nothing in the script that answers this question."
+"""The whole answer where the search finds no passage."""
+
 
 def number_sources(hits: Sequence[Hit]) -> tuple[Source, ...]:
     """Hits as the numbered sources of one prompt, from 1."""

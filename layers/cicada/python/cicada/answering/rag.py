@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Generator, Sequence
 
 from cicada.answering.citations import check_citations
-from cicada.answering.prompt import number_sources, rag_prompt
+from cicada.answering.prompt import NOTHING_FOUND, number_sources, rag_prompt
 from cicada.answering.strategy import Answered, Retrieved, Step
 from cicada.answering.writing import write
 from cicada.delivery.record import Question
-from cicada.models.ports import TextModel
+from cicada.models.ports import TextDelta, TextModel, Usage
 from cicada.protocol.events import StrategyFailure, StrategyName
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
 
@@ -61,7 +61,13 @@ class RagStrategy:
         )
         searched = self._monotonic()
         sources = number_sources(found.hits[: self._prompt_passages])
-        yield Retrieved(sources, found.index_version, found.searched, round((searched - started) * 1000))
+        took_ms = round((searched - started) * 1000)
+        yield Retrieved(sources, len(found.hits), found.index_version, found.searched, took_ms)
+        if not sources:
+            # Said by code: a model without a passage might answer from what it knows.
+            yield TextDelta(NOTHING_FOUND)
+            yield Answered("nothing_found", Usage(), ())
+            return
         written = yield from write(
             self._model,
             rag_prompt(question.query, sources),

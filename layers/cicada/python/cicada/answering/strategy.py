@@ -13,9 +13,11 @@ from cicada.protocol.events import Citation, Source, StrategyFailure, StrategyNa
 
 @dataclass(frozen=True)
 class Retrieved:
-    """The passages that the prompt will number."""
+    """The passages that the prompt will number: the best of those found."""
 
     sources: tuple[Source, ...]
+    found: int
+    """How many were found, of which the prompt takes the best."""
     index_version: str
     searched: int
     """Passages that were ranked."""

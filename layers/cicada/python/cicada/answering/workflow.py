@@ -19,8 +19,9 @@ from cicada.protocol.events import Route, StrategyName
 CHAIN: tuple[StrategyName, ...] = ("rag", "direct")
 """The strategies in the order in which the workflow falls through them."""
 
-START_CONFIG = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 3})
-"""Time-outs in seconds. A start whose acknowledgement was lost may start the workflow twice: the claim sorts it out."""
+START_CONFIG = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 1})
+"""Time-outs in seconds. Retries are the starter's own, each under another name."""
+START_TRIES = 3
 
 
 def entry_strategy(route: Route) -> StrategyName:
@@ -34,6 +35,7 @@ class _State(BaseModel):
     subject: str
     request_id: str
     execution: str
+    """The ARN of the execution: two starts never share one."""
     failures: Mapping[StrategyName, Mapping[str, Any]] = Field(default_factory=dict)
     """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there."""
 
@@ -77,7 +79,15 @@ class StepFunctionsStarter:
             "strategy": strategy,
             "failures": {},
         }
-        try:
-            self._client.start_execution(stateMachineArn=self._arn, name=str(uuid4()), input=json.dumps(workflow_input))
-        except (ClientError, BotoCoreError) as error:
-            raise WorkflowUnavailable(str(error)) from error
+        for tries_left in reversed(range(START_TRIES)):
+            try:
+                # A start whose acknowledgement was lost may have started: the next one is an execution of its own, and
+                # finds the request claimed by the first.
+                self._client.start_execution(
+                    stateMachineArn=self._arn, name=str(uuid4()), input=json.dumps(workflow_input)
+                )
+            except (ClientError, BotoCoreError) as error:
+                if not tries_left:
+                    raise WorkflowUnavailable(str(error)) from error
+            else:
+                return

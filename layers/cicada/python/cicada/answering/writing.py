@@ -29,8 +29,10 @@ def write(model: TextModel, prompt: Prompt, *, time_budget_s: float) -> Generato
     with closing(model.stream(prompt, time_budget_s=time_budget_s)) as stream:
         for step in stream:
             if isinstance(step, TextDelta):
-                pieces.append(step.text)
-                yield step
+                # A lone surrogate is no character: it can be neither stored nor sent.
+                piece = TextDelta(step.text.encode("utf-8", "replace").decode())
+                pieces.append(piece.text)
+                yield piece
             elif not "".join(pieces).strip():
                 raise AnswerIncomplete("the model wrote nothing")
             else:

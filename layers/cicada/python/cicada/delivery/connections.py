@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.delivery.ports import ConnectionBusy, ConnectionGone
+
+logger = logging.getLogger(__name__)
 
 POST_CONFIG = Config(connect_timeout=1, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 1})
 """Time-outs in seconds. The default read time-out of 60 s would let one stuck reader hold a worker for minutes; the log
@@ -27,9 +30,10 @@ class ApiGatewayConnections:
             self._client.post_to_connection(ConnectionId=connection_id, Data=frame.encode())
         except ClientError as error:
             status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            # 410: closed. 400 and 403: no id of this API, or none that may be posted to. None of them comes back.
-            if status in (400, 403, 410):
+            if status == 410:
                 raise ConnectionGone(connection_id) from error
+            if status in (400, 403):  # no id of this API, or a missing permission: nothing that passes by itself
+                logger.warning("a connection refuses posts", extra={"connection_id": connection_id, "why": str(error)})
             raise ConnectionBusy(f"{connection_id}: {error}") from error
         except BotoCoreError as error:
             raise ConnectionBusy(f"{connection_id}: {error}") from error

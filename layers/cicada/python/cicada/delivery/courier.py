@@ -105,6 +105,7 @@ class Courier:
 
     def _run(self) -> None:
         try:
+            self._post(self._outbox.opening())
             while (commit := self._next()) is not None:
                 posts = self._commit(commit)
                 self._post(posts)

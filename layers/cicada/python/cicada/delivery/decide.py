@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head
-from cicada.errors import AnswerTooLong
+from cicada.errors import AnswerTooLong, WorkerLost
 from cicada.protocol.events import (
     TERMINAL,
     Attempt,
@@ -23,7 +23,7 @@ from cicada.protocol.events import (
 )
 
 START_GRACE_S = 15
-"""How long after its acceptance a request may stand without a worker before it is started again."""
+"""How long after its start was asked for a request may stand without a worker before it is started again."""
 LEASE_GRACE_S = 15
 """How long past its lease a request may stand without a terminal event before it is ended."""
 
@@ -81,16 +81,19 @@ def begin(
 ) -> Commit | NotYours:
     """The commit that begins the next attempt and so fences every earlier one.
 
-    After a failure it begins with a ``fallback`` event, at which the client drops the earlier attempt's text.
+    After any attempt or failure before it, it begins with a ``fallback`` event, at which the client drops the earlier
+    text. An attempt that the workflow did not see fail has lost its worker.
     """
     refusal = may_drive(head, execution, now_s)
     if refusal is not None:
         return refusal
     number = head.attempt + 1
     events: list[LogEvent] = [Attempt(attempt=number, strategy=strategy)]
-    if failed:
-        last = failed[-1]
-        events.insert(0, Fallback(from_=last.strategy, to=strategy, code=last.code, reason=last.reason))
+    before = failed[-1] if failed else None
+    if head.strategy is not None and (before is None or before.strategy != head.strategy):
+        before = StrategyFailure(strategy=head.strategy, code=WorkerLost.code, reason=WorkerLost.told)
+    if before is not None:
+        events.insert(0, Fallback(from_=before.strategy, to=strategy, code=before.code, reason=before.reason))
     return append(head, events, claim=Claim(number, strategy, execution, worker, lease_until))
 
 
@@ -127,5 +130,5 @@ def orphaned(head: Head, now_s: float) -> Orphan | None:
     if head.state != "open":
         return None
     if head.execution is None:
-        return "never_started" if now_s > head.accepted_at_ms / 1000 + START_GRACE_S else None
+        return "never_started" if now_s > head.lease_until else None
     return "worker_lost" if now_s > head.lease_until + LEASE_GRACE_S else None

@@ -25,7 +25,8 @@ INLINE_BYTES = 2 * 1024
 """Events up to this many UTF-8 bytes stand in the head item."""
 _HEAD = "head"
 _TTL_MARGIN_S = 24 * 3600
-"""An item outlives its retention by this much, so that an expired request can be told from an unknown one."""
+"""A head outlives its retention by this much, so that an expired request can be told from an unknown one; its events
+outlive it by as much again, for DynamoDB deletes in no order."""
 
 STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3})
 """Time-outs in seconds. A retried write is harmless: the fence tells a landed one from a lost one."""
@@ -58,7 +59,7 @@ class DynamoDbLog:
             "retained_until": {"N": str(head.expires_at)},
             **_ttl(head),
         }
-        with _conflicts(head.key, self._read_entries):
+        with _conflicts(head.key, lambda _key, _item: ()):
             self._client.put_item(
                 TableName=self._table,
                 Item=item,
@@ -93,7 +94,7 @@ class DynamoDbLog:
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
         if _HEAD not in items:
             raise RequestUnknown(key.request_id)
-        return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: items[sk]["body"]["S"])
+        return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
 
     def commit(self, head: Head, commit: Commit) -> Head:
         """See the port."""
@@ -149,6 +150,20 @@ class DynamoDbLog:
             values,
         )
 
+    def reserve(self, head: Head, lease_until: int) -> Head:
+        """See the port."""
+        return self._update(
+            head.key,
+            "SET #lease = :new",
+            "#state = :open AND #lease = :old AND attribute_not_exists(#execution)",
+            {"#lease": "lease_until", "#state": "state", "#execution": "execution"},
+            {
+                ":new": {"N": str(lease_until)},
+                ":old": {"N": str(head.lease_until)},
+                ":open": {"S": "open"},
+            },
+        )
+
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
         """See the port."""
         return self._update(
@@ -183,7 +198,7 @@ class DynamoDbLog:
         with _faults():
             self._client.put_item(
                 TableName=self._table,
-                Item={**_key(head.key, sk), "body": {"S": entry.body}, **_ttl(head)},
+                Item={**_key(head.key, sk), "body": {"S": entry.body}, **_ttl(head, margins=2)},
             )
         return {"M": {"a": {"N": str(entry.attempt)}, "r": {"S": sk}}}
 
@@ -191,7 +206,7 @@ class DynamoDbLog:
         def fetch(sk: str) -> str:
             with _faults():
                 found = self._client.get_item(TableName=self._table, Key=_key(key, sk), ConsistentRead=True)
-            return str(found["Item"]["body"]["S"])
+            return _body(key, found.get("Item"))
 
         return _entries(item, fetch)
 
@@ -230,8 +245,14 @@ def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
     return {"pk": {"S": _pk(key)}, "sk": {"S": sk}}
 
 
-def _ttl(head: Head) -> dict[str, Any]:
-    return {"expires_at": {"N": str(head.expires_at + _TTL_MARGIN_S)}}
+def _ttl(head: Head, margins: int = 1) -> dict[str, Any]:
+    return {"expires_at": {"N": str(head.expires_at + margins * _TTL_MARGIN_S)}}
+
+
+def _body(key: RequestKey, item: _Item | None) -> str:
+    if item is None:  # deleted after its retention, before its head
+        raise RequestUnknown(key.request_id)
+    return str(item["body"]["S"])
 
 
 def _strings(values: tuple[str, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ While a commit is in flight the text that arrives gathers, and goes out as one e
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -35,6 +36,7 @@ class OutboxLimits:
     """How long a subscriber that takes no frames is left alone, at first; doubled each time."""
     max_suspend_s: float = 16.0
     max_chunk_bytes: int = 16 * 1024
+    """Of one chunk's text, as JSON."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,8 @@ class _Reader:
 class Outbox:
     """Decides; see the module's words. Times are seconds of one monotonic clock."""
 
-    def __init__(self, head: Head, limits: OutboxLimits | None = None) -> None:
-        """``head``: the head after the attempt's own begin."""
+    def __init__(self, head: Head, limits: OutboxLimits | None = None, *, begun: Commit | None = None) -> None:
+        """Take the head after the attempt's own begin, and the commit that began it, to be posted first."""
         self._limits = limits or OutboxLimits()
         self._head = head
         self._queue: list[LogEvent | str] = []
@@ -76,6 +78,7 @@ class Outbox:
         self._interval_s = self._limits.min_interval_s
         self._failing_since: float | None = None
         self._readers: dict[str, _Reader] = {}
+        self._begun = begun
         self.first_chunk_at: float | None = None
         """When the first text was committed."""
 
@@ -88,6 +91,13 @@ class Outbox:
     def idle(self) -> bool:
         """Whether everything that came in is committed."""
         return not self._queue and self._in_flight is None
+
+    def opening(self) -> tuple[Post, ...]:
+        """What to post before anything else: the attempt's begin."""
+        if self._begun is None:
+            return ()
+        frames = tuple(entry.frame(self._head.key.request_id) for entry in self._begun.entries())
+        return tuple(Post(connection_id, frames) for connection_id in self._head.subscribers)
 
     def text(self, piece: str) -> None:
         """Take a piece of the answer."""
@@ -196,14 +206,25 @@ class Outbox:
         return events
 
 
+MIN_PART_BYTES = 12
+"""The longest escape of one character in JSON."""
+
+
 def split_text(text: str, max_bytes: int) -> list[str]:
-    """Cut text into parts of at most ``max_bytes`` UTF-8 bytes, between characters; a lone surrogate is replaced."""
-    data = text.encode("utf-8", "replace")
-    parts = []
-    while data:
-        cut = min(max_bytes, len(data))
-        while cut < len(data) and data[cut] & 0xC0 == 0x80:
-            cut -= 1
-        parts.append(data[:cut].decode())
-        data = data[cut:]
+    """Cut text into parts of at most ``max_bytes`` bytes of JSON each (quotation marks aside), between characters.
+
+    ``max_bytes`` is at least :data:`MIN_PART_BYTES`.
+    """
+    parts: list[str] = []
+    while text:
+        cut = min(len(text), max_bytes)
+        while (size := json_bytes(text[:cut])) > max_bytes:
+            cut = max(1, min(cut - 1, cut * max_bytes // size))
+        parts.append(text[:cut])
+        text = text[cut:]
     return parts
+
+
+def json_bytes(text: str) -> int:
+    """The UTF-8 bytes of a text's JSON, its quotation marks aside."""
+    return len(json.dumps(text, ensure_ascii=False).encode()) - 2

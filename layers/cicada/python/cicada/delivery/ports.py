@@ -33,7 +33,7 @@ class RequestLog(Protocol):
     """The store of requests. Every method raises :class:`StoreFault` when the store fails."""
 
     def create(self, head: Head, accepted: str) -> None:
-        """Store a new request whose log holds one event. Raises Conflict if its key exists."""
+        """Store a new request whose log holds one event. Raises Conflict, with no entries, if its key exists."""
         ...
 
     def head(self, key: RequestKey) -> Head:
@@ -51,6 +51,10 @@ class RequestLog(Protocol):
             Conflict: the fence does not hold, or the request is not open.
             RequestUnknown: there is no such request.
         """
+        ...
+
+    def reserve(self, head: Head, lease_until: int) -> Head:
+        """Set the lease of a request that nobody has claimed. Raises Conflict if it has changed since ``head``."""
         ...
 
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from cicada.delivery.decide import append, has_landed, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
@@ -56,18 +57,20 @@ def end_request(
     head: Head,
     terminal: Complete | Failed,
     *,
+    still: Callable[[Head], bool],
     spare: str | None = None,
 ) -> bool:
-    """Append a terminal event under whatever fence stands, and post it. Returns whether it ended the request.
+    """Append a terminal event under the fence that stands, and post it. Returns whether it ended the request.
 
-    After it, a worker's next write finds the request closed. A request that has ended already is left as it is.
+    After it, a worker's next write finds the request closed. A request that has ended already is left as it is, and so
+    is one for which ``still`` no longer holds: it is asked of every head that turns out to stand.
 
     Raises:
         StoreFault, RequestUnknown: as the log does.
         DeliveryUnavailable: other writers kept getting in between.
     """
     for _ in range(CONTENTION_TRIES):
-        if head.state != "open":
+        if head.state != "open" or not still(head):
             return False
         commit = append(head, [terminal])
         try:

@@ -75,7 +75,7 @@ class Head:
     worker: str | None = None
     """The invocation that runs the attempt: tells a repeated begin from another worker's."""
     lease_until: int = 0
-    """Epoch seconds until which the execution's claim holds."""
+    """Epoch seconds until which the execution's claim holds; before any claim, until which one is awaited."""
     last_seq: int = 1
     log_bytes: int = 0
     subscribers: tuple[str, ...] = ()

@@ -24,6 +24,8 @@ PROTOCOL_VERSION = 1
 
 MAX_QUERY_CHARS = 4_000
 MAX_TOP_K = 100
+MAX_FIELD_CHARS = 100
+"""As much of a field's name as a refusal repeats: unknown fields are named by whoever sent them."""
 MAX_FILTER_VALUES = 50
 """Collections or episodes that one question may be limited to."""
 
@@ -116,7 +118,7 @@ def parse_action(body: str | bytes) -> ClientAction:
             raise UnknownAction("action is not one of ask, resume, cancel, ping") from error
         if first["loc"][1:] == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
-        field = ".".join(str(part) for part in first["loc"][1:])
+        field = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]
         raise InvalidMessage(f"{field}: {first['msg']}" if field else str(first["msg"])) from error
 
 

@@ -1,4 +1,4 @@
-"""The page's modules without a browser: order, reconnection, reading. See page_modules/."""
+"""The page's modules without a browser: order, reconnection, reading. See modules/."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-MODULES = sorted((Path(__file__).parent / "page_modules").glob("*.test.mjs"))
+MODULES = sorted((Path(__file__).parent / "modules").glob("*.test.mjs"))
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.name.removesuffix(".test.mjs"))

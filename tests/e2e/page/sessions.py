@@ -17,26 +17,37 @@ from cicada.protocol.events import (
     StrategyFailure,
 )
 
+_EPISODES = {
+    "ep1": "First Draft: The Boathouse",
+    "ep2": "Second Draft: The Gauge Tower",
+    "ep3": "Third Draft: The Ice Cellar",
+    "ep4": "Fourth Draft: The Empty Chair",
+}
 _PASSAGES = (
-    ("Winifred", "ep1", "First Draft: The Boathouse", "ep1-ch4", "The green ledger goes back in the dresser, and the key goes back on my belt."),
-    ("Corin", "ep1", "First Draft: The Boathouse", "ep1-ch3", "I locked the water gate at nine. There is one key, and it hangs on my neck."),
-    ("Narrator", "ep2", "Second Draft: The Gauge Tower", "ep2-ch1", "The causeway went under at twenty to five, and the house was an island until Friday."),
-    ("Tamsin", "ep3", "Third Draft: The Ice Cellar", "ep3-ch3", "Still air. Listen for what does not ring."),
-    ("Edda", "ep4", "Fourth Draft: The Empty Chair", "ep4-ch5", "One chair too many, the line says. So who was it that never came down?"),
-    ("Ilse", "ep1", "First Draft: The Boathouse", "ep1-ch5", "He was dead before the bell rang. The water was in his pockets, not in his lungs."),
-)  # fmt: skip
+    ("Winifred", "ep1", "ep1-ch4", "The green ledger goes back in the dresser, and the key goes back on my belt."),
+    ("Corin", "ep1", "ep1-ch3", "I locked the water gate at nine. There is one key, and it hangs on my neck."),
+    (
+        "Narrator",
+        "ep2",
+        "ep2-ch1",
+        "The causeway went under at twenty to five, and the house was an island until Friday.",
+    ),
+    ("Tamsin", "ep3", "ep3-ch3", "Still air. Listen for what does not ring."),
+    ("Edda", "ep4", "ep4-ch5", "One chair too many, the line says. So who was it that never came down?"),
+    ("Ilse", "ep1", "ep1-ch5", "He was dead before the bell rang. The water was in his pockets, not in his lungs."),
+)
 
 
 def source(n: int, text: str | None = None) -> Source:
     """The n-th source."""
-    speaker, episode_id, episode_name, chapter_id, words = _PASSAGES[(n - 1) % len(_PASSAGES)]
+    speaker, episode_id, chapter_id, words = _PASSAGES[(n - 1) % len(_PASSAGES)]
     return Source(
         n=n,
         passage_id=f"{episode_id}-{n:04}",
         collection="script",
         locator=ScriptLocator(
             episode_id=episode_id,
-            episode_name=episode_name,
+            episode_name=_EPISODES[episode_id],
             chapter_id=chapter_id,
             message_id=f"{episode_id}-{n:04}",
             speaker=speaker,
@@ -134,3 +145,6 @@ CITATIONS = (
         "the passage holds 20% of what the sentence says",
     ),
 )
+EPISODES = [{"id": "ep1", "name": "First Draft"}, {"id": "ep2", "name": "Second Draft"}]
+WHOLE = [accepted(), attempt(), sources(), *map(chunk, PIECES), citations(*CITATIONS), complete()]
+"""The session that answers :data:`QUESTION`: its events from 4 to 9 bring the text."""

@@ -1,4 +1,4 @@
-"""A scripted Cicada for tests of the page: its files on a plain static host, and a server whose answers are written down.
+"""A scripted Cicada for tests of the page: its files on a plain static host, and a server whose answers are fixed.
 
 It keeps the contract of delivery towards a client that may be cut off at any time; the faults of its wire are chosen by
 the test. Nothing waits for a time: a script stops at a :class:`Hold` until the test lets it go on.
@@ -10,7 +10,8 @@ import asyncio
 import http.server
 import json
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -34,8 +35,9 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
+from tests.e2e.page.browser import PATIENCE_S
 
-PAGE = Path(__file__).parents[2] / "clients" / "web"
+PAGE = Path(__file__).parents[3] / "clients" / "web"
 PREFIX = "/some/where/"
 """Below which the page lies: it must not rely on being at the top of its host."""
 
@@ -170,6 +172,14 @@ class ScriptedServer:
         """The received actions of a kind."""
         return [action for action in self.received if isinstance(action, kind)]
 
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Wait until something is true of what was received. Raises TimeoutError."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"not within {PATIENCE_S:.0f} s; received: {self.received}")
+            time.sleep(0.01)
+
     def release(self) -> None:
         """Let every script go on past one more hold."""
 
@@ -181,7 +191,12 @@ class ScriptedServer:
 
     def cut_all(self) -> None:
         """Cut every open connection, as by a network."""
-        self._loop.call_soon_threadsafe(lambda: [socket.cut() for socket in list(self._sockets)])
+
+        def cut() -> None:
+            for socket in list(self._sockets):
+                socket.cut()
+
+        self._loop.call_soon_threadsafe(cut)
 
     def forget(self) -> None:
         """Lose every request, as a server does when its time to keep them is over."""

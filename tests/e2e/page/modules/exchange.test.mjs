@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Exchange } from "../../../clients/web/exchange.js";
+import { Exchange } from "../../../../clients/web/exchange.js";
 import { accepted, ASK, cancelled, chunk, complete, refused, REQUEST, resumed, seeded, TIMING } from "./support.mjs";
 
 const resume = (after) => ({ action: "resume", requestId: REQUEST, after });
@@ -75,6 +75,15 @@ test("a connection that brings no reply is given up", () => {
   const exchange = asked();
   exchange.tick(10);
   assert.equal(exchange.stalled, true);
+});
+
+test("a resume whose replay was lost is noticed by its reply", () => {
+  const exchange = running();
+  exchange.disconnected();
+  exchange.connected(2);
+  exchange.resumed(resumed("live", 4), 3);
+  assert.equal(exchange.catchingUp, true);
+  assert.deepEqual(exchange.tick(4), [resume(1)]);
 });
 
 test("the reply says finished before the end has come", () => {

@@ -4,8 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { citationsOf, languageOf, segmentsOf, settled, withoutMarkers } from "../../../clients/web/answer_text.js";
-import { parseFrame, uuid } from "../../../clients/web/protocol.js";
+import { citationsOf, languageOf, segmentsOf, settled, withoutMarkers } from "../../../../clients/web/answer_text.js";
+import { parseFrame, uuid } from "../../../../clients/web/protocol.js";
 import { REQUEST } from "./support.mjs";
 
 const read = (raw) => parseFrame(JSON.stringify(raw));
@@ -50,7 +50,7 @@ test("an end is an end, whatever else it says", () => {
 });
 
 test("every event of the published protocol is known", () => {
-  const path = new URL("../../../docs/protocol/asyncapi.json", import.meta.url);
+  const path = new URL("../../../../docs/protocol/asyncapi.json", import.meta.url);
   const { operations, components } = JSON.parse(readFileSync(path, "utf8"));
   const names = operations.events.messages.map(({ $ref }) => $ref.split("/").at(-1));
   const types = names.map((name) => components.schemas[name].properties.type.const);
@@ -98,5 +98,5 @@ test("a source is verified only if every use of it is", () => {
 });
 
 test("the script tells the language, where it does", () => {
-  assert.deepEqual(["誰がドアを", "누가", "Who", "誰"].map(languageOf), ["ja", "ko", "", ""]);
+  assert.deepEqual(["誰がドアを", "누가", "Who", "誰", "Winifred says: “誰が”"].map(languageOf), ["ja", "ko", "", "", ""]);
 });

@@ -4,11 +4,11 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { parseFrame } from "../../../clients/web/protocol.js";
-import { RequestTail } from "../../../clients/web/tail.js";
+import { parseFrame } from "../../../../clients/web/protocol.js";
+import { RequestTail } from "../../../../clients/web/tail.js";
 import { accepted, chunk, complete, frame, seeded } from "./support.mjs";
 
-const VECTORS = JSON.parse(readFileSync(new URL("../../../docs/protocol/vectors.json", import.meta.url), "utf8"));
+const VECTORS = JSON.parse(readFileSync(new URL("../../../../docs/protocol/vectors.json", import.meta.url), "utf8"));
 const source = (n, text) => ({ n, passageId: `p${n}`, score: 0.8, text, locator: { kind: "script", speaker: "Ada" } });
 
 test("the published sessions", async (all) => {

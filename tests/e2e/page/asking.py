@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, TypedDict
 
-from tests.e2e.page_browser import Browser, Page
+from tests.e2e.page.browser import Browser, Page
 
 ENDED = ("complete", "cancelled", "failed")
 
@@ -87,6 +87,17 @@ def wait_for_phase(page: Page, *phases: str) -> Seen:
     return seen(page)
 
 
+def banner(page: Page) -> str:
+    """What is said about the connection; empty if nothing is."""
+    said: str = page.run("document.querySelector('#banner:not([hidden]) p')?.innerText ?? ''")
+    return said
+
+
+def wait_for_banner(page: Page, text: str) -> None:
+    """Wait until this is said about the connection."""
+    page.wait(f"document.querySelector('#banner:not([hidden]) p')?.innerText.includes({_quoted(text)})")
+
+
 def seen(page: Page) -> Seen:
     """The last question as it is seen now."""
     found: Seen = page.run(_SEEN)
@@ -97,9 +108,9 @@ def ask_in_browser(page_url: str, question: str) -> dict[str, Any]:
     """Ask one question on a page in a browser of its own, and wait for the end of its answer.
 
     Returns:
-        ``text``: the answer, with its markers as ``[n]``; ``sources``: a :class:`SeenSource` each; ``status``: ``phase``, ``grounded``, ``badge``, ``facts``
-        (``Strategy``, ``Model``, ``First text``, ``Total``, ``Tokens``, ``Cost``) and ``notices``; ``problems``: what
-        the browser complained of, empty if all went well.
+        ``text``: the answer, with its markers as ``[n]``; ``sources``: a :class:`SeenSource` each; ``status``:
+        ``phase``, ``grounded``, ``badge``, ``notices`` and ``facts`` (``Strategy``, ``Model``, ``First text``,
+        ``Total``, ``Tokens``, ``Cost``); ``problems``: what the browser complained of, empty if all went well.
 
     Raises:
         PageError: it did not end in time.

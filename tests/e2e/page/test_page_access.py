@@ -1,0 +1,155 @@
+"""The page in a real browser: for those who see it badly, not at all, or on a small screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from cicada.protocol.events import Failed
+from tests.e2e.page.asking import ask, connected, wait_for_banner, wait_for_phase
+from tests.e2e.page.server import Hold, ScriptedServer
+from tests.e2e.page.sessions import (
+    CITATIONS,
+    EPISODES,
+    PIECES,
+    QUESTION,
+    WHOLE,
+    accepted,
+    attempt,
+    chunk,
+    citations,
+    complete,
+    fallback,
+    sources,
+)
+
+
+def test_a_screen_reader_hears_the_steps_and_the_answer_once(browser):
+    script = [accepted(), Hold(), attempt(), Hold(), sources(), *map(chunk, PIECES), citations(*CITATIONS), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        connected(page)
+        page.run(
+            "window.heard = []; new MutationObserver(() => heard.push(document.querySelector('#announcer').innerText))"
+            ".observe(document.querySelector('#announcer'), {childList: true, characterData: true, subtree: true})"
+        )
+        ask(page, QUESTION)
+        wait_for_phase(page, "accepted")
+        server.release()
+        wait_for_phase(page, "searching")
+        server.release()
+        wait_for_phase(page, "complete")
+        heard = [text for text in page.run("heard") if text]
+        assert heard[:2] == ["A question for the passages.", "Searching the passages…"]
+        assert heard[-1].startswith("Corin says that he locked the water gate at nine: “There is one key")
+        assert heard[-1].endswith("Nobody says which of them was used. Grounded in 2 passages, 1 citation unverified.")
+        assert sum("Corin" in text for text in heard) == 1
+        live = "[...document.querySelectorAll('[aria-live], [role=status], [role=alert], [role=log]')]"
+        assert page.run(f"{live}.some((it) => it.querySelector('.answer') || it.closest('.turn'))") is False
+
+
+def test_languages_are_marked(browser):
+    script = [
+        accepted(),
+        attempt(),
+        sources(1, text="先生、氷の上に誰かいるんです!"),
+        chunk("誰かいるんです [1]"),
+        complete(),
+    ]
+    with ScriptedServer({"誰がいますか": script}) as server, browser.page(server.page_url) as page:
+        assert page.run("document.documentElement.lang") == "en"
+        ask(page, "誰がいますか")
+        wait_for_phase(page, "complete")
+        selectors = "['.turn h2', '.answer', '.passage blockquote']"
+        assert page.run(f"{selectors}.map((it) => document.querySelector(it).lang)") == ["ja", "ja", "ja"]
+
+
+CONTRASTS = """(() => {
+  const channels = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const luminance = (rgb) => rgb.slice(0, 3).map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const ground = (element) => {
+    for (let it = element; it; it = it.parentElement) {
+      const colour = channels(getComputedStyle(it).backgroundColor);
+      if (colour.length === 3 || colour[3] === 1) return colour;
+    }
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode()); ) {
+    const element = node.parentElement;
+    if (!node.data.trim() || !element.checkVisibility() || element.closest('.unseen, noscript, :disabled')) continue;
+    const style = getComputedStyle(element);
+    if (style.fontSize === '0px') continue;
+    const [a, b] = [channels(style.color), ground(element)].map(luminance);
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    found.push([ratio, node.data.trim().slice(0, 40)]);
+  }
+  return found.sort(([a], [b]) => a - b);
+})()"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_stands_out_from_its_ground(browser, dark):
+    first = [*WHOLE[:3], chunk("Half"), fallback(), attempt(2), sources(6, 2), *(chunk(one, 2) for one in PIECES)]
+    first += [citations(*CITATIONS, number=2), complete(2, failed="It broke.")]
+    second = [accepted(), attempt(), chunk("Half"), Failed(code="x", message="It failed.", retryable=True)]
+    third = [*WHOLE[:5], Hold()]
+    config = {"episodes": EPISODES}
+    with ScriptedServer({"1": first, "2": second, "3": third}, config=config) as server:
+        with browser.page(server.page_url, dark=dark) as page:
+            page.emulate(dark=dark, still=True)
+            connected(page)
+            welcome = page.run(CONTRASTS)
+            page.click(".episodes > summary")
+            page.click(".chip input[value='ep2']")
+            for question, phase in (("1", "complete"), ("2", "failed"), ("3", "writing")):
+                ask(page, question)
+                wait_for_phase(page, phase)
+            page.run("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+            server.accepting = False
+            server.cut_all()
+            wait_for_banner(page, "Connection lost")
+            texts = welcome + page.run(CONTRASTS)
+            assert len(texts) > 60
+            assert [text for text in texts if text[0] < 4.5] == []
+
+
+@pytest.mark.parametrize("width", [320, 375, 768, 1024, 1920])
+def test_it_fits_any_screen(browser, width):
+    long = "https://example.org/" + "very-long-word" * 20
+    script = [accepted(), attempt(), sources(6), chunk(long + " [1]"), citations(*CITATIONS), complete()]
+    config = {"examples": [long, QUESTION], "episodes": [{"id": "e", "name": long}]}
+    with ScriptedServer({long: script}, config=config) as server:
+        with browser.page(server.page_url, width=width, height=700) as page:
+            connected(page)
+            overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            assert page.run(overflow) == 0
+            page.click(".episodes > summary")
+            ask(page, long)
+            wait_for_phase(page, "complete")
+            page.run("document.querySelectorAll('details').forEach((it) => { it.open = true; })")
+            assert page.run(overflow) == 0
+
+
+def test_the_end_of_a_long_answer_stays_in_sight(browser):
+    lines = [chunk(f"Line {n} of a long answer.\n") for n in range(80)]
+    script = [accepted(), attempt(), *lines[:40], Hold(), *lines[40:60], Hold(), *lines[60:], Hold(), complete()]
+    in_sight = (
+        "(() => { const end = document.querySelector('.turn .status').getBoundingClientRect();"
+        "return end.bottom <= document.querySelector('#composer').getBoundingClientRect().top + 1 && end.top >= 0; })()"
+    )
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        page.wait("document.querySelector('.answer').innerText.includes('Line 39 ')")
+        page.wait(in_sight)
+        # who scrolls back to read is left alone
+        page.run("scrollTo(0, 0)")
+        server.release()
+        page.wait("document.querySelector('.answer').innerText.includes('Line 59 ')")
+        page.wait("!document.querySelector('#latest').hidden")
+        assert page.run("scrollY") == 0
+        page.click("#latest")
+        page.wait(in_sight)
+        server.release()
+        page.wait("document.querySelector('.answer').innerText.includes('Line 79 ')")
+        page.wait(in_sight)

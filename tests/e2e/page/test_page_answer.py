@@ -1,0 +1,192 @@
+"""The page in a real browser: what is shown of an answer."""
+
+from __future__ import annotations
+
+from cicada.errors import InvalidMessage
+from cicada.protocol.events import Failed, StrategyFailure
+from tests.e2e.page.asking import ask, connected, seen, wait_for_phase, wait_for_text
+from tests.e2e.page.server import Hold, ScriptedServer, Wire
+from tests.e2e.page.sessions import (
+    ANSWER,
+    CITATIONS,
+    PIECES,
+    QUESTION,
+    WHOLE,
+    accepted,
+    attempt,
+    chunk,
+    citation,
+    citations,
+    complete,
+    fallback,
+    sources,
+)
+
+
+def test_an_answer_is_written_and_told(browser):
+    script = [accepted(), attempt(), sources(), *map(chunk, PIECES[:2]), Hold(), *map(chunk, PIECES[2:])]
+    script += [citations(*CITATIONS[:1]), citations(*CITATIONS[1:]), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "".join(PIECES[:2]))
+        writing = seen(page)
+        assert writing["phase"] == "writing"
+        assert writing["line"].startswith("Writing the answer")
+        assert page.run("getComputedStyle(document.querySelector('.caret')).display") != "none"
+        assert [one["n"] for one in writing["sources"]] == [1, 2, 3, 4, 5, 6]
+
+        server.release()
+        done = wait_for_phase(page, "complete")
+        assert done["text"] == ANSWER
+        assert [one["verdict"] for one in done["sources"]] == ["verified", "verified", "unverified", "", "", ""]
+        assert done["badge"] == "Grounded in 2 passages, 1 citation unverified"
+        assert done["facts"] == {
+            "Strategy": "Search (rag)",
+            "Model": "local.extractive",
+            "First text": "0.62 s",
+            "Total": "1.84 s",
+            "Tokens": "1,432 in, 58 out",
+            "Cost": "$0.0012",
+        }
+        assert page.run("getComputedStyle(document.querySelector('.caret')).display") == "none"
+        assert page.problems == []
+
+
+def test_the_steps_before_the_text_are_told(browser):
+    script = [accepted(), Hold(), attempt(), Hold(), sources(), Hold(), chunk("So."), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        lines = []
+        for phase in ("accepted", "searching", "reading"):
+            lines.append(wait_for_phase(page, phase)["line"].splitlines()[0])
+            server.release()
+        wait_for_phase(page, "complete")
+        assert lines == [
+            "A question for the passages. Starting…",
+            "Searching the passages…",
+            "Reading 6 passages of 712 searched…",
+        ]
+
+
+def test_a_marker_opens_its_source(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_phase(page, "complete")
+        assert not any(one["open"] for one in seen(page)["sources"])
+        page.click(".marker[data-n='3']")
+        page.wait("!!document.querySelector('details.source[data-n=\"3\"]').open")
+        assert [one["n"] for one in seen(page)["sources"] if one["open"]] == [3]
+        assert page.run("document.activeElement.closest('details.source').dataset.n") == "3"
+        opened = page.text("details.source[open]")
+        assert "ep2-ch1" in opened
+        assert "The causeway went under" in opened
+        assert "the passage holds 20% of what the sentence says" in opened
+        page.press("Escape")
+        assert page.run("document.activeElement.className + document.activeElement.dataset.n") == "marker3"
+        assert not any(one["open"] for one in seen(page)["sources"])
+
+
+def test_half_a_marker_is_not_shown(browser):
+    script = [accepted(), attempt(), sources(), chunk("It was so [1"), Hold(), chunk("2]."), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "It was so ")
+        server.release()
+        wait_for_phase(page, "complete")
+        # there is no source 12, so it is no link
+        assert seen(page)["text"] == "It was so [12]."
+        assert page.run("document.querySelectorAll('a.marker').length") == 0
+
+
+def test_a_citation_without_a_source_is_named(browser):
+    script = [accepted(), attempt(), sources(2), chunk("So [1, 9]. And [8].")]
+    script += [citations(citation(9, "So.", "no such passage"), citation(8, "And.", "no such passage")), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        assert wait_for_phase(page, "complete")["notices"] == ["[9], [8]: there is no such source."]
+        assert page.run("[...document.querySelectorAll('a.marker')].map((link) => link.dataset.n)") == ["1"]
+
+
+def test_a_fallback_drops_what_was_written(browser):
+    script = [accepted(), attempt(), sources(), chunk("In the boat"), Hold(), fallback(), attempt(2, "direct")]
+    script += [
+        Hold(),
+        chunk("I cannot check the script.", 2),
+        complete(2, "direct", grounded=False, failed="It broke."),
+    ]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "In the boat")
+        server.release()
+        wait_for_phase(page, "searching")
+        assert seen(page)["sources"] == []
+        assert seen(page)["line"].startswith("Answering without a search")
+        server.release()
+        done = wait_for_phase(page, "complete")
+        assert done["text"] == "I cannot check the script."
+        assert done["notices"] == [
+            "Search did not work: The answer broke off. Answering without sources instead.",
+        ]
+        assert done["grounded"] is False
+        assert done["badge"] == "Not grounded: written without passages"
+
+
+def test_an_error_says_what_was_tried(browser):
+    tried = (StrategyFailure(strategy="rag", code="model_busy", reason="The model is busy."),)
+    failed = Failed(code="all_strategies_failed", message="Every way failed.", retryable=True, failed=tried)
+    script = [accepted(), attempt(), chunk("Half a"), failed]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        end = wait_for_phase(page, "failed")
+        assert end["notices"] == ["Every way failed. Search: The model is busy."]
+        assert end["line"].startswith("Failed. What is written so far is not the whole answer.")
+        page.click(".turn .again")
+        page.wait("document.querySelectorAll('.turn').length === 2")
+        wait_for_phase(page, "failed")
+        assert [one.query for one in server.asked] == [QUESTION, QUESTION]
+        assert server.asked[0].request_id != server.asked[1].request_id
+
+
+def test_events_of_a_later_protocol_are_passed_over(browser):
+    script = [*WHOLE[:4], {"type": "haiku", "lines": ["<b>"]}, *WHOLE[4:]]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        assert wait_for_phase(page, "complete")["text"] == ANSWER
+        assert page.problems == []
+
+
+def test_a_refused_question_says_why(browser):
+    wire = Wire(refused=InvalidMessage())
+    with ScriptedServer({}, wire=wire) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        assert wait_for_phase(page, "failed")["notices"] == ["That message could not be read."]
+
+
+HOSTILE = """<img src=x onerror="window.hacked = 1"> <script>window.hacked = 2</script> **bold** &lt;b&gt; | a | b |
+![pixel](https://evil.example/p.png) [click me](javascript:window.hacked=3) https://evil.example/ {{7*7}}
+<a href="javascript:window.hacked=4">[1]</a> </p></article><style>body{display:none}</style> ${window.hacked=5}"""
+
+
+def test_text_is_text_whoever_wrote_it(browser):
+    script = [accepted(), attempt(), sources(2, text=HOSTILE)]
+    script += [chunk(HOSTILE), citations(citation(1, HOSTILE, HOSTILE), citation(7, HOSTILE, HOSTILE)), complete()]
+    with ScriptedServer({HOSTILE: script}) as server, browser.page(server.page_url) as page:
+        ask(page, HOSTILE)
+        done = wait_for_phase(page, "complete")
+        assert done["text"] == HOSTILE
+        assert done["question"] == HOSTILE
+        assert done["sources"][0]["text"] == HOSTILE
+        inside = "document.querySelectorAll('.turn :is(img, script, style, iframe, b, strong, table)').length"
+        assert page.run(inside) == 0
+        hrefs = page.run("[...document.querySelectorAll('.turn a')].map((link) => link.getAttribute('href')[0])")
+        assert hrefs == ["#"]
+        assert page.run("window.hacked ?? null") is None
+        assert page.problems == []
+
+
+def test_nothing_from_elsewhere_is_loaded(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server, browser.page(server.page_url) as page:
+        connected(page)
+        loaded = page.run("performance.getEntriesByType('resource').map((one) => one.name)")
+        assert loaded
+        assert all(one.startswith(server.page_url) for one in loaded)

@@ -1,0 +1,49 @@
+"""The page in a real browser: what it is told about its server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.page.asking import ask, banner, connected, wait_for_banner, wait_for_phase
+from tests.e2e.page.server import ScriptedServer
+from tests.e2e.page.sessions import ANSWER, QUESTION, WHOLE
+
+
+def test_the_address_names_the_server_and_the_token(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server, ScriptedServer({}) as other:
+        url = f"{other.page_url}?ws={server.websocket_url}&token=a.b-c"
+        with browser.page(url) as page:
+            connected(page)
+            assert server.opened == ["/live?token=a.b-c"]
+            assert "token" not in page.run("location.href")
+            page.reload()
+            connected(page)
+            assert server.opened == ["/live?token=a.b-c"] * 2
+            # another server does not get it
+            page.go(f"{other.page_url}?ws={other.websocket_url}")
+            connected(page)
+            assert other.opened == ["/live"]
+
+
+def test_a_deployment_that_is_not_ready_is_waited_for(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server:
+        server.config_status = 503
+        with browser.page(server.page_url) as page:
+            wait_for_banner(page, "The server is still being set up.")
+            assert page.run("document.querySelector('#send').disabled") is True
+            server.config_status = 200
+            ask(page, QUESTION)
+            assert wait_for_phase(page, "complete")["text"] == ANSWER
+            assert banner(page) == ""
+
+
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ({"webSocketUrl": "https://example.org/"}, "“https://example.org/” is no WebSocket address."),
+        ({"webSocketUrl": None}, "config.json names no webSocketUrl."),
+    ],
+)
+def test_a_wrong_configuration_is_told(browser, config, told):
+    with ScriptedServer({}, config=config) as server, browser.page(server.page_url) as page:
+        wait_for_banner(page, told)
