@@ -28,8 +28,9 @@ class Layers(Construct):
         Args:
             scope: the stack.
             id: the construct's id.
-            vendor: whether vendor layers are made. The local cloud's functions run on the laptop's own processor and
-                take the same pinned packages from the project's environment.
+            vendor: whether vendor layers hold wheels. The local cloud's functions run on the laptop's own processor:
+                its vendor layers hold their requirements alone, and the packages come from the project's environment,
+                where the same versions are pinned.
         """
         super().__init__(scope, id)
         self._vendor = vendor
@@ -49,18 +50,26 @@ class Layers(Construct):
         Raises:
             WheelsUnavailable: a vendor layer could not be built.
         """
-        return [self._library, *(self._vendor_layer(name) for name in vendor if self._vendor)]
+        return [self._library, *(self._vendor_layer(name) for name in vendor)]
 
     def _vendor_layer(self, name: str) -> lambda_.LayerVersion:
         if name not in self._made:
-            folder = built_layer(name)
             self._made[name] = lambda_.LayerVersion(
                 self,
                 f"Vendor{name.capitalize()}",
-                # The folder's name says what is in it: hashing 90 MB at each synthesis would say nothing more.
-                code=lambda_.Code.from_asset(str(folder), asset_hash=folder.name, asset_hash_type=AssetHashType.CUSTOM),
+                code=self._wheels(name) if self._vendor else _requirements(name),
                 compatible_runtimes=[RUNTIME],
                 compatible_architectures=[ARCHITECTURE],
                 description=f"Third-party packages: layers/vendor/{name}/requirements.txt",
             )
         return self._made[name]
+
+    @staticmethod
+    def _wheels(name: str) -> lambda_.Code:
+        folder = built_layer(name)
+        # The folder's name says what is in it: hashing 90 MB at each synthesis would say nothing more.
+        return lambda_.Code.from_asset(str(folder), asset_hash=folder.name, asset_hash_type=AssetHashType.CUSTOM)
+
+
+def _requirements(name: str) -> lambda_.Code:
+    return lambda_.Code.from_asset(str(ROOT / "layers" / "vendor" / name))

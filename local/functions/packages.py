@@ -4,15 +4,18 @@ A layer built for Lambda often holds extensions compiled for another processor o
 out, and its modules come from this Python's own packages instead: the project's requirements pin the layers' packages
 for this machine too. A layer without foreign extensions is used as it is.
 
-Stacks made for the local cloud bring no third-party layers at all; their functions may import whatever is installed.
+A layer that holds its ``requirements.txt`` and nothing else, as the stacks of the local cloud have them, names such
+packages without bringing any. A function without either may import whatever is installed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.machinery
+import importlib.metadata
 import io
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -39,6 +42,7 @@ RUNTIME_MODULES = (
 )
 """What Lambda's Python runtimes bring besides the standard library."""
 
+_DISTRIBUTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _TAGGED = (".cpython-", ".abi3", ".pypy")
 
 
@@ -68,7 +72,9 @@ class PackageStore:
             paths, replaced = [code], list[str]()
             site_packages = _site_packages(config.runtime)
             for layer in reversed(config.layers):  # a later layer's files win
-                if self._is_foreign(layer):
+                if (requirements := requirements_of(layer)) is not None:
+                    replaced += modules_required(requirements)
+                elif self._is_foreign(layer):
                     replaced += modules_of(layer, config.runtime)
                 else:
                     folder = self._unpacked("layer", layer.sha, layer.zip_bytes)
@@ -123,6 +129,28 @@ def modules_of(layer: Layer, runtime: str) -> list[str]:
                     found.add(name.removeprefix(f"{root}/").split("/")[0].split(".")[0])
                     break
     return sorted(name for name in found if name.isidentifier())
+
+
+def requirements_of(layer: Layer) -> str | None:
+    """The requirements of a layer that holds nothing else; None for every other."""
+    with zipfile.ZipFile(io.BytesIO(layer.zip_bytes)) as unzipped:
+        if unzipped.namelist() != ["requirements.txt"]:
+            return None
+        return unzipped.read("requirements.txt").decode("utf-8")
+
+
+def modules_required(requirements: str) -> list[str]:
+    """The top-level modules that the named distributions have installed for this Python.
+
+    Raises:
+        PackageNotFoundError: one is not installed.
+    """
+    named = (_DISTRIBUTION.match(line) for line in requirements.splitlines())
+    found: set[str] = set()
+    for name in filter(None, named):
+        files = importlib.metadata.distribution(name[0]).files or []
+        found.update(PurePosixPath(file).parts[0].split(".")[0] for file in files)
+    return sorted(module for module in found if module.isidentifier())
 
 
 def _site_packages(runtime: str) -> str:

@@ -194,6 +194,7 @@ def test_a_cancelled_answer_ends_for_everybody(cloud, connect):
 
 @pytest.mark.parametrize("mode", ["silent", "reset", "exception", "half_frame", "corrupt"])
 def test_a_stream_that_is_cut_falls_to_direct_and_the_client_rewinds(cloud, connect, mode):
+    slow_down(cloud)  # so that text has gone out before the cut
     cloud.arm("bedrock.cut", times=1, after=6, mode=mode)
     events = connect().answer(QUESTION)
     fallback = next(event for event in events if event["type"] == "fallback")

@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 
 from benchmarks.import_time import ENVIRONMENT
-from local.functions.packages import RUNTIME_MODULES
+from local.functions.packages import RUNTIME_MODULES, modules_required
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {
@@ -34,14 +33,7 @@ print(json.dumps(sorted(sys.modules)))
 
 
 def modules_of(layer):
-    """The top-level modules of a vendor layer's packages, as they are installed here."""
-    found = set()
-    for line in (ROOT / "layers" / "vendor" / layer / "requirements.txt").read_text().splitlines():
-        requirement = line.split("#")[0].strip()
-        if requirement:
-            for file in distribution(requirement.split("==")[0].split("[")[0]).files or ():
-                found.add(file.parts[0].split(".")[0])
-    return {name for name in found if name.isidentifier()}
+    return modules_required((ROOT / "layers" / "vendor" / layer / "requirements.txt").read_text())
 
 
 def imported(function):

@@ -80,6 +80,24 @@ def test_optional_imports_see_that_a_package_is_missing(cloud: Cloud) -> None:
     assert cloud.invoke()["Payload"] is True
 
 
+@pytest.mark.parametrize(("module", "comes"), [("pydantic", True), ("numpy", False)])
+def test_a_layer_of_requirements_alone_lends_just_what_they_name(cloud: Cloud, module: str, comes: bool) -> None:
+    cloud.deploy(
+        f"import {module}\ndef handler(event, context): return {module}.__name__",
+        layers=(
+            layer(
+                "base",
+                {
+                    "requirements.txt": "# every function's\npydantic==1\npydantic-core==1\ntyping-extensions==1\n"
+                    "annotated-types==1\ntyping-inspection==1\n"
+                },
+            ),
+        ),
+    )
+    answer = cloud.invoke()["Payload"]
+    assert (answer == module) if comes else (answer["errorType"] == "Runtime.ImportModuleError")
+
+
 def test_a_function_without_such_a_layer_may_import_whatever_is_installed(cloud: Cloud) -> None:
     cloud.deploy("import aiohttp\ndef handler(event, context): return aiohttp.__name__")
     assert cloud.invoke()["Payload"] == "aiohttp"
