@@ -95,7 +95,8 @@ def test_every_failure_leads_to_the_next_strategy_and_is_remembered(workflow: di
 
 
 def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str, Any]) -> None:
-    for state in tasks(workflow).values():
+    strategies = {name: state for name, state in tasks(workflow).items() if name != "Exhausted"}
+    for state in strategies.values():
         (retrier,) = state["Retry"]
         assert set(retrier["ErrorEquals"]) == {
             "Lambda.TooManyRequestsException",
@@ -106,6 +107,12 @@ def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str
         assert retrier["JitterStrategy"] == "FULL"
         assert retrier["MaxAttempts"] <= 3
         assert retrier["MaxDelaySeconds"] <= 4
+
+
+def test_the_closing_is_repeated_whatever_it_fails_of(workflow: dict[str, Any]) -> None:
+    (retrier,) = workflow["States"]["Exhausted"]["Retry"]
+    assert retrier["ErrorEquals"] == ["States.ALL"]
+    assert retrier["MaxAttempts"] >= 3
 
 
 def test_a_killed_worker_is_reported_before_its_state_gives_up(shipped: Synthesis, workflow: dict[str, Any]) -> None:
@@ -268,8 +275,11 @@ def test_a_request_enters_at_its_routes_strategy(run: Run, route: str, entered: 
 
 def test_the_worker_is_told_what_the_library_expects(run: Run) -> None:
     _, ((_, event),) = run("rag", succeeds)
-    assert event == {"subject": "anna", "requestId": "r-1", "execution": "e-1", "failures": {}, "strategy": "rag"}
-    assert AttemptTask.model_validate(event).strategy == "rag"
+    execution = event.pop("execution")
+    assert execution.startswith("arn:aws:states:")
+    assert execution.endswith("e-1")
+    assert event == {"subject": "anna", "requestId": "r-1", "failures": {}, "strategy": "rag"}
+    assert AttemptTask.model_validate(event | {"execution": execution}).strategy == "rag"
 
 
 @pytest.mark.parametrize("error", ["StreamBroken", "Sandbox.Timedout", "Runtime.ExitError"])
@@ -314,5 +324,20 @@ def test_a_throttled_worker_is_tried_again_in_the_same_state(run: Run) -> None:
 
 
 def test_a_worker_that_failed_is_not_tried_again(run: Run) -> None:
-    _, invoked = run("direct", lambda function, event: raises("ModelUnavailable"))
+    def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises("ModelUnavailable") if function == "answer" else succeeds(function, event)
+
+    _, invoked = run("direct", answers_fail)
     assert strategies_of(invoked) == ["direct", "exhausted"]
+
+
+def test_a_closing_that_failed_is_tried_again(run: Run) -> None:
+    failures = iter([True, False])
+
+    def closing_fails_once(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        if function == "answer":
+            return raises("ModelUnavailable")
+        return raises("StoreFault") if next(failures) else succeeds(function, event)
+
+    _, invoked = run("direct", closing_fails_once)
+    assert strategies_of(invoked) == ["direct", "exhausted", "exhausted"]

@@ -78,8 +78,11 @@ def test_nothing_is_carried_that_no_function_reads(shipped: Synthesis) -> None:
 
 def test_the_local_cloud_fetches_no_wheels(local: Synthesis) -> None:
     for folder in FUNCTIONS.keys() - {"authorizer"}:
-        (library,) = local.layers(folder)
+        library, *vendor = local.layers(folder)
         assert (library / "python" / "cicada").is_dir()
+        assert vendor
+        for layer in vendor:
+            assert [path.name for path in layer.iterdir()] == ["requirements.txt"]
 
 
 @pytest.fixture
