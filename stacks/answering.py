@@ -56,6 +56,7 @@ class AnsweringStack(Stack):
             timeout_s=PROCESSOR_TIMEOUT_S,
             memory_mb=1024,
             STATE_MACHINE_ARN=self.workflow.machine.state_machine_arn,
+            RETENTION_S=str(settings.retention_days * DAY_S),
             AUTH="none" if settings.auth == "none" else "jwt",
         )
         self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
@@ -133,7 +134,6 @@ class AnsweringStack(Stack):
             key=self._data.key,
             environment={
                 "REQUESTS_TABLE": self._data.table.table_name,
-                "RETENTION_S": str(self._settings.retention_days * DAY_S),
                 # boto3's own variable: the client for posting to connections takes its endpoint from it.
                 "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": self._data.address("https"),
                 **environment,

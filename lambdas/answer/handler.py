@@ -16,7 +16,7 @@ from cicada.answering.workflow import AttemptTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
-from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.index.s3 import WORKER_CONFIG, S3Store
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.bedrock_text import BedrockTextModel
@@ -26,7 +26,7 @@ from cicada.telemetry import logger, metrics
 
 settings = AnswerSettings.read(os.environ)
 reader = IndexReader(
-    S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket),
+    S3Store(boto3.client("s3", config=WORKER_CONFIG), settings.index_bucket),
     embedding_model_id=settings.embedding_model_id,
     dimensions=settings.embedding_dimensions,
 )

@@ -51,14 +51,14 @@ def test_every_function_says_whose_it_is(shipped: Synthesis, folder: str) -> Non
 def test_functions_that_deliver_know_the_table_and_the_callback(shipped: Synthesis, folder: str) -> None:
     environment = shipped.environment(folder)
     assert environment["AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"] == CALLBACK
-    assert DeliverySettings.read(environment).retention_s == 7 * 24 * 3600
-    assert environment["REQUESTS_TABLE"].startswith("Cicada-Data:")
+    assert DeliverySettings.read(environment).requests_table.startswith("Cicada-Data:")
 
 
 def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Synthesis) -> None:
     settings = MessageProcessorSettings.read(shipped.environment("message_processor"))
     assert settings.state_machine_arn == f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"
     assert settings.auth == "jwt"
+    assert settings.retention_s == 7 * 24 * 3600
     assert MessageProcessorSettings.read(local.environment("message_processor")).auth == "none"
 
 

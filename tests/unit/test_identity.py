@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cicada.authorization import MAX_SUBJECT_CHARS, ForbiddenOrigin, Identity, KeysUnavailable, TokenVerifier
 from cicada.errors import SettingsInvalid, Unauthorized
 from cicada.identity import ANONYMOUS, Caller, caller_of
-from cicada.settings import AnswerSettings, AuthorizerSettings, DeliverySettings
+from cicada.settings import AnswerSettings, AuthorizerSettings, MessageProcessorSettings
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
@@ -147,7 +147,7 @@ def test_settings_come_from_variables_of_their_own_names():
 
 def test_a_missing_or_wrong_setting_is_named_and_no_value_repeated():
     with pytest.raises(SettingsInvalid) as problem:
-        DeliverySettings.read({"RETENTION_S": "soon", "AWS_SECRET_ACCESS_KEY": "secret"})
+        MessageProcessorSettings.read({"RETENTION_S": "soon", "AWS_SECRET_ACCESS_KEY": "secret"})
     assert "REQUESTS_TABLE" in str(problem.value)
     assert "RETENTION_S" in str(problem.value)
     assert "soon" not in str(problem.value)

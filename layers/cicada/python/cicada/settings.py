@@ -40,14 +40,14 @@ class DeliverySettings(Environment):
     """What every function that reads or writes a request's log needs."""
 
     requests_table: str
-    retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
-    """How long a request's log can be resumed."""
 
 
 class MessageProcessorSettings(DeliverySettings):
     """The message processor's."""
 
     state_machine_arn: str
+    retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
+    """How long a request's log can be resumed."""
     auth: Literal["jwt", "none"] = "jwt"
     """``none`` exists for the local cloud only: the stacks refuse it elsewhere."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -76,8 +77,10 @@ def _sentences(answer: str) -> list[_Sentence]:
     sentences = []
     start = 0
     quotes = [match.span() for match in _QUOTE.finditer(answer)]
-    ends = [match.end() for match in _SENTENCE_END.finditer(answer)]
-    for end in [*(end for end in ends if not any(first < end < last for first, last in quotes)), len(answer)]:
+    for end in [*(match.end() for match in _SENTENCE_END.finditer(answer)), len(answer)]:
+        before = bisect_left(quotes, (end, end)) - 1
+        if before >= 0 and end < quotes[before][1]:  # within a quotation
+            continue
         part = answer[start:end]
         start = end
         markers = [int(n) for marker in _MARKER.finditer(part) for n in re.split(r"\s*[,;]\s*", marker.group(1))]

@@ -24,6 +24,10 @@ CLIENT_CONFIG = Config(
     max_pool_connections=PARALLEL_READS + 1,  # the refresh reads beside a load
 )
 """What the S3 client is to be made with: time-outs in seconds."""
+WORKER_CONFIG = CLIENT_CONFIG.merge(
+    Config(connect_timeout=1, read_timeout=4, retries={"mode": "standard", "total_max_attempts": 2})
+)
+"""The same for a worker that somebody waits for: a store that hangs soon leaves the answer to the next strategy."""
 
 BODY_ATTEMPTS = 3
 """The SDK retries a request, but not a response that breaks off in its body."""
@@ -37,7 +41,7 @@ class S3Store:
     """:class:`~cicada.index.store.ObjectStore` over one bucket."""
 
     def __init__(self, client: Any, bucket: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Take an S3 client made with :data:`CLIENT_CONFIG`."""
+        """Take an S3 client made with :data:`CLIENT_CONFIG` or :data:`WORKER_CONFIG`."""
         self._client = client
         self._bucket = bucket
         self._sleep = sleep
