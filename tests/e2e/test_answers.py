@@ -210,12 +210,13 @@ def test_a_stream_that_is_cut_falls_to_direct_and_the_client_rewinds(cloud, conn
 
 
 def test_a_worker_killed_in_mid_stream_is_replaced(cloud, connect):
-    slow_down(cloud, 200)
+    slow_down(cloud, 1_000)
     socket = connect()
     request_id = socket.ask(QUESTION)
     socket.until("chunk")
     for pid in answer_worker(cloud):
         os.kill(pid, signal.SIGKILL)
+    assert not whole(of(socket.frames, request_id)), "it was killed too late"
     cloud.disarm()
     events = socket.events(request_id)
     fallback = next(event for event in events if event["type"] == "fallback")
