@@ -1,8 +1,7 @@
 """Import time of each function: what its initialisation costs, in CPU milliseconds of a fresh process.
 
-Each row is a function's handler imported with its settings in the environment (clients are made, no call is sent), as a
-ratio to importing boto3 and making one client, which no function that calls AWS can do without. The bare interpreter is
-included; compiled files are warm.
+Each row is a function's handler imported with its settings in the environment (clients are made), as a ratio to
+importing boto3 and making one client. The bare interpreter is included; compiled files are warm.
 
     .venv/bin/python benchmarks/import_time.py
 """
@@ -52,7 +51,12 @@ def cpu_ms(code: str) -> float:
     """CPU milliseconds of a process that runs the code and leaves at once."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = os.environ | ENVIRONMENT | {"PYTHONPATH": str(ROOT / "layers" / "cicada" / "python")}
-    subprocess.run([sys.executable, "-c", f"{code}\nimport os; os._exit(0)"], env=environment, check=True)
+    subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport os; os._exit(0)"],
+        env=environment,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 

@@ -152,6 +152,6 @@ class IndexReader:
             except IndexMissing:
                 logger.debug("no version is published yet")
             except CicadaError as error:
-                logger.warning("index not refreshed", extra={"code": error.code}, exc_info=True)
+                logger.warning("index not refreshed", extra={"code": error.code, "why": str(error)})
             except Exception:
                 logger.exception("index not refreshed")  # a bug here must not end the thread
