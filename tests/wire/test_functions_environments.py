@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -15,18 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from local.functions import ServiceLimits
-from tests.wire.functions_cloud import ECHO, PID, ROOT, Cloud, clouds, eventually, gone, process_state, zipped
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    with clouds(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-def cloud(start: Callable[..., Cloud]) -> Cloud:
-    return start()
+from tests.wire.functions_cloud import ECHO, PID, ROOT, Cloud, eventually, gone, process_state, zipped
 
 
 def test_a_warm_environment_serves_again(cloud: Cloud) -> None:

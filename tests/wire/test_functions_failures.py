@@ -3,7 +3,7 @@
 import os
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -11,18 +11,7 @@ from pathlib import Path
 import pytest
 
 from local.functions import ServiceLimits
-from tests.wire.functions_cloud import Cloud, clouds, eventually, gone, linux_only
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    with clouds(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-def cloud(start: Callable[..., Cloud]) -> Cloud:
-    return start()
+from tests.wire.functions_cloud import Cloud, eventually, gone, linux_only
 
 
 @pytest.fixture(params=["native", "python"])

@@ -3,24 +3,13 @@
 import base64
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from local.functions import ServiceLimits
-from tests.wire.functions_cloud import ECHO, Cloud, clouds, eventually
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    with clouds(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-def cloud(start: Callable[..., Cloud]) -> Cloud:
-    return start()
+from tests.wire.functions_cloud import ECHO, Cloud, eventually
 
 
 @pytest.fixture(params=["native", "python"])

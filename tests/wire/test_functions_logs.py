@@ -2,23 +2,9 @@
 
 import base64
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
-import pytest
-
-from tests.wire.functions_cloud import Cloud, clouds
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    with clouds(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-def cloud(start: Callable[..., Cloud]) -> Cloud:
-    return start()
+from tests.wire.functions_cloud import Cloud
 
 
 def test_the_log_reads_like_cloudwatchs(cloud: Cloud) -> None:

@@ -1,23 +1,9 @@
 """What a function of the local Lambda service can import."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from local.functions import FunctionConfig
-from tests.wire.functions_cloud import Cloud, clouds, layer, zipped
-
-
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Cloud]]:
-    with clouds(tmp_path) as start_one:
-        yield start_one
-
-
-@pytest.fixture
-def cloud(start: Callable[..., Cloud]) -> Cloud:
-    return start()
+from tests.wire.functions_cloud import Cloud, layer, zipped
 
 
 def test_a_layers_modules_are_found_and_a_later_layer_wins(cloud: Cloud) -> None:

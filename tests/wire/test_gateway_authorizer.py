@@ -1,6 +1,6 @@
 """Authorizers of the local WebSocket gateway."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,18 +10,7 @@ from local.gateway import (
     RouteConfig,
 )
 from local.gateway.policy import decide
-from tests.wire.gateway_house import ALLOW, Event, House, Raised, echo, failing, houses, refused
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
+from tests.wire.gateway_house import ALLOW, Event, House, Raised, echo, failing, refused
 
 
 @pytest.fixture

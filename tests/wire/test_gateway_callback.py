@@ -2,7 +2,7 @@
 
 import http.client
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
@@ -11,19 +11,7 @@ from botocore.exceptions import ClientError, HTTPClientError
 from local.gateway import (
     Limits,
 )
-from tests.wire.gateway_house import House, end_of, eventually, houses, raw_upgrade, two_of
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
-
+from tests.wire.gateway_house import House, end_of, eventually, raw_upgrade, two_of
 
 # --- the callback API ---
 

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -12,18 +12,7 @@ from websockets.sync.client import ClientConnection
 from local.gateway import (
     Limits,
 )
-from tests.wire.gateway_house import House, echo, end_of, eventually, failing, houses, raw_upgrade, refused
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
+from tests.wire.gateway_house import House, echo, end_of, eventually, failing, raw_upgrade, refused
 
 
 def test_a_client_that_closes_is_disconnected_with_its_code(house: House) -> None:

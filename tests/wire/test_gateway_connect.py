@@ -3,7 +3,7 @@
 import http.client
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,22 +22,10 @@ from tests.wire.gateway_house import (
     echo,
     eventually,
     failing,
-    houses,
     raw_upgrade,
     refused,
     throttled,
 )
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
 
 
 def test_the_upgrade_waits_for_connect(house: House) -> None:

@@ -6,10 +6,8 @@ import io
 import json
 import textwrap
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
 from aiohttp import web
 from websockets.sync.client import connect
 
@@ -20,22 +18,6 @@ from local.gateway import (
     RouteConfig,
     WebSocketGateway,
 )
-from tests.wire.gateway_house import (
-    House,
-    houses,
-)
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
-
 
 STREAMER = """
     import json, os

@@ -3,7 +3,7 @@
 import base64
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,19 +12,7 @@ from local.gateway import (
     Limits,
     RouteConfig,
 )
-from tests.wire.gateway_house import OK, Event, House, echo, end_of, failing, houses, throttled
-
-
-@pytest.fixture
-def build() -> Iterator[Callable[..., House]]:
-    with houses() as build_one:
-        yield build_one
-
-
-@pytest.fixture
-def house(build: Callable[..., House]) -> House:
-    return build()
-
+from tests.wire.gateway_house import OK, Event, House, echo, end_of, failing, throttled
 
 # --- messages ---
 
