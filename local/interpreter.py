@@ -204,8 +204,11 @@ _error_matches_in_moto = ErrorEqualsDecl._eval_body
 
 
 def install() -> None:
-    """Put this in place of moto's. Call it before the first request."""
-    models.stepfunctions_parser_backends.backend = InterpreterBackend
+    """Put this in place of moto's. Call it before the first request: what moto holds of state machines is dropped."""
+    backends = models.stepfunctions_parser_backends
+    if backends.backend is not InterpreterBackend:
+        backends.clear()
+        backends.backend = InterpreterBackend
     error_equals: Any = ErrorEqualsDecl
     error_equals._eval_body = _error_matches
     tasks: Any = lambda_eval_utils
