@@ -6,9 +6,9 @@ VENV := .venv/bin
 .DEFAULT_GOAL := help
 .PHONY: help setup up down clean test unit lint bench deploy
 
-# Node 20 works; the CDK says at every start that it is past its end of life.
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
+# Node 20 works; the CDK says at every start that it is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 help: ## say what there is
