@@ -157,14 +157,15 @@ class AttemptRunner:
             return Outcome("superseded")
         except AnswerTooLong as error:
             logger.error("answer too long", extra={"attempt": head.attempt, "why": str(error)})
-            self._end_too_long(outbox.head, Failed.of(error, failed))
-            return Outcome("too_long")
+            ended = self._end_too_long(outbox.head, Failed.of(error, failed))
+            return Outcome("too_long" if ended else "superseded")
         logger.info("answer complete", extra={"attempt": head.attempt, **metrics.model_dump(exclude_none=True)})
         return Outcome("answered", metrics)
 
-    def _end_too_long(self, mine: Head, terminal: Failed) -> None:
+    def _end_too_long(self, mine: Head, terminal: Failed) -> bool:
+        """End the request, unless another attempt has begun meanwhile. Returns whether it did."""
         try:
-            end_request(
+            return end_request(
                 self._log,
                 self._connections,
                 mine,

@@ -10,7 +10,7 @@ from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
 from cicada.delivery.record import Commit, Head
 from cicada.errors import DeliveryUnavailable
-from cicada.protocol.events import Complete, Failed
+from cicada.protocol.events import Failed
 
 logger = logging.getLogger(__name__)
 
@@ -55,12 +55,12 @@ def end_request(
     log: RequestLog,
     connections: Connections,
     head: Head,
-    terminal: Complete | Failed,
+    terminal: Failed,
     *,
     still: Callable[[Head], bool],
     spare: str | None = None,
 ) -> bool:
-    """Append a terminal event under the fence that stands, and post it. Returns whether it ended the request.
+    """Append a terminal ``error`` under the fence that stands, and post it. Returns whether it ended the request.
 
     After it, a worker's next write finds the request closed. A request that has ended already is left as it is, and so
     is one for which ``still`` no longer holds: it is asked of every head that turns out to stand.
