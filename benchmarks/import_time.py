@@ -1,7 +1,9 @@
 """Import time of each function: what its initialisation costs, in CPU milliseconds of a fresh process.
 
 Each row is a function's handler imported with its settings in the environment (clients are made), as a ratio to
-importing boto3 and making one client. The bare interpreter is included; compiled files are warm.
+importing boto3 and making one client. The bare interpreter is included; compiled files are warm. *The search path* is
+the index's reader, its store and the retriever, as the answer function has them: what searching needs, without the SDK,
+the models and the telemetry.
 
     .venv/bin/python benchmarks/import_time.py
 """
@@ -37,8 +39,17 @@ ENVIRONMENT = {
     "JWT_AUDIENCE": "a",
     "JWKS_URL": "https://issuer.example/jwks.json",
 }
+SEARCH_PATH = """
+from cicada.index.reader import IndexReader
+from cicada.index.s3direct.store import DirectS3Store
+from cicada.retrieval.shards import ShardRetriever
+reader = IndexReader(DirectS3Store("b"), embedding_model_id="e", dimensions=384)
+"""
 CASES = {
     "bare interpreter": "pass",
+    "numpy": "import numpy",
+    "the search path alone": SEARCH_PATH,
+    "... with the SDK's client": f"{SEARCH_PATH}\nimport boto3; boto3.client('s3')",
     "boto3 and one client": "import boto3; boto3.client('dynamodb')",
     **{
         name: f"import sys; sys.path.insert(0, {str(ROOT / 'lambdas' / name)!r}); import handler"

@@ -15,6 +15,7 @@ _KEPT = 20_000
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 _MODEL = re.compile(r"^/model/([^/]+)/(converse-stream|converse|invoke-with-response-stream|invoke)$")
 _FUNCTION = re.compile(r"^/2015-03-31/functions/([^/]+)/invocations$")
+_RESOURCE = re.compile(rb'"(?:TableName|stateMachineArn|executionArn|logGroupName|indexArn|IndexId)"\s*:\s*"([^"]+)"')
 _CONNECTION = re.compile(r"/@connections/([^/]+)$")
 
 _MODEL_OPERATIONS = {
@@ -29,6 +30,7 @@ _TARGETS = {  # the prefix of X-Amz-Target, before any version
     "AWSStepFunctions": "stepfunctions",
     "Logs": "logs",
     "AmazonSSM": "ssm",
+    "AWSKendraFrontendService": "kendra",
 }
 
 
@@ -139,6 +141,8 @@ def identify(method: str, raw_path: str, headers: Mapping[str, str], body: bytes
         prefix, _, operation = target.partition(".")
         service = _TARGETS.get(prefix.split("_")[0], signing_name or prefix)
         return Call(service, operation, _named_in_json(body), caller)
+    if signing_name == "s3vectors":
+        return Call(signing_name, path.lstrip("/"), _named_in_json(body), caller)
     if signing_name in ("s3", "") and not _is_form(headers):
         return _s3(method, path, query, headers, caller)
     if action := _action(query, body, headers):
@@ -160,7 +164,7 @@ def function_name(name_or_arn: str) -> str:
 
 def _named_in_json(body: bytes) -> str:
     """The resource that a JSON request names, without parsing all of it: bodies are up to 16 MB."""
-    found = re.search(rb'"(?:TableName|stateMachineArn|executionArn|logGroupName)"\s*:\s*"([^"]+)"', body)
+    found = _RESOURCE.search(body)
     return found[1].decode() if found else ""
 
 

@@ -20,9 +20,11 @@ from local.faults import Faults
 from local.front import Front
 from local.functions import FunctionConfig, FunctionService
 from local.gateway import GatewayControl, WebSocketGateway
+from local.kendra import Kendra
 from local.motoserver import MotoServer
 from local.page import Page
 from local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
+from local.s3vectors import S3Vectors, VectorStore
 from local.state import Keeper
 from local.state_store import StateStore
 
@@ -64,6 +66,10 @@ class Cloud:
         self._store = StateStore(places.state)
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
+        self._vectors = VectorStore(places.vectors)
+        from local.cloudformation import vectors
+
+        vectors.serve(self._vectors)
         from moto.awslambda.models import lambda_backends
 
         functions = FunctionService(
@@ -87,7 +93,14 @@ class Cloud:
             stop=stop,
         )
         front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self.keeper.changed)
-        self._app = front.application(control, functions, gateway, _Bedrock(self._embedder, self.faults))
+        self._app = front.application(
+            control,
+            functions,
+            gateway,
+            _Bedrock(self._embedder, self.faults),
+            S3Vectors(self._vectors, self.faults),
+            Kendra(self.faults),
+        )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
         self._saving: asyncio.Task[None] | None = None
 
@@ -111,6 +124,7 @@ class Cloud:
         await asyncio.to_thread(self.keeper.save)
         self._moto.close()
         self._store.close()
+        self._vectors.close()
         self._embedder.close()
 
     def describe(self) -> dict[str, Any]:

@@ -48,6 +48,11 @@ class Places:
         return self.home / "state" / "state.sqlite3"
 
     @property
+    def vectors(self) -> Path:
+        """The database of what Amazon S3 Vectors holds."""
+        return self.home / "state" / "vectors.sqlite3"
+
+    @property
     def logs(self) -> Path:
         """Logs: the front server's, the deployment's, one a function."""
         return self.home / "logs"

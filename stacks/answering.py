@@ -82,8 +82,17 @@ class AnsweringStack(Stack):
             TOP_K=str(settings.retrieval.top_k),
             MIN_SCORE=str(settings.retrieval.min_score),
             PROMPT_PASSAGES=str(settings.retrieval.prompt_passages),
+            RETRIEVAL_ENGINE=settings.retrieval.engine,
+            ENGINE_BUDGET_S=str(settings.retrieval.engine_budget_s),
+            **({} if self._data.vector_index_arn is None else {"S3_VECTORS_INDEX_ARN": self._data.vector_index_arn}),
+            **(
+                {}
+                if settings.retrieval.kendra_index_id is None
+                else {"KENDRA_INDEX_ID": settings.retrieval.kendra_index_id}
+            ),
             OPENBLAS_NUM_THREADS="1",  # numpy's own threads contend for the function's one processor
         )
+        self._allow_engine(answer)
         self._allow_log(answer, "GetItem", "PutItem", "UpdateItem")
         answer.allow(
             ("s3:GetObject",),
@@ -110,6 +119,16 @@ class AnsweringStack(Stack):
             )
         )
         return answer
+
+    def _allow_engine(self, answer: CicadaFunction) -> None:
+        """Allow searches by the managed engine that was chosen."""
+        if self._data.vector_index_arn is not None:
+            # A query that filters, searches by words or wants metadata back needs GetVectors too.
+            answer.allow(("s3vectors:GetVectors", "s3vectors:QueryVectors"), self._data.vector_index_arn)
+        kendra = self._settings.retrieval.kendra_index_id
+        if kendra is not None:
+            arn = f"arn:{self.partition}:kendra:{self.region}:{self.account}:index/{kendra}"
+            answer.allow(("kendra:Retrieve",), arn)
 
     def _function(
         self,

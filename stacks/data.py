@@ -14,6 +14,7 @@ from constructs import Construct
 
 from stacks.findings import accept
 from stacks.settings import Settings
+from stacks.vectors import VectorIndex
 
 STAGE = "live"
 """The API's only stage."""
@@ -46,6 +47,7 @@ class DataStack(Stack):
         )
         self.api_id = self._shared("ApiId", self.api.ref)
         self.bucket_name = self._shared("IndexBucket", self.bucket.bucket_name)
+        self.vector_index_arn = self._vector_index(settings, removal)
 
     @property
     def stage_arn(self) -> str:
@@ -60,6 +62,27 @@ class DataStack(Stack):
     def address(self, scheme: str) -> str:
         """The stage's URL: ``wss`` for clients, ``https`` for posting to their connections."""
         return f"{scheme}://{self.api_id}.execute-api.{self.region}.{self.url_suffix}/{STAGE}"
+
+    def _vector_index(self, settings: Settings, removal: RemovalPolicy) -> str | None:
+        """The ARN of the S3 Vectors index, as the other stacks see it, for those who search there."""
+        if settings.retrieval.engine != "s3vectors":
+            return None
+        made = VectorIndex(
+            self, "Vectors", dimensions=settings.models.embedding_dimensions, removal=removal, key=self.key
+        )
+        if self.key is not None:
+            self.key.add_to_resource_policy(
+                iam.PolicyStatement(
+                    principals=[iam.ServicePrincipal("indexing.s3vectors.amazonaws.com")],
+                    actions=["kms:Decrypt"],
+                    resources=["*"],
+                    conditions={
+                        "StringEquals": {"aws:SourceAccount": self.account},
+                        "ArnLike": {"aws:SourceArn": f"arn:{self.partition}:s3vectors:{self.region}:{self.account}:*"},
+                    },
+                )
+            )
+        return self._shared("VectorIndexArn", made.index_arn)
 
     def _shared(self, name: str, value: str) -> str:
         """A value as the other stacks see it: under a name of its own, which accepted findings can repeat."""

@@ -73,6 +73,7 @@ class GatewayStack(Stack):
             "StateMachineArn": answering.workflow.machine.state_machine_arn,
             "EmbeddingModelId": settings.models.embedding_model_id,
             "EmbeddingDimensions": str(settings.models.embedding_dimensions),
+            **({} if data.vector_index_arn is None else {"VectorIndexArn": data.vector_index_arn}),
         }.items():
             CfnOutput(self, name, value=value)
 

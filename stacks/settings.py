@@ -159,6 +159,23 @@ class Retrieval(_Group):
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
         10, description="how many of the best go into the prompt"
     )
+    engine: Literal["shards", "s3vectors", "kendra"] = Field(
+        "shards",
+        description="what searches: the function itself (`shards`), Amazon S3 Vectors, or an Amazon Kendra index that "
+        "you have; see `docs/engines.md`",
+    )
+    kendra_index_id: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9-]{35}$")] | None = Field(
+        None, description="the index to search with `engine` `kendra`; none is ever created (it bills by the hour)"
+    )
+    engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
+        2.5, description="seconds that a managed engine may take before the shards are searched instead"
+    )
+
+    @model_validator(mode="after")
+    def _kendra_has_an_index(self) -> Retrieval:
+        if (self.engine == "kendra") != (self.kendra_index_id is not None):
+            raise ValueError('kendraIndexId: is for `"engine": "kendra"`, which needs it')
+        return self
 
 
 class Throttling(_Group):

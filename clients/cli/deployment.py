@@ -4,8 +4,8 @@ Each value is looked for in this order, and the first that is found holds:
 
 1. the command's options,
 2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
-   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``,
-   ``AWS_ENDPOINT_URL``…),
+   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_STACK_PREFIX``, and AWS's own
+   (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
 3. the local cloud that runs from this folder, one above it, or the project's own,
 4. the outputs of the stacks deployed in the AWS account.
 
@@ -63,6 +63,7 @@ class Choice:
     bucket: str | None = None
     embedding_model_id: str | None = None
     embedding_dimensions: int | None = None
+    vector_index_arn: str | None = None
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
@@ -108,18 +109,21 @@ _OUTPUTS = {
     "IndexBucket": "bucket",
     "EmbeddingModelId": "embedding_model_id",
     "EmbeddingDimensions": "embedding_dimensions",
+    "VectorIndexArn": "vector_index_arn",
 }
 _VARIABLES = {
     "CICADA_URL": "url",
     "CICADA_INDEX_BUCKET": "bucket",
     "CICADA_EMBEDDING_MODEL_ID": "embedding_model_id",
     "CICADA_EMBEDDING_DIMENSIONS": "embedding_dimensions",
+    "CICADA_VECTOR_INDEX_ARN": "vector_index_arn",
 }
 _OPTIONS = {
     "url": "--url",
     "bucket": "--bucket",
     "embedding_model_id": "--embedding-model",
     "embedding_dimensions": "--dimensions",
+    "vector_index_arn": "--vector-index",
 }
 
 
@@ -153,6 +157,11 @@ class Deployment:
             return int(told)
         except ValueError:
             raise UsageError(f"the embedding's dimensions must be a number, not {told!r}") from None
+
+    @property
+    def vector_index_arn(self) -> str:
+        """The Amazon S3 Vectors index, where that engine was chosen."""
+        return self.values["vector_index_arn"]
 
 
 CHAT = ("url",)

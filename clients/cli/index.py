@@ -1,4 +1,4 @@
-"""The deployment's index, as ``load`` and ``search`` reach it."""
+"""The deployment's index, as the commands reach it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from clients.cli.deployment import Deployment
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.index.s3 import S3Store
     from cicada.models.bedrock_embeddings import BedrockEmbedder
+
+PIECES = {
+    "reading": "files",
+    "embedding": "passages",
+    "writing": "segments",
+    "publishing": "version",
+    "compacting": "segments",
+    "collecting": "objects",
+    "checking": "segments",
+}
+"""What the numbers of each stage's progress count."""
 
 
 def store_of(deployment: Deployment) -> S3Store:

@@ -9,116 +9,95 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from cicada.errors import CicadaError, CorpusInvalid
+from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
-from clients.cli.index import embedder_of, store_of
+from clients.cli.index import PIECES, embedder_of, store_of
+from clients.cli.progress import progress_on
 from clients.cli.text import counted
 
 if TYPE_CHECKING:
+    from cicada.index.compaction import Compacted
     from cicada.index.load import LoadReport
-    from cicada.index.progress import Stage
-
-PIECES = {"reading": "files", "embedding": "passages", "writing": "segments", "publishing": "version"}
-PLAIN_INTERVAL_S = 5.0
-"""Between two lines of progress where there is no terminal to move a bar on."""
+    from cicada.index.progress import Progress
+    from cicada.index.store import ObjectStore
 
 
 def load(
-    deployment: Deployment, paths: Sequence[Path], collection: str, *, start_over: bool, as_json: bool, err: Console
+    deployment: Deployment,
+    paths: Sequence[Path],
+    collection: str,
+    *,
+    start_over: bool,
+    verify: bool,
+    as_json: bool,
+    err: Console,
 ) -> Exit:
-    """Load a script, and report."""
+    """Load a script, compact its collection if that is due, and report."""
     from cicada.index.load import load_script
 
     began = time.monotonic()
+    store = store_of(deployment)
     try:
-        with _Bars(err) if err.is_terminal else _Lines(err) as progress:
+        with progress_on(err, PIECES) as progress:
             report = load_script(
-                paths, collection, store_of(deployment), embedder_of(deployment), progress, start_over=start_over
+                paths, collection, store, embedder_of(deployment), progress, start_over=start_over, verify=verify
             )
+            compacted = _compacted(store, collection, progress)
     except CorpusInvalid as error:
         complain(f"nothing was loaded:\n{error}")
         return Exit.FAILED
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED
-    print(json.dumps(_plain(report)) if as_json else _words(report, time.monotonic() - began))
+    print(json.dumps(_plain(report, compacted)) if as_json else _words(report, compacted, time.monotonic() - began))
     return Exit.DONE
 
 
-def _plain(report: LoadReport) -> dict[str, str | int | bool]:
+def _compacted(store: ObjectStore, collection: str, progress: Progress) -> Compacted | None:
+    """What compaction came to, if it was due. A load is no worse for a compaction that somebody else was at, too."""
+    from cicada.index.compaction import compact
+
+    try:
+        return compact(store, collection=collection, progress=progress)
+    except PublishConflict as error:
+        complain(f"the collection was not compacted: {error}")
+        return None
+
+
+def _plain(report: LoadReport, compacted: Compacted | None) -> dict[str, str | int | bool]:
     return {
         "collection": report.collection,
         "files": report.files,
         "messages": report.messages,
         "episodes": report.episodes,
         "passages": report.written.passages,
+        "added": report.written.added,
+        "removed": report.written.removed,
         "embedded": report.written.embedded,
-        "segments": report.written.segments,
-        "version": report.written.version,
+        "segments": report.written.segments - (compacted.merged - compacted.segments if compacted else 0),
+        "version": _version(report, compacted),
         "published": report.written.published,
+        "compacted": compacted is not None,
     }
 
 
-def _words(report: LoadReport, took_s: float) -> str:
+def _version(report: LoadReport, compacted: Compacted | None) -> str:
+    return compacted.version if compacted else report.written.version
+
+
+def _words(report: LoadReport, compacted: Compacted | None, took_s: float) -> str:
     what = (
         f"{counted(report.messages, 'message')} of {counted(report.episodes, 'episode')} "
         f"from {counted(report.files, 'file')}"
     )
-    written = report.written
+    written, version = report.written, _version(report, compacted)
     if not written.published:
-        return f"{report.collection} holds these {what} already.\nVersion {written.version} stays current."
+        stays = "is" if compacted else "stays"
+        return f"{report.collection} holds these {what} already.\nVersion {version} {stays} current."
     return (
-        f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, "
-        f"{written.embedded:,} newly embedded, in {took_s:.1f} s.\nVersion {written.version} is current."
+        f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, {written.added:,} of them new "
+        f"or changed, {written.embedded:,} newly embedded, in {took_s:.1f} s.\nVersion {version} is current."
     )
-
-
-class _Bars:
-    """A bar a stage."""
-
-    def __init__(self, err: Console) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description:<10}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[pieces]}"),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-            console=err,
-        )
-        self._tasks: dict[Stage, TaskID] = {}
-
-    def __enter__(self) -> _Bars:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, stage: Stage, done: int, total: int) -> None:
-        if stage not in self._tasks:
-            self._tasks[stage] = self._progress.add_task(stage, total=total, pieces=PIECES[stage])
-        self._progress.update(self._tasks[stage], completed=done, total=total)
-
-
-class _Lines:
-    """A line a stage, and now and then one more."""
-
-    def __init__(self, err: Console) -> None:
-        self._err = err
-        self._told_at = float("-inf")
-
-    def __enter__(self) -> _Lines:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        pass
-
-    def __call__(self, stage: Stage, done: int, total: int) -> None:
-        now = time.monotonic()
-        if done == total or now >= self._told_at + PLAIN_INTERVAL_S:
-            self._told_at = now
-            self._err.print(f"{stage}: {done} of {total} {PIECES[stage]}", highlight=False, soft_wrap=True)

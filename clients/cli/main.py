@@ -13,12 +13,16 @@ from pathlib import Path
 
 from rich.console import Console
 
+from cicada.index.garbage import KEEP_VERSIONS
 from cicada.protocol.actions import MAX_TOP_K
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchQuery
+from clients.cli import engine, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
-from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, Choice, Deployment, discover
+from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, Aws, Choice, Deployment, discover
+from clients.cli.evaluate import evaluate
+from clients.cli.evaluate_options import Asked, add_arguments
 from clients.cli.exits import Exit, UsageError
 from clients.cli.load import load
 from clients.cli.search import search
@@ -80,6 +84,9 @@ def build_parser() -> argparse.ArgumentParser:
         action="store_true",
         help="leave all other collections out: for another embedding model, or a damaged index",
     )
+    loading.add_argument(
+        "--verify", action="store_true", help="read all that the collection holds, and write anew what is damaged"
+    )
     loading.add_argument("--json", action="store_true", help="report as a JSON object")
     _add_index(loading)
     loading.set_defaults(run=_load)
@@ -102,7 +109,79 @@ def build_parser() -> argparse.ArgumentParser:
     searching.add_argument("--json", action="store_true", help="the hits as a JSON object")
     _add_index(searching)
     searching.set_defaults(run=_search)
+
+    evaluating = commands.add_parser(
+        "eval", help="measure retrieval", description="Measure retrieval on judged sets, compare, and gate."
+    )
+    add_arguments(evaluating)
+    _add_index(evaluating)
+    evaluating.set_defaults(run=_evaluate)
+    _add_upkeep(commands)
+    engine.add_engine(commands, _load_engine, _add_aws)
     return parser
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "index", help="look after the index", description="The versions of the index, and what keeps it in order."
+    )
+    actions = parser.add_subparsers(dest="index_command", required=True, metavar="COMMAND")
+
+    listing = actions.add_parser(
+        "versions",
+        help="list the versions that can be rolled back to",
+        description="List the versions of the index that can be rolled back to, newest first.",
+    )
+    listing.add_argument("--limit", type=_positive, metavar="N", help="versions at most (default: all)")
+    listing.add_argument("--json", action="store_true", help="a JSON object a version, one a line")
+    listing.set_defaults(run=_versions)
+
+    rolling = actions.add_parser(
+        "rollback", help="roll back to a version", description="Publish an old version's content as a new version."
+    )
+    rolling.add_argument("version", metavar="VERSION", help="its id, as `cicada index versions` lists it")
+    rolling.set_defaults(run=_rollback)
+
+    compacting = actions.add_parser(
+        "compact",
+        help="merge small segments",
+        description="Merge small segments, and leave deleted rows behind, where that is due.",
+    )
+    compacting.add_argument("--collection", help="only this collection (default: all)")
+    compacting.set_defaults(run=_compact)
+
+    collecting = actions.add_parser(
+        "collect",
+        help="delete what no version needs",
+        description="Delete objects that no kept version needs and that are older than 24 hours.",
+    )
+    collecting.add_argument(
+        "--keep-versions",
+        type=_positive,
+        default=KEEP_VERSIONS,
+        metavar="N",
+        help="newest versions to keep, with those that were current within 24 hours (default: %(default)s)",
+    )
+    collecting.set_defaults(run=_collect)
+
+    checking = actions.add_parser(
+        "check", help="verify every object", description="Read every object of the current version, and verify it."
+    )
+    checking.add_argument("--json", action="store_true", help="report as a JSON object")
+    checking.set_defaults(run=_check)
+
+    allowing = actions.add_parser(
+        "partial",
+        help="say whether searches may do without a damaged segment",
+        description="Publish whether searches may answer from the rest, and say so, when a segment cannot be read.",
+    )
+    allowing.add_argument("partial", choices=("allow", "refuse"), help="whether they may")
+    allowing.set_defaults(run=_partial)
+
+    for command in actions.choices.values():
+        group = command.add_argument_group("deployment")
+        group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+        _add_aws(group)
 
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
@@ -155,6 +234,12 @@ def _top_k(text: str) -> int:
     return int(text)
 
 
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError("must be a whole number from 1")
+    return int(text)
+
+
 def _share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) <= 1:
@@ -180,6 +265,7 @@ def _load(args: argparse.Namespace) -> Exit:
         args.paths,
         args.collection,
         start_over=args.start_over,
+        verify=args.verify,
         as_json=args.json,
         err=_console(stderr=True),
     )
@@ -189,6 +275,41 @@ def _search(args: argparse.Namespace) -> Exit:
     filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker))
     query = SearchQuery(args.query, filters, args.top_k, args.min_score)
     return search(_deployment(args, INDEX), query, as_json=args.json, out=_console())
+
+
+def _evaluate(args: argparse.Namespace) -> Exit:
+    asked = Asked.of(args, Aws(args.profile, args.region, args.endpoint_url), _version())
+    return evaluate(asked, lambda: _deployment(args, INDEX), out=_console(), err=_console(stderr=True))
+
+
+def _load_engine(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, engine.NEEDS)
+    return engine.load(deployment, language=args.language, as_json=args.json, err=_console(stderr=True))
+
+
+def _versions(args: argparse.Namespace) -> Exit:
+    return upkeep.versions(_deployment(args, upkeep.NEEDS), limit=args.limit, as_json=args.json)
+
+
+def _rollback(args: argparse.Namespace) -> Exit:
+    return upkeep.rollback(_deployment(args, upkeep.NEEDS), args.version)
+
+
+def _compact(args: argparse.Namespace) -> Exit:
+    return upkeep.compact(_deployment(args, upkeep.NEEDS), collection=args.collection, err=_console(stderr=True))
+
+
+def _collect(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, upkeep.NEEDS)
+    return upkeep.collect(deployment, keep_versions=args.keep_versions, err=_console(stderr=True))
+
+
+def _check(args: argparse.Namespace) -> Exit:
+    return upkeep.check(_deployment(args, upkeep.NEEDS), as_json=args.json, err=_console(stderr=True))
+
+
+def _partial(args: argparse.Namespace) -> Exit:
+    return upkeep.partial(_deployment(args, upkeep.NEEDS), allowed=args.partial == "allow")
 
 
 @contextlib.contextmanager
@@ -209,6 +330,7 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         bucket=given.get("bucket"),
         embedding_model_id=given.get("embedding_model"),
         embedding_dimensions=given.get("dimensions"),
+        vector_index_arn=given.get("vector_index"),
         profile=args.profile,
         region=args.region,
         endpoint_url=args.endpoint_url,

@@ -42,6 +42,7 @@ def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
 
     ``width`` is the terminal's, in cells, which the beginnings are to fit into.
     """
+    yield from (Text(printable(f"! {one.message}"), style="yellow") for one in answer.degraded)
     if not answer.sources:
         return
     known = {source.n for source in answer.sources}

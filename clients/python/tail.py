@@ -13,6 +13,7 @@ from cicada.protocol.events import (
     Citation,
     Citations,
     Complete,
+    Degraded,
     Failed,
     Fallback,
     Metrics,
@@ -33,6 +34,8 @@ class Answer:
     request_id: str
     text: str
     sources: tuple[Source, ...]
+    degraded: tuple[Degraded, ...]
+    """What the search had to do without."""
     citations: tuple[Citation, ...]
     route: str | None
     """What the classifier decided."""
@@ -64,6 +67,7 @@ class RequestTail:
         self._early: dict[int, EventFrame] = {}
         self._text: list[str] = []
         self._sources: dict[int, Source] = {}
+        self._degraded: tuple[Degraded, ...] = ()
         self._citations: list[Citation] = []
         self._accepted: Accepted | None = None
         self._strategy: str | None = None
@@ -114,6 +118,7 @@ class RequestTail:
             request_id=self.request_id,
             text=self.text,
             sources=tuple(self._sources[n] for n in sorted(self._sources)),
+            degraded=self._degraded,
             citations=tuple(self._citations),
             route=self._accepted.route if self._accepted else None,
             strategy=done.strategy if done else fields.get("strategy", self._strategy),
@@ -135,8 +140,9 @@ class RequestTail:
                 self._strategy = strategy
             case Fallback():
                 self._rewind()
-            case Sources(attempt=attempt, sources=sources) if self._current(attempt):
+            case Sources(attempt=attempt, sources=sources, degraded=degraded) if self._current(attempt):
                 self._sources.update((source.n, source) for source in sources)
+                self._degraded = degraded
             case Chunk(attempt=attempt, content=content) if self._current(attempt):
                 self._text.append(content)
             case Citations(attempt=attempt, citations=citations) if self._current(attempt):
@@ -160,4 +166,5 @@ class RequestTail:
     def _rewind(self) -> None:
         self._text.clear()
         self._sources.clear()
+        self._degraded = ()
         self._citations.clear()

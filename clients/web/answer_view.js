@@ -100,8 +100,8 @@ export class AnswerView {
     for (const link of group.querySelectorAll("a")) {
       const n = Number(link.dataset.n);
       const { verdict } = citationsOf(citations, n);
-      const speaker = sources.get(n)?.locator.speaker;
-      link.setAttribute("aria-label", [`Source ${n}`, speaker, verdict].filter(Boolean).join(", "));
+      const heading = sources.get(n)?.locator.heading;
+      link.setAttribute("aria-label", [`Source ${n}`, heading, verdict].filter(Boolean).join(", "));
       if (verdict) link.dataset.verdict = verdict;
       else delete link.dataset.verdict;
     }

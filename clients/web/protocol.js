@@ -20,11 +20,11 @@ export const MAX_EPISODES = 20;
  * @typedef {Ask | Resume | Cancel | Ping} Action
  *
  * @typedef {object} Locator
- * @property {string} episodeId
- * @property {string} episodeName
- * @property {string} chapterId
+ * @property {string} heading  who speaks, or the document's title
+ * @property {string} place  the episode, or the section
+ * @property {string} part  the chapter, or the page
  * @property {string} messageId
- * @property {string} speaker
+ * @property {{ id: string, name: string } | null} episode
  *
  * @typedef {object} Source  A retrieved passage.
  * @property {number} n  what the answer cites as `[n]`
@@ -50,7 +50,7 @@ export const MAX_EPISODES = 20;
  *
  * @typedef {{ type: "accepted", route: string, reasoning: string, strategy: Strategy }} Accepted
  * @typedef {{ type: "attempt", attempt: number, strategy: Strategy }} Attempt
- * @typedef {{ type: "sources", attempt: number, searched: number, sources: Source[] }} Sources
+ * @typedef {{ type: "sources", attempt: number, searched: number, degraded: string[], sources: Source[] }} Sources
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
  * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
  * @typedef {{ type: "citations", attempt: number, citations: Citation[] }} Citations
@@ -170,7 +170,13 @@ function readEvent(raw) {
     case "attempt":
       return { type: "attempt", attempt, strategy: text(raw.strategy) };
     case "sources":
-      return { type: "sources", attempt, searched: count(raw.searched) ?? 0, sources: list(raw.sources, readSource) };
+      return {
+        type: "sources",
+        attempt,
+        searched: count(raw.searched) ?? 0,
+        degraded: list(raw.degraded, (one) => text(one.message) || null),
+        sources: list(raw.sources, readSource),
+      };
     case "chunk":
       return { type: "chunk", attempt, content: text(raw.content) };
     case "fallback":
@@ -205,20 +211,39 @@ function readEvent(raw) {
 function readSource(raw) {
   const n = count(raw.n);
   if (n === null) return null;
-  const locator = asObject(raw.locator) ?? {};
   const score = typeof raw.score === "number" ? Math.min(1, Math.max(0, raw.score)) : 0;
   return {
     n,
-    locator: {
-      episodeId: text(locator.episodeId),
-      episodeName: text(locator.episodeName),
-      chapterId: text(locator.chapterId),
-      messageId: text(locator.messageId),
-      speaker: text(locator.speaker),
-    },
+    locator: readLocator(asObject(raw.locator) ?? {}),
     score,
     text: text(raw.text),
     clipped: raw.clipped === true,
+  };
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Locator}
+ */
+function readLocator(raw) {
+  if (raw.kind === "document") {
+    const page = count(raw.page);
+    return {
+      heading: text(raw.title) || text(raw.source),
+      place: text(raw.section) || text(raw.source),
+      part: page === null ? "" : `page ${page}`,
+      messageId: "",
+      episode: null,
+    };
+  }
+  const id = text(raw.episodeId);
+  const name = text(raw.episodeName);
+  return {
+    heading: text(raw.speaker),
+    place: name || id,
+    part: text(raw.chapterId),
+    messageId: text(raw.messageId),
+    episode: id ? { id, name } : null,
   };
 }
 

@@ -20,6 +20,7 @@ export class SourcesView {
   element = el("details", { class: "sources", hidden: true });
 
   #summary = el("span");
+  #degraded = el("ul", { class: "degraded", hidden: true });
   #list = el("ol", { class: "source-list" });
   #prefix;
   /** By the source's number. @type {Map<number, Row>} */
@@ -31,7 +32,7 @@ export class SourcesView {
   constructor(requestId) {
     this.#prefix = `source-${requestId}-`;
     this.element.open = BESIDE.matches;
-    this.element.append(el("summary", {}, icon("chevron"), this.#summary), this.#list);
+    this.element.append(el("summary", {}, icon("chevron"), this.#summary), this.#degraded, this.#list);
     this.element.addEventListener("keydown", (event) => this.#onKey(event));
   }
 
@@ -45,8 +46,10 @@ export class SourcesView {
   }
 
   /** @param {RequestTail} tail */
-  update({ sources, citations, searched }) {
+  update({ sources, citations, searched, degraded }) {
     this.element.hidden = searched === null;
+    this.#degraded.hidden = !degraded.length;
+    this.#degraded.replaceChildren(...degraded.map((sentence) => el("li", {}, sentence)));
     for (const [n, row] of this.#rows) {
       if (sources.get(n) !== row.source) {
         row.element.parentElement?.remove();
@@ -87,8 +90,8 @@ export class SourcesView {
    */
   #add(source) {
     const { n, locator, score } = source;
-    const place = el("span", { class: "place", dir: "auto" }, locator.episodeName || locator.episodeId);
-    if (locator.chapterId) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.chapterId));
+    const place = el("span", { class: "place", dir: "auto" }, locator.place);
+    if (locator.part) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.part));
     const gauge = el("span", { class: "gauge" });
     gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });
@@ -99,7 +102,7 @@ export class SourcesView {
       el(
         "span",
         { class: "where" },
-        el("span", { class: "speaker", dir: "auto" }, locator.speaker || "Source"),
+        el("span", { class: "speaker", dir: "auto" }, locator.heading || "Source"),
         place,
       ),
       el(

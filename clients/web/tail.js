@@ -23,6 +23,8 @@ export class RequestTail {
   text = "";
   /** Passages that were ranked to find the sources; null before the search is done. @type {number | null} */
   searched = null;
+  /** What the search had to do without, in sentences. @type {string[]} */
+  degraded = [];
   /** By their number. @type {Map<number, Source>} */
   sources = new Map();
   /** @type {Citation[]} */
@@ -104,6 +106,7 @@ export class RequestTail {
       case "sources":
         if (!this.#isCurrent(event.attempt)) break;
         this.searched = event.searched;
+        this.degraded = event.degraded;
         for (const source of event.sources) this.sources.set(source.n, source);
         break;
       case "chunk":
@@ -138,6 +141,7 @@ export class RequestTail {
   #rewind() {
     this.text = "";
     this.searched = null;
+    this.degraded = [];
     this.sources.clear();
     this.citations = [];
   }

@@ -128,7 +128,7 @@ export class View {
     const view = this.#views.get(turn);
     if (view) this.#draw(view);
     for (const { locator } of turn.exchange.tail.sources.values()) {
-      this.#composer.episodes.learn({ id: locator.episodeId, name: locator.episodeName });
+      if (locator.episode) this.#composer.episodes.learn(locator.episode);
     }
   }
 

@@ -15,7 +15,7 @@ from typing import Any
 _SUFFIX_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _SUFFIX_LENGTH = 12
 
-_MODULES = ("change_sets", "custom", "functions", "inert", "storage", "websocket_api", "workflow")
+_MODULES = ("change_sets", "custom", "functions", "inert", "storage", "vectors", "websocket_api", "workflow")
 
 
 def register() -> None:

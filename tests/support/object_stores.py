@@ -5,16 +5,23 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import TypeVar
 
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, StoredObject
+from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, StoredEntry, StoredObject
 
 
 class InMemoryStore:
-    """The in-memory twin of the S3 store; ``objects`` may be tampered with."""
+    """The in-memory twin of the S3 store; ``objects`` may be tampered with.
 
-    def __init__(self) -> None:
+    ``now`` is its clock, which dates what is written; what was put into ``objects`` directly is as old as the store.
+    """
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self.objects: dict[str, bytes] = {}
+        self._now = now
+        self._made_at = now()
+        self._modified_at: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
     def read(self, key: str) -> StoredObject:
@@ -34,10 +41,20 @@ class InMemoryStore:
             if (None if present is None else _etag(present)) != replaces:
                 raise PreconditionFailed(key)
             self.objects[key] = bytes(data)
+            self._modified_at[key] = self._now()
             return _etag(data)
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        yield from sorted(key for key in self.objects if key.startswith(prefix))
+    def entries(self, prefix: str) -> Iterator[StoredEntry]:
+        for key in self.keys(prefix):
+            yield StoredEntry(key, len(self.objects[key]), self._modified_at.get(key, self._made_at))
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            self.objects.pop(key, None)
+
+    def keys(self, prefix: str) -> list[str]:
+        """For tests, which look at names alone."""
+        return sorted(key for key in self.objects if key.startswith(prefix))
 
     def _data(self, key: str) -> bytes:
         try:
@@ -85,8 +102,11 @@ class WatchedStore:
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:
         return self._call("write", key, lambda: self._store.write(key, data, replaces=replaces))
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        return self._call("keys", prefix, lambda: iter(list(self._store.keys(prefix))))
+    def entries(self, prefix: str) -> Iterator[StoredEntry]:
+        return self._call("entries", prefix, lambda: iter(list(self._store.entries(prefix))))
+
+    def delete(self, key: str) -> None:
+        self._call("delete", key, lambda: self._store.delete(key))
 
     def _call(self, what: str, key: str, call: Callable[[], _T]) -> _T:
         with self._lock:

@@ -43,6 +43,7 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
             "temperature": None,
             "topP": 0.9,
         },
+        "retrieval": {"topK": 7, "minScore": 0.25, "promptPassages": 5, "engine": "s3vectors", "engineBudgetS": 1.5},
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
         "retentionDays": 1,

@@ -22,6 +22,8 @@ FREE_WHILE_IDLE = {
     "AWS::Logs::LogGroup",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
+    "AWS::S3Vectors::Index",
+    "AWS::S3Vectors::VectorBucket",
     "AWS::StepFunctions::StateMachine",
 }
 """Types that bill by use or by stored byte. A type that is missing here is to be judged before it is added."""

@@ -16,11 +16,14 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encod
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    choices = next(
-        action.choices for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction)
-    )
-    return dict(choices)
+def commands(parser: argparse.ArgumentParser | None = None, prefix: str = "") -> dict[str, argparse.ArgumentParser]:
+    """Every command by its words; those of a command that has commands of its own, in its place."""
+    found: dict[str, argparse.ArgumentParser] = {}
+    for action in (parser or build_parser())._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                found |= commands(command, f"{prefix}{name} ") or {f"{prefix}{name}": command}
+    return found
 
 
 def options(parser: argparse.ArgumentParser) -> set[str]:
@@ -45,8 +48,10 @@ def test_every_option_of_a_command_is_in_its_section(command: str) -> None:
 
 
 def test_every_section_is_of_a_command() -> None:
-    documented = {heading.split()[1].strip("`") for heading in SECTIONS if heading.startswith("`cicada ")}
-    assert documented == set(commands())
+    documented = [heading for heading in SECTIONS if heading.startswith("`cicada ")]
+    assert len(documented) == len(commands())
+    for heading in documented:
+        assert any(heading.startswith((f"`cicada {command}`", f"`cicada {command} ")) for command in commands())
 
 
 def test_every_option_and_command_has_a_help_text() -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from cicada.errors import IndexCorrupt, IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
-from cicada.index import fetch
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX
+from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
+from tests.support.damage import DAMAGES, damage
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore, WatchedStore
 from tests.support.passages import indexable, make_passages, unit_rows
@@ -51,9 +50,15 @@ def reader_of():
         reader.close()
 
 
-def found(index) -> list[object]:
-    """Everything in a version, best first, as a search would show it."""
-    return [ranked.segment.passage(ranked.row) for ranked in index.rank(QUERY, {}, 1000).rows]
+def found(index) -> list[tuple[str, str, str]]:
+    """Everything that a search finds in a version, by collection and id."""
+    scope = index.scope({})
+    hits = index.search_vectors(QUERY, scope, 1000)
+    return summary(index.passages(scope, list(zip(hits.segment.tolist(), hits.row.tolist(), strict=True))))
+
+
+def summary(passages):
+    return sorted((passage.collection, passage.id, passage.text) for passage in passages)
 
 
 def everything(*collections):
@@ -72,6 +77,10 @@ def load_once(store):
         reader.close()
 
 
+def keys(store, prefix):
+    return sorted(key for key in store.objects if key.startswith(prefix))
+
+
 def wait_until(condition):
     deadline = time.monotonic() + 30
     while not condition():
@@ -86,7 +95,7 @@ def test_the_first_call_loads_and_later_ones_read_nothing(store, reader_of):
     watched = WatchedStore(store)
     reader = reader_of(watched)
     assert watched.calls == []
-    assert sorted(passage.id for passage in found(reader.current())) == sorted(passage.id for passage in OLD)
+    assert found(reader.current()) == summary(OLD)
     after_load = list(watched.calls)
     for _ in range(5):
         found(reader.current())
@@ -102,12 +111,49 @@ def test_threads_that_meet_a_cold_reader_share_one_load(store, reader_of):
     assert watched.calls.count(("read", CURRENT_KEY)) == 1
 
 
-def test_a_large_segment_is_read_in_several_ranges(store, reader_of, monkeypatch):
-    monkeypatch.setattr(fetch, "PART_BYTES", 1000)
+def test_a_small_version_is_read_whole_in_three_rounds(store, reader_of):
     watched = WatchedStore(store)
-    assert found(reader_of(watched).current()) == everything(OLD)
-    (segment,) = store.keys(SEGMENTS_PREFIX)
-    assert watched.calls.count(("read_range", segment)) == len(store.objects[segment]) // 1000 + 1
+    index = reader_of(watched).current()
+    assert index.warm
+    (segment,) = keys(store, SEGMENTS_PREFIX)
+    assert watched.calls[:2] == [("read", CURRENT_KEY), ("read_range", segment)]
+    assert {what for what, _ in watched.calls[2:]} == {"read_range"}
+
+
+def test_a_large_version_is_searched_before_it_is_loaded(store, reader_of):
+    watched = WatchedStore(store)
+    reader = reader_of(watched, eager_bytes=0)
+    index = reader.current()
+    assert len(watched.calls) == 2  # the manifest and the head
+    assert not index.warm
+    assert found(index) == everything(OLD)
+    assert not index.warm
+
+
+def test_a_large_version_is_loaded_after_the_first_search(store, reader_of):
+    watched = WatchedStore(store)
+    reader = reader_of(watched, eager_bytes=0, refresh_interval_s=0.01)
+    index = reader.current()
+    time.sleep(0.1)  # the thread looks for new versions meanwhile
+    assert not index.warm
+    reader.warm_soon()
+    wait_until(lambda: reader.current().warm)
+    reader.close()
+    del watched.calls[:]
+    assert found(reader.current()) == everything(OLD)
+    assert watched.calls == []
+
+
+def test_texts_that_do_not_fit_are_read_when_they_are_shown(store, reader_of):
+    watched = WatchedStore(store)
+    reader = reader_of(watched, eager_bytes=0, text_bytes=0)
+    reader.warm_up()
+    index = reader.current()
+    assert index.warm
+    del watched.calls[:]
+    assert found(index) == everything(OLD)
+    (segment,) = keys(store, SEGMENTS_PREFIX)
+    assert watched.calls == [("read_range", segment)]
 
 
 def test_nothing_published_is_told_until_something_is(reader_of):
@@ -159,12 +205,13 @@ def test_only_new_segments_of_a_new_version_are_read(store, reader_of):
     watched = WatchedStore(store)
     reader = reader_of(watched)
     reader.current()
-    kept = set(store.keys(SEGMENTS_PREFIX))
+    kept = set(keys(store, SEGMENTS_PREFIX))
     publish(store, NOTES, "notes")
     del watched.calls[:]
     reader.refresh()
-    (added,) = set(store.keys(SEGMENTS_PREFIX)) - kept
-    assert watched.calls == [("read_if_changed", CURRENT_KEY), ("read_range", added)]
+    (added,) = set(keys(store, SEGMENTS_PREFIX)) - kept
+    assert watched.calls[0] == ("read_if_changed", CURRENT_KEY)
+    assert set(watched.calls[1:]) == {("read_range", added)}
     assert found(reader.current()) == everything(OLD, NOTES)
 
 
@@ -252,9 +299,7 @@ def test_a_closed_reader_has_no_thread_and_still_serves(store, reader_of):
 
 
 @pytest.mark.parametrize("between", range(1, 8))
-def test_a_version_published_between_any_two_reads_is_read_whole_or_not_at_all(reader_of, between, monkeypatch):
-    monkeypatch.setattr(fetch, "PART_BYTES", 3000)
-
+def test_a_version_published_between_any_two_reads_is_read_whole_or_not_at_all(reader_of, between):
     class Swapping(WatchedStore):
         def _call(self, what, key, call):
             if len(self.calls) >= between and swap.acquire(blocking=False):
@@ -271,51 +316,9 @@ def test_a_version_published_between_any_two_reads_is_read_whole_or_not_at_all(r
     assert found(reader.current()) == everything(NEW if swap.locked() else OLD)
 
 
-class Damages:
-    """Ways to tamper with the objects of a store."""
-
-    @staticmethod
-    def flip(objects, key, at, key2):
-        if data := bytearray(objects[key]):
-            data[at % len(data)] ^= 1 + at % 255
-        objects[key] = bytes(data)
-
-    @staticmethod
-    def truncate(objects, key, at, key2):
-        objects[key] = objects[key][: at % (len(objects[key]) + 1)]
-
-    @staticmethod
-    def extend(objects, key, at, key2):
-        objects[key] += bytes(1 + at % 100)
-
-    @staticmethod
-    def delete(objects, key, at, key2):
-        del objects[key]
-
-    @staticmethod
-    def swap(objects, key, at, key2):
-        objects[key], objects[key2] = objects[key2], objects[key]
-
-    @staticmethod
-    def copy(objects, key, at, key2):
-        objects[key] = objects[key2]
-
-    @staticmethod
-    def cut_out(objects, key, at, key2):
-        data = objects[key]
-        at %= len(data) + 1
-        objects[key] = data[:at] + data[at + 1 + at % 7 :]
-
-    @staticmethod
-    def garbage(objects, key, at, key2):
-        objects[key] = [b"", b"{}", b"[]", b"null", b"\xff", b"CICADSEG", b'{"formatVersion": "x"}', b"[" * 50_000][
-            at % 8
-        ]
-
-
 @pytest.fixture(scope="module")
 def published():
-    """A store with two versions of two collections, and what each version holds."""
+    """A store with several versions of two collections, and what each version holds."""
     store = InMemoryStore()
     publish(store, segment_rows=5)
     publish(store, NOTES, "notes")
@@ -324,38 +327,70 @@ def published():
     return dict(store.objects), [*right, everything(NOTES, NEW)]
 
 
-@settings(max_examples=300, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from([name for name in vars(Damages) if not name.startswith("_")]),
-            st.integers(0, 99),
-            st.integers(0, 10**6),
-            st.integers(0, 99),
-        ),
-        min_size=1,
-        max_size=3,
-    )
-)
-def test_a_damaged_store_is_refused_or_gives_what_was_written(published, damages):
+@pytest.mark.parametrize("seed", range(300))
+def test_a_damaged_store_is_refused_or_gives_what_was_written(published, seed):
     objects, right = published
     store = InMemoryStore()
     store.objects = dict(objects)
-    for name, which, at, which2 in damages:
-        keys = sorted(store.objects)
-        getattr(Damages, name)(store.objects, keys[which % len(keys)], at, keys[which2 % len(keys)])
+    done = damage(store.objects, random.Random(seed))
     try:
         answer = found(load_once(store))
     except IndexFailure:
         return
-    assert answer in right
+    assert answer in right, done
 
 
-def test_every_kind_of_damage_to_a_segment_is_told_as_damage():
-    for name in ("flip", "truncate", "delete", "cut_out", "garbage"):
-        store = InMemoryStore()
-        publish(store)
-        (segment,) = store.keys(SEGMENTS_PREFIX)
-        getattr(Damages, name)(store.objects, segment, 77, segment)
-        with pytest.raises(IndexCorrupt):
-            load_once(store)
+@pytest.mark.parametrize("name", ["flip", "truncate", "delete", "cut_out", "garbage"])
+def test_damage_to_a_segment_is_told_with_the_segments_key(store, name):
+    (segment,) = keys(store, SEGMENTS_PREFIX)
+    DAMAGES[name](store.objects, segment, 77, segment)
+    with pytest.raises(IndexCorrupt) as caught:
+        load_once(store)
+    assert caught.value.key == segment
+
+
+# --- a version that may be answered from in part ---
+
+
+def partial(store):
+    """Two collections, published so that a reader may do without a damaged segment; the notes' segment's key."""
+    publish(store)
+    before = set(store.objects)
+    publish(store, NOTES, "notes")
+    set_allow_partial(store, True)
+    (segment,) = (key for key in set(store.objects) - before if key.startswith(SEGMENTS_PREFIX))
+    return segment
+
+
+@pytest.mark.parametrize("name", ["delete", "garbage", "truncate"])
+def test_a_segment_that_cannot_be_opened_is_left_out_and_told(reader_of, name):
+    store = InMemoryStore()
+    segment = partial(store)
+    DAMAGES[name](store.objects, segment, 77, segment)
+    index = reader_of(store).current()
+    assert found(index) == summary(OLD)
+    assert [entry.key for entry in index.unreadable] == [segment]
+
+
+def test_a_segment_that_is_damaged_where_a_search_reads_is_left_out_and_told(reader_of):
+    store = InMemoryStore()
+    segment = partial(store)
+    reader = reader_of(store, eager_bytes=0)
+    index = reader.current()
+    store.objects[segment] = store.objects[segment][: index.segments[-1].entry.head_bytes] + bytes(100_000)
+    with pytest.raises(IndexCorrupt) as caught:
+        found(index)
+    rest = reader.without(index, caught.value)
+    assert found(rest) == summary(OLD)
+    assert reader.current() is rest
+
+
+def test_a_version_that_must_be_whole_is_never_answered_from_in_part(reader_of):
+    store = InMemoryStore()
+    publish(store)
+    before = set(store.objects)
+    publish(store, NOTES, "notes")
+    (segment,) = (key for key in set(store.objects) - before if key.startswith(SEGMENTS_PREFIX))
+    del store.objects[segment]
+    with pytest.raises(IndexCorrupt):
+        reader_of(store).current()

@@ -1,116 +1,145 @@
-"""Writing versions: what is published, what is kept, what a writer that fails or loses leaves behind."""
+"""Writing versions: what is embedded, written and published, and what stays where it is."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
+from cicada.corpus.indexable import Indexable, Part
 from cicada.errors import (
     CorpusInvalid,
     IndexCorrupt,
     IndexMismatch,
     IndexMissing,
-    IndexUnavailable,
     ModelBusy,
-    PublishConflict,
 )
-from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, VERSIONS_PREFIX
-from cicada.index.publish import published_versions, read_current, restore
-from cicada.index.segments import load_segments
+from cicada.index import change, writer
+from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
+from cicada.index.publish import read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
-from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
-from tests.support.passages import indexable, make_passages
+from tests.support.index_content import content, expected
+from tests.support.object_stores import InMemoryStore
+from tests.support.passages import indexable, make_passage, make_passages
 
 OLD = make_passages(6)
 NEW = [*OLD[:3], OLD[3].model_copy(update={"context": "another context"}), *make_passages(2, start=10)]
 
 
-def write(store, passages=OLD, collection="script", embedder=None, **options):
-    return IndexWriter(store, embedder or WordEmbedder(), **options).replace(collection, indexable(passages))
+def write(store, passages=OLD, collection="script", embedder=None, verify=False, **options):
+    writer = IndexWriter(store, embedder or WordEmbedder(), **options)
+    return writer.replace(collection, indexable(passages), verify=verify)
 
 
-def content(store) -> dict[str, list[tuple[object, tuple[float, ...]]]]:
-    """What a reader would find: each collection's passages and vectors."""
-    current = read_current(store)
-    if current is None:
-        return {}
-    found: dict[str, list[tuple[object, tuple[float, ...]]]] = {}
-    for segment in load_segments(store, current.manifest.segments, dimensions=current.manifest.dimensions):
-        rows = zip(segment.passages(), segment.vectors, strict=True)
-        found.setdefault(segment.collection, []).extend((passage, tuple(vector)) for passage, vector in rows)
-    return found
+@pytest.fixture
+def store():
+    """An index that holds the script :data:`OLD`."""
+    store = InMemoryStore()
+    write(store)
+    return store
 
 
-def expected(passages) -> list[tuple[object, tuple[float, ...]]]:
-    vectors = np.asarray(WordEmbedder().embed([p.context for p in passages], time_budget_s=1), dtype=np.float32)
-    return [(passage, tuple(vector)) for passage, vector in zip(passages, vectors, strict=True)]
+@pytest.fixture
+def embedder():
+    return WordEmbedder()
 
 
-def test_a_first_load_publishes_the_collection():
-    store, embedder = InMemoryStore(), WordEmbedder()
+def segments_of(store, collection="script"):
+    return read_current(store).manifest.of_collection(collection)
+
+
+# --- replacing a collection ---
+
+
+def test_a_first_load_publishes_the_collection(embedder):
+    store = InMemoryStore()
     written = write(store, embedder=embedder)
     assert content(store) == {"script": expected(OLD)}
-    assert (written.published, written.passages, written.embedded, written.segments) == (True, 6, 6, 1)
+    assert (written.published, written.passages, written.added, written.embedded) == (True, 6, 6, 6)
     assert read_current(store).manifest.version == written.version
     assert written.version.startswith("000001-")
 
 
-def test_an_unchanged_collection_calls_no_model_and_publishes_nothing():
-    store, embedder = InMemoryStore(), WordEmbedder()
-    first = write(store)
-    objects = dict(store.objects)
+def test_an_unchanged_collection_calls_no_model_and_writes_nothing(store, embedder):
+    objects, version = dict(store.objects), read_current(store).manifest.version
     again = write(store, embedder=embedder)
     assert embedder.asked == []
     assert store.objects == objects
-    assert (again.published, again.version, again.segments) == (False, first.version, 1)
+    assert (again.published, again.version, again.passages, again.segments) == (False, version, 6, 1)
 
 
-def test_only_what_changed_is_embedded_again():
-    store, embedder = InMemoryStore(), WordEmbedder()
-    first = write(store)
+def test_only_what_changed_is_embedded_and_written(store, embedder):
+    (before,) = segments_of(store)
+    version = read_current(store).manifest.version
     written = write(store, NEW, embedder=embedder)
     assert embedder.asked == [passage.context for passage in NEW[3:]]
-    assert written.embedded == 3
+    assert (written.added, written.removed, written.embedded, written.passages) == (3, 3, 3, 6)
     assert content(store) == {"script": expected(NEW)}
-    manifest = read_current(store).manifest
-    assert (manifest.number, manifest.previous) == (2, first.version)
+    old, new = segments_of(store)
+    assert (old.key, old.count, old.live) == (before.key, 6, 3)
+    assert (new.count, new.tombstones) == (3, None)
+    assert read_current(store).manifest.previous == version
 
 
-def test_a_change_of_what_is_shown_alone_is_published_without_a_model():
-    store, embedder = InMemoryStore(), WordEmbedder()
-    write(store)
+def test_a_passage_is_rewritten_without_a_model_while_its_recipe_stays(store, embedder):
     renamed = [OLD[0].model_copy(update={"text": "Another text."}), *OLD[1:]]
-    assert write(store, renamed, embedder=embedder).published
+    written = write(store, renamed, embedder=embedder)
+    assert (written.published, written.added, written.embedded) == (True, 1, 0)
     assert embedder.asked == []
     assert content(store) == {"script": expected(renamed)}
 
 
-def test_equal_texts_are_embedded_once():
-    embedder = WordEmbedder()
+def test_a_passage_under_another_id_keeps_its_vector(store, embedder):
+    moved = [OLD[0].model_copy(update={"id": "m0-moved"}), *OLD[1:]]
+    write(store, moved, embedder=embedder)
+    assert embedder.asked == []
+    assert content(store) == {"script": expected(moved)}
+
+
+def test_a_passage_that_comes_back_is_not_embedded_again_while_its_row_is_there(store, embedder):
+    write(store, OLD[:-1])
+    write(store, OLD, embedder=embedder)
+    assert embedder.asked == []
+    assert content(store) == {"script": expected(OLD)}
+
+
+def test_a_change_of_weights_makes_another_vector(store, embedder):
+    heavier = [Indexable(passage, (Part(passage.context, 2.0),)) for passage in OLD]
+    assert IndexWriter(store, embedder).replace("script", heavier).embedded == 6
+
+
+def test_equal_texts_are_embedded_once(embedder):
     write(InMemoryStore(), [passage.model_copy(update={"context": "the same"}) for passage in OLD], embedder=embedder)
     assert embedder.asked == ["the same"]
 
 
-def test_other_collections_keep_their_segments_untouched():
-    store = InMemoryStore()
+def test_a_segment_of_which_nothing_is_left_leaves_the_version(store):
+    fresh = make_passages(3, start=50)
+    write(store, fresh)
+    assert content(store) == {"script": expected(fresh)}
+    assert len(segments_of(store)) == 1
+    assert store.keys(TOMBSTONES_PREFIX) == []
+
+
+def test_other_collections_keep_their_segments_untouched(store):
     notes = make_passages(4, collection="notes")
-    write(store)
-    kept = read_current(store).manifest.segments
+    kept = segments_of(store)
     write(store, notes, "notes")
-    assert content(store) == {"script": expected(OLD), "notes": expected(notes)}
-    assert read_current(store).manifest.segments[:1] == kept
+    write(store, notes[:2], "notes")
+    assert content(store) == {"script": expected(OLD), "notes": expected(notes[:2])}
+    assert segments_of(store) == kept
 
 
-def test_a_large_collection_becomes_several_segments_in_order():
+def test_a_large_collection_becomes_several_segments():
     store, told = InMemoryStore(), []
     written = write(store, segment_rows=4, progress=lambda *step: told.append(step))
     assert written.segments == 2
     assert content(store) == {"script": expected(OLD)}
     assert told == [
         ("embedding", 0, 6),
-        ("embedding", 6, 6),
+        ("embedding", 4, 6),
         ("writing", 0, 2),
+        ("embedding", 4, 6),
+        ("embedding", 6, 6),
         ("writing", 1, 2),
         ("writing", 2, 2),
         ("publishing", 0, 1),
@@ -129,19 +158,101 @@ def test_texts_are_embedded_in_batches():
     assert batches == [64, 64, 22]
 
 
+# --- adding and deleting passages ---
+
+
+def test_added_passages_stand_beside_the_others_or_in_the_place_of_their_ids(store, embedder):
+    changed = OLD[2].model_copy(update={"context": "another context"})
+    added = [OLD[1], changed, make_passage(40)]
+    written = IndexWriter(store, embedder).add("script", indexable(added))
+    assert embedder.asked == [changed.context, make_passage(40).context]
+    assert (written.added, written.removed, written.passages) == (2, 1, 7)
+    assert content(store) == {"script": expected([*OLD[:2], changed, *OLD[3:], make_passage(40)])}
+
+
+def test_adding_to_nothing_begins_an_index(embedder):
+    store = InMemoryStore()
+    IndexWriter(store, embedder).add("script", indexable(OLD))
+    assert content(store) == {"script": expected(OLD)}
+
+
+def test_deleted_passages_are_gone_and_the_segment_is_not_written_again(store, embedder):
+    before = store.keys(SEGMENTS_PREFIX)
+    written = IndexWriter(store, embedder).delete("script", ["m1", "m4", "m99"])
+    assert (written.removed, written.passages, written.embedded) == (2, 4, 0)
+    assert content(store) == {"script": expected([OLD[0], *OLD[2:4], OLD[5]])}
+    assert store.keys(SEGMENTS_PREFIX) == before
+    IndexWriter(store, embedder).delete("script", ["m0"])
+    assert content(store) == {"script": expected([*OLD[2:4], OLD[5]])}
+
+
+def test_deleting_all_leaves_no_trace_of_the_collection(store, embedder):
+    write(store, make_passages(2, collection="notes"), "notes")
+    written = IndexWriter(store, embedder).delete("script", [passage.id for passage in OLD])
+    assert (written.passages, written.segments) == (0, 0)
+    assert list(content(store)) == ["notes"]
+
+
+def test_an_id_means_a_passage_of_its_own_collection(store, embedder):
+    notes = make_passages(3, collection="notes")
+    write(store, notes, "notes")
+    IndexWriter(store, embedder).delete("notes", ["m0"])
+    IndexWriter(store, embedder).add("notes", indexable([notes[1].model_copy(update={"text": "Changed."})]))
+    assert content(store)["script"] == expected(OLD)
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        lambda writer: writer.add("script", indexable(OLD[:3])),
+        lambda writer: writer.add("script", []),
+        lambda writer: writer.delete("script", ["m99"]),
+        lambda writer: writer.delete("script", []),
+        lambda writer: writer.delete("other", ["m0"]),
+    ],
+)
+def test_what_changes_nothing_publishes_nothing(store, embedder, nothing):
+    objects = dict(store.objects)
+    assert not nothing(IndexWriter(store, embedder)).published
+    assert store.objects == objects
+
+
+@pytest.mark.parametrize("nothing", [lambda writer: writer.add("script", []), lambda w: w.delete("script", ["m0"])])
+def test_nothing_is_no_beginning_of_an_index(embedder, nothing):
+    with pytest.raises(IndexMissing):
+        nothing(IndexWriter(InMemoryStore(), embedder))
+
+
+# --- what is refused ---
+
+
 @pytest.mark.parametrize(
     ("passages", "told"),
     [
-        ([], "no passage"),
         ([OLD[0], OLD[0]], "two passages of script have the id m0"),
         (make_passages(1, collection="notes"), "passage m0 is of collection notes"),
     ],
 )
-def test_passages_that_make_no_collection_are_refused(passages, told):
+@pytest.mark.parametrize("method", ["replace", "add", "start_over"])
+def test_passages_that_make_no_collection_are_refused(embedder, passages, told, method):
     store = InMemoryStore()
     with pytest.raises(CorpusInvalid, match=told):
-        write(store, passages)
+        getattr(IndexWriter(store, embedder), method)("script", indexable(passages))
     assert store.objects == {}
+
+
+@pytest.mark.parametrize("method", ["replace", "start_over"])
+def test_a_collection_of_no_passage_is_refused(store, embedder, method):
+    before = dict(store.objects)
+    with pytest.raises(CorpusInvalid, match="no passage"):
+        getattr(IndexWriter(store, embedder), method)("script", [])
+    assert store.objects == before
+
+
+def test_ids_that_cannot_be_told_apart_are_refused(store, embedder, monkeypatch):
+    monkeypatch.setattr(change, "id_digest", lambda id: 7)
+    with pytest.raises(CorpusInvalid, match="m0 and m1 of script cannot be told apart"):
+        write(store, embedder=embedder)
 
 
 class Misbehaving(WordEmbedder):
@@ -168,242 +279,132 @@ def test_vectors_that_cannot_be_searched_are_refused(change):
     assert store.objects == {}
 
 
-def test_a_model_that_fails_leaves_the_old_version():
+def test_a_model_that_fails_leaves_the_old_version(store):
     class Busy(WordEmbedder):
         def embed(self, texts, *, time_budget_s):
             raise ModelBusy("throttled")
 
-    store = InMemoryStore()
-    write(store)
     before = dict(store.objects)
     with pytest.raises(ModelBusy):
         write(store, NEW, embedder=Busy())
     assert store.objects == before
 
 
-# --- another model ---
+# --- another model, other rules of text analysis ---
 
 
-def test_the_only_collection_can_be_embedded_with_another_model():
-    store, other = InMemoryStore(), WordEmbedder("test.other", 32)
-    write(store)
+def test_the_only_collection_can_be_embedded_with_another_model(store):
+    other = WordEmbedder("test.other", 32)
     write(store, embedder=other)
     assert len(other.asked) == len(OLD)
     assert read_current(store).manifest.embedding_model_id == "test.other"
+    assert content(store) == {"script": expected(OLD, other)}
 
 
-def test_two_models_are_never_mixed_in_a_version():
-    store, other = InMemoryStore(), WordEmbedder("test.other", 32)
-    write(store)
+def test_two_models_are_never_mixed_in_a_version(store):
+    other = WordEmbedder("test.other", 32)
     before = dict(store.objects)
-    with pytest.raises(IndexMismatch, match=r"script are embedded with test\.words"):
-        write(store, make_passages(2, collection="notes"), "notes", embedder=other)
+    notes = indexable(make_passages(2, collection="notes"))
+    for attempt in (
+        lambda w: w.replace("notes", notes),
+        lambda w: w.add("notes", notes),
+        lambda w: w.add("script", indexable(OLD[:1])),
+        lambda w: w.delete("script", ["m0"]),
+    ):
+        with pytest.raises(IndexMismatch, match=r"script are embedded with test\.words"):
+            attempt(IndexWriter(store, other))
     assert store.objects == before
 
 
-def test_starting_over_leaves_the_other_collections_out():
-    store, other = InMemoryStore(), WordEmbedder("test.other", 32)
-    write(store)
+def test_two_rules_of_text_analysis_are_never_mixed_in_a_version(store, monkeypatch):
+    monkeypatch.setattr(writer, "ANALYZER_VERSION", writer.ANALYZER_VERSION + 1)
+    with pytest.raises(IndexMismatch, match="text analysis"):
+        write(store, make_passages(2, collection="notes"), "notes")
+    assert write(store).added == len(OLD)
+    assert read_current(store).manifest.analyzer_version == writer.ANALYZER_VERSION
+    assert content(store) == {"script": expected(OLD)}
+
+
+def test_starting_over_leaves_the_other_collections_out(store):
+    other = WordEmbedder("test.other", 32)
+    before = read_current(store).manifest.version
     notes = make_passages(2, collection="notes")
     written = IndexWriter(store, other).start_over("notes", indexable(notes))
     assert list(content(store)) == ["notes"]
     assert written.version.startswith("000002-")
+    assert read_current(store).manifest.previous == before
 
 
 # --- damage ---
 
 
-def test_damaged_segments_are_replaced_by_loading_the_collection_again():
-    store = InMemoryStore()
-    first = write(store)
+def truncated(data):
+    return data[:-1]
+
+
+def lengthened(data):
+    return data + b"."
+
+
+def flipped(share):
+    """One bit, so far into the object, and not between two of its sections, which are filled up with zeros."""
+
+    def flip(data):
+        at = next(at for at in range(int(share * len(data)), len(data)) if data[at])
+        return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+    return flip
+
+
+def test_a_segment_that_cannot_be_opened_is_replaced_by_loading_the_collection_again(store, embedder):
     (segment,) = store.keys(SEGMENTS_PREFIX)
-    store.objects[segment] = store.objects[segment][:-1]
-    embedder = WordEmbedder()
+    store.objects[segment] = flipped(0.1)(store.objects[segment])
     again = write(store, embedder=embedder)
-    assert len(embedder.asked) == len(OLD)
+    assert len(embedder.asked) == again.added == len(OLD)
     assert content(store) == {"script": expected(OLD)}
-    assert again.version != first.version
 
 
-def test_a_damaged_manifest_stops_a_load_and_starting_over_mends_it():
-    store = InMemoryStore()
+@pytest.mark.parametrize("damage", [truncated, lengthened, flipped(0.1), flipped(0.5), flipped(0.9)])
+def test_damage_anywhere_is_found_and_mended_when_all_is_verified(store, embedder, damage):
+    (segment,) = store.keys(SEGMENTS_PREFIX)
+    assert not write(store, embedder=embedder, verify=True).published
+    store.objects[segment] = damage(store.objects[segment])
+    assert write(store, embedder=embedder, verify=True).added == len(OLD)
+    assert content(store) == {"script": expected(OLD)}
+
+
+def test_a_sound_segment_is_kept_beside_a_damaged_one(store, embedder):
+    IndexWriter(store, WordEmbedder()).add("script", indexable([make_passage(40)]))
+    sound, damaged = segments_of(store)
+    del store.objects[damaged.key]
+    assert write(store, [*OLD, make_passage(40)], embedder=embedder).added == 1
+    assert segments_of(store)[0] == sound
+    assert content(store) == {"script": expected([*OLD, make_passage(40)])}
+
+
+def test_single_passages_are_not_changed_where_damage_hides_what_is_there(store, embedder):
+    (segment,) = store.keys(SEGMENTS_PREFIX)
+    del store.objects[segment]
+    with pytest.raises(IndexCorrupt, match="missing"):
+        IndexWriter(store, embedder).add("script", indexable(OLD[:1]))
+    with pytest.raises(IndexCorrupt, match="missing"):
+        IndexWriter(store, embedder).delete("script", ["m0"])
+
+
+def test_lost_tombstones_make_a_segment_unusable(store, embedder):
+    IndexWriter(store, embedder).delete("script", ["m0"])
+    (tombstones,) = store.keys(TOMBSTONES_PREFIX)
+    del store.objects[tombstones]
+    with pytest.raises(IndexCorrupt, match="missing"):
+        IndexWriter(store, embedder).delete("script", ["m1"])
     write(store)
+    assert content(store) == {"script": expected(OLD)}
+
+
+def test_a_damaged_manifest_stops_a_load_and_starting_over_mends_it(store):
     store.objects[CURRENT_KEY] = b"{}"
     with pytest.raises(IndexCorrupt):
         write(store)
     IndexWriter(store, WordEmbedder()).start_over("script", indexable(OLD))
     assert content(store) == {"script": expected(OLD)}
     assert read_current(store).manifest.number == 2
-
-
-# --- writers that die, and races ---
-
-
-def calls_of_a_load(prepare) -> int:
-    store = InMemoryStore()
-    prepare(store)
-    watched = WatchedStore(store)
-    write(watched, NEW)
-    return len(watched.calls)
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("start", ["empty", "loaded"])
-def test_a_writer_killed_at_any_call_leaves_the_old_version_or_the_whole_new_one(when, start):
-    def prepare(store):
-        if start == "loaded":
-            write(store)
-
-    total = calls_of_a_load(prepare)
-    assert total >= 4
-    seen = []
-    for number in range(1, total + 1):
-        store = InMemoryStore()
-        prepare(store)
-        old = content(store)
-        with pytest.raises(Killed):
-            write(WatchedStore(store, **{when: {number: Killed()}}), NEW)
-        found = content(store)
-        assert found in (old, {"script": expected(NEW)})
-        seen.append(found == old)
-        write(store, NEW)  # and the next load is none the worse for it
-        assert content(store) == {"script": expected(NEW)}
-    assert seen[:-1] == [True] * (total - 1)
-    assert seen[-1] == (when == "before")
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_store_that_fails_at_any_call_is_told_and_leaves_nothing_half_done(when):
-    total = calls_of_a_load(write)
-    for number in range(1, total + 1):
-        store = InMemoryStore()
-        write(store)
-        watched = WatchedStore(store, **{when: {number: IndexUnavailable("no answer")}})
-        try:
-            write(watched, NEW)
-        except IndexUnavailable:
-            assert content(store) in ({"script": expected(OLD)}, {"script": expected(NEW)})
-        else:  # segments that cannot be read are made anew
-            assert content(store) == {"script": expected(NEW)}
-
-
-class Interfering(InMemoryStore):
-    """Runs another writer just before the chosen write of the current manifest."""
-
-    def __init__(self, other, times=1):
-        super().__init__()
-        self._other = other
-        self._times = times
-
-    def write(self, key, data, *, replaces):
-        if key == CURRENT_KEY and self._times:
-            self._times -= 1
-            other, self._other = self._other, lambda store: None
-            other(self)
-            self._other = other
-        return super().write(key, data, replaces=replaces)
-
-
-def interfering(other, *, times=1, start=OLD):
-    store = Interfering(lambda _: None, times=0)
-    if start:
-        write(store, start)
-    store._other, store._times = other, times
-    return store
-
-
-@pytest.mark.parametrize("start", [None, OLD])
-def test_the_loser_of_a_race_for_a_collection_is_told(start):
-    theirs = make_passages(3, start=20)
-    store = interfering(lambda s: write(s, theirs), start=start)
-    with pytest.raises(PublishConflict):
-        write(store, NEW)
-    assert content(store) == {"script": expected(theirs)}
-
-
-@pytest.mark.parametrize("start", [None, OLD])
-def test_writers_of_different_collections_do_not_lose_each_others_work(start):
-    notes = make_passages(3, collection="notes")
-    store = interfering(lambda s: write(s, notes, "notes"), start=start)
-    embedder = WordEmbedder()
-    written = write(store, NEW, embedder=embedder)
-    assert content(store) == {"notes": expected(notes), "script": expected(NEW)}
-    assert len(embedder.asked) == written.embedded  # nothing was embedded twice
-
-
-def test_a_collection_added_meanwhile_with_another_model_is_not_mixed_in():
-    other = WordEmbedder("test.other", 32)
-    notes = make_passages(3, collection="notes")
-    store = interfering(lambda s: write(s, notes, "notes", embedder=other), start=None)
-    with pytest.raises(IndexMismatch):
-        write(store, NEW)
-    assert list(content(store)) == ["notes"]
-
-
-def test_a_writer_that_is_always_overtaken_gives_up():
-    count = iter(range(100))
-    store = interfering(lambda s: write(s, make_passages(1, collection="notes", start=next(count)), "notes"), times=100)
-    with pytest.raises(PublishConflict, match="meanwhile"):
-        write(store, NEW)
-
-
-def test_a_publication_whose_response_was_lost_is_recognised_when_it_is_refused_again():
-    class Echo(InMemoryStore):
-        def write(self, key, data, *, replaces):
-            etag = super().write(key, data, replaces=replaces)
-            if key == CURRENT_KEY:
-                return super().write(key, data, replaces=replaces)  # the SDK sends it again: refused
-            return etag
-
-    store = Echo()
-    assert write(store).published
-    assert content(store) == {"script": expected(OLD)}
-
-
-# --- old versions ---
-
-
-def test_an_old_version_can_be_rolled_back_to():
-    store = InMemoryStore()
-    first, second = write(store), write(store, NEW)
-    assert published_versions(store) == [first.version, second.version]
-    restored = restore(store, first.version)
-    assert content(store) == {"script": expected(OLD)}
-    assert (restored.number, restored.previous) == (3, second.version)
-    assert published_versions(store) == [first.version, second.version, restored.version]
-
-
-def test_a_version_that_never_was_cannot_be_rolled_back_to():
-    store = InMemoryStore()
-    with pytest.raises(IndexMissing):
-        restore(store, "000001-0123456789abcdef")
-    write(store)
-    with pytest.raises(IndexMissing):
-        restore(store, "000009-0123456789abcdef")
-
-
-def test_foreign_objects_are_no_versions():
-    store = InMemoryStore()
-    written = write(store)
-    store.objects[VERSIONS_PREFIX + "readme.txt"] = b""
-    assert published_versions(store) == [written.version]
-
-
-def test_a_manifest_that_was_edited_is_refused():
-    store = InMemoryStore()
-    write(store)
-    manifest = read_current(store).manifest
-    store.objects[CURRENT_KEY] = replace_count(manifest).to_bytes()
-    with pytest.raises(IndexCorrupt, match="not the one that was written"):
-        read_current(store)
-
-
-def replace_count(manifest):
-    return manifest.model_copy(update={"segments": (manifest.segments[0].model_copy(update={"count": 5}),)})
-
-
-def test_a_manifest_of_a_later_format_is_told_apart_from_damage():
-    store = InMemoryStore()
-    store.objects[CURRENT_KEY] = b'{"formatVersion": 2}'
-    with pytest.raises(IndexMismatch, match="format 2"):
-        read_current(store)

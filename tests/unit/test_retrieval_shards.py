@@ -31,14 +31,14 @@ def searching():
     """Makes a retriever over collections; closes its reader afterwards."""
     readers = []
 
-    def make(embedder=None, calibration=LINEAR, **collections):
+    def make(embedder=None, **collections):
         store = InMemoryStore()
         for name, items in collections.items():
             IndexWriter(store, WordEmbedder(), segment_rows=7).replace(name, items)
         watched = WatchedStore(store)
         reader = IndexReader(watched, embedding_model_id="test.words", dimensions=64, refresh_interval_s=3600)
         readers.append(reader)
-        retriever = ShardRetriever(reader, embedder or WordEmbedder(), calibration=calibration)
+        retriever = ShardRetriever(reader, embedder or WordEmbedder())
         return retriever, watched
 
     yield make
@@ -132,14 +132,17 @@ class Lying(WordEmbedder):
         return [1.0]
 
 
-def test_a_model_that_is_busy_is_told(searching):
+def test_a_model_that_is_busy_leaves_the_words(searching):
     class Busy(WordEmbedder):
         def embed(self, texts, *, time_budget_s):
             raise ModelBusy("throttled")
 
     retriever, _ = searching(script=indexable(make_passages(3)), embedder=Busy())
     with pytest.raises(ModelBusy):
-        retriever.search(SearchQuery("Line"))
+        retriever.search(SearchQuery("Line", mode="dense"))
+    by_words = retriever.search(SearchQuery("Line 2", min_score=0.0))
+    assert by_words.hits[0].passage.id == "m2"
+    assert [one.code for one in by_words.degraded] == ["words_only"]
 
 
 # --- calibration ---

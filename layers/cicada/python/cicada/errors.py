@@ -166,6 +166,11 @@ class IndexCorrupt(IndexFailure):
 
     code, told, retryable = "index_corrupt", "The search index is damaged.", False
 
+    def __init__(self, message: str, *, key: str | None = None) -> None:
+        """Say what is wrong, and with which object, where that is known."""
+        super().__init__(message)
+        self.key = key
+
 
 class IndexMismatch(IndexFailure):
     """The index was built with another embedding model or other dimensions."""

@@ -41,7 +41,7 @@ test("fields of the wrong type become harmless ones", () => {
     sources: [null, 7, { n: "1" }, { n: 2, score: 99, text: { a: 1 }, locator: "here" }],
   });
   assert.deepEqual([event.attempt, event.searched, event.sources.length], [0, 0, 1]);
-  assert.deepEqual([event.sources[0].score, event.sources[0].text, event.sources[0].locator.speaker], [1, "", ""]);
+  assert.deepEqual([event.sources[0].score, event.sources[0].text, event.sources[0].locator.heading], [1, "", ""]);
 });
 
 test("an end is an end, whatever else it says", () => {

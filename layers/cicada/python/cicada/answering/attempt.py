@@ -200,6 +200,8 @@ class AttemptRunner:
                                     attempt=head.attempt,
                                     index_version=step.index_version,
                                     searched=step.searched,
+                                    engine=step.engine,
+                                    degraded=step.degraded,
                                     sources=step.sources,
                                 )
                             )

@@ -131,12 +131,11 @@ def _holds(text: str, part: str) -> bool:
 
 
 def _speakers(sources: Sequence[Source]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(source.locator.speaker for source in sources))
+    return tuple(dict.fromkeys(voice for source in sources if (voice := source.locator.voice())))
 
 
 def _label(source: Source) -> str:
-    locator = source.locator
-    return f"{locator.speaker} {locator.episode_name} {locator.episode_id} {locator.chapter_id} {locator.message_id}"
+    return " ".join(source.locator.names().values())
 
 
 def _normal(text: str) -> str:

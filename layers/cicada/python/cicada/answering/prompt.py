@@ -65,7 +65,7 @@ def number_sources(hits: Sequence[Hit]) -> tuple[Source, ...]:
 
 def _context(passage: Passage) -> str | None:
     """A passage's surroundings, where they add anything to its own words."""
-    alone = f"{passage.locator.speaker}: {passage.text}"
+    alone = f"{passage.locator.voice()}: {passage.text}"
     return passage.context[:MAX_SOURCE_CHARS] if passage.context not in (passage.text, alone) else None
 
 
@@ -81,16 +81,7 @@ def direct_prompt(query: str) -> Prompt:
 
 
 def _passage(source: Source) -> str:
-    locator = source.locator
-    attributes = {
-        "n": str(source.n),
-        "episode": locator.episode_name,
-        "episode_id": locator.episode_id,
-        "chapter": locator.chapter_id,
-        "message": locator.message_id,
-        "speaker": locator.speaker,
-        "relevance": f"{source.score:.2f}",
-    }
+    attributes = {"n": str(source.n), **source.locator.names(), "relevance": f"{source.score:.2f}"}
     rendered = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
     context = f"<context>\n{escape(source.context)}\n</context>\n" if source.context else ""
     return f"<passage {rendered}>\n{escape(source.text)}\n{context}</passage>"

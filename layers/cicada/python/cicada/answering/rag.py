@@ -11,7 +11,7 @@ from cicada.answering.strategy import Answered, Retrieved, Step
 from cicada.answering.writing import write
 from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta, TextModel, Usage
-from cicada.protocol.events import StrategyFailure, StrategyName
+from cicada.protocol.events import Degraded, StrategyFailure, StrategyName
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
 
 
@@ -62,7 +62,10 @@ class RagStrategy:
         searched = self._monotonic()
         sources = number_sources(found.hits[: self._prompt_passages])
         took_ms = round((searched - started) * 1000)
-        yield Retrieved(sources, len(found.hits), found.index_version, found.searched, took_ms)
+        degraded = tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
+        yield Retrieved(
+            sources, len(found.hits), found.index_version, found.searched, took_ms, found.engine, degraded
+        )
         if not sources:
             # Said by code: a model without a passage might answer from what it knows.
             yield TextDelta(NOTHING_FOUND)

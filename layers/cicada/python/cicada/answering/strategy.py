@@ -8,7 +8,7 @@ from typing import Protocol
 
 from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta, Usage
-from cicada.protocol.events import Citation, Source, StrategyFailure, StrategyName
+from cicada.protocol.events import Citation, Degraded, Source, StrategyFailure, StrategyName
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,10 @@ class Retrieved:
     searched: int
     """Passages that were ranked."""
     retrieval_ms: int
+    engine: str
+    """What searched, see :class:`cicada.retrieval.ports.SearchResult`."""
+    degraded: tuple[Degraded, ...] = ()
+    """What the search had to do without."""
 
 
 @dataclass(frozen=True)

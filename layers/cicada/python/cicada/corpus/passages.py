@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -30,9 +30,56 @@ class ScriptLocator(CorpusModel):
         """One line for people: episode, chapter, message and speaker."""
         return f"{self.episode_name} · {self.chapter_id} · {self.message_id} · {self.speaker}"
 
+    def names(self) -> dict[str, str]:
+        """What the prompt calls the place by, each under its attribute's name."""
+        return {
+            "episode": self.episode_name,
+            "episode_id": self.episode_id,
+            "chapter": self.chapter_id,
+            "message": self.message_id,
+            "speaker": self.speaker,
+        }
 
-Locator = ScriptLocator
-"""Every kind of locator. A second kind makes this a union, discriminated by ``kind``."""
+    def fields(self) -> dict[str, str]:
+        """What searches filter by."""
+        return {"episode": self.episode_id, "speaker": self.speaker}
+
+    def voice(self) -> str | None:
+        """Whose words they are."""
+        return self.speaker
+
+
+class DocumentLocator(CorpusModel):
+    """Where a passage stands in a document."""
+
+    kind: Literal["document"] = "document"
+    source: str = Field(min_length=1, description="the file, or what else the document is known by")
+    title: str
+    page: int | None = Field(None, ge=1, description="from 1, for documents with pages")
+    section: str | None = Field(None, description="the headings above it, outermost first")
+
+    def label(self) -> str:
+        """One line for people: title or source, section and page."""
+        page = None if self.page is None else f"page {self.page}"
+        return " · ".join(part for part in (self.title or self.source, self.section, page) if part)
+
+    def names(self) -> dict[str, str]:
+        """What the prompt calls the place by, each under its attribute's name."""
+        page = None if self.page is None else str(self.page)
+        found = {"source": self.source, "title": self.title, "section": self.section, "page": page}
+        return {name: value for name, value in found.items() if value}
+
+    def fields(self) -> dict[str, str]:
+        """What searches filter by."""
+        return {"source": self.source}
+
+    def voice(self) -> str | None:
+        """A document is nobody's speech."""
+        return None
+
+
+Locator = Annotated[ScriptLocator | DocumentLocator, Field(discriminator="kind")]
+"""Every kind of locator. All have the same methods."""
 
 
 class Passage(CorpusModel):

@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import IndexMismatch
 from cicada.index.progress import Progress
-from cicada.index.segment import Vector, Vectors
 from cicada.models.ports import Embedder
+
+Vector = NDArray[np.float32]
+"""Shape ``(d,)``, of unit length."""
+Vectors = NDArray[np.float32]
+"""Shape ``(n, d)``, rows of unit length."""
 
 EMBED_BATCH = 64
 """Texts embedded between two reports of progress."""

@@ -1,54 +1,206 @@
-"""Reading large objects as a few large ranges, side by side."""
+"""Reading byte ranges of many objects side by side, as one round."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from cicada.errors import IndexCorrupt
 from cicada.index.store import ObjectMissing, ObjectStore
 
+PARALLEL_READS = 32
+"""Ranges that one call reads at a time."""
 PART_BYTES = 4 * 2**20
-"""One range. Below about 1 MiB a read costs its first byte's latency, not its bytes."""
-PARALLEL_READS = 16
-"""Ranges read at a time."""
+"""Longer parts are always read as several ranges."""
+MIN_PART_BYTES = 2**20
+"""Shorter ones never are: below about 1 MiB a read costs its first byte's latency, not its bytes. In between, parts are
+cut so that every one of the parallel reads has something to do."""
+THREADS = 3 * PARALLEL_READS
+"""Threads at most: a search that reads while a load is under way does not wait for the load's threads."""
 
 
-def fetch(store: ObjectStore, objects: Sequence[tuple[str, int]]) -> list[bytearray]:
-    """Read objects of known sizes.
+@dataclass(frozen=True)
+class Part:
+    """Bytes ``start`` to ``start + length`` of an object."""
+
+    key: str
+    start: int
+    length: int
+
+
+@runtime_checkable
+class ReadsInto(Protocol):
+    """What a store can do beyond :class:`~cicada.index.store.ObjectStore`: read without a copy."""
+
+    def read_range_into(self, key: str, start: int, buffer: memoryview) -> int:
+        """Fill the buffer (at least 1 byte) from ``start``; returns how many bytes there were before the object's end.
+
+        Raises:
+            ObjectMissing: there is none.
+            IndexUnavailable: the store does not respond, or refuses.
+        """
+        ...
+
+
+def fetch(
+    store: ObjectStore,
+    parts: Sequence[Part],
+    done: Callable[[int, memoryview], None] | None = None,
+    *,
+    into: Sequence[memoryview] | None = None,
+) -> list[memoryview]:
+    """Read parts of objects, up to :data:`PARALLEL_READS` ranges at a time.
+
+    The first failure is raised at once: what is not yet being read then never is.
 
     Args:
         store: where from.
-        objects: ``(key, bytes)`` pairs.
+        parts: what to read.
+        done: called with each part's index and bytes when they are complete, by the thread that read their last
+            range: digests are computed side by side there. What it raises is a failure of the fetch.
+        into: buffers to read into, of exactly the parts' lengths; without them new ones are made.
 
     Returns:
-        One buffer an object, in order, each of exactly the size asked for.
+        One buffer a part, in order, each of exactly its length.
 
     Raises:
-        IndexCorrupt: an object is missing or has another size.
+        IndexCorrupt: an object is missing, or ends before its part does.
         IndexUnavailable: the store does not respond.
     """
-    buffers = [bytearray(size) for _, size in objects]
-    parts = [
-        (key, buffer, start)
-        for (key, size), buffer in zip(objects, buffers, strict=True)
-        # one byte beyond the end is asked for, so that an object that is too long is found out as well
-        for start in range(0, size + 1, PART_BYTES)
-    ]
-
-    def read(part: tuple[str, bytearray, int]) -> None:
-        key, buffer, start = part
-        asked = min(PART_BYTES, len(buffer) + 1 - start)
-        due = min(PART_BYTES, len(buffer) - start)
-        try:
-            data = store.read_range(key, start, asked)
-        except ObjectMissing as error:
-            raise IndexCorrupt(f"{key} is missing") from error
-        if len(data) != due:
-            raise IndexCorrupt(f"{key} is not the {len(buffer)} bytes that it was written as")
-        buffer[start : start + due] = data
-
-    with ThreadPoolExecutor(min(PARALLEL_READS, max(1, len(parts))), thread_name_prefix="index-fetch") as pool:
-        for _ in pool.map(read, parts):
-            pass
+    buffers = list(into) if into is not None else [_uninitialised(part.length) for part in parts]
+    round_ = _Round(store, parts, buffers, done)
+    round_.run()
     return buffers
+
+
+def _uninitialised(length: int) -> memoryview:
+    """A buffer whose pages are first touched by the thread that reads into it."""
+    return np.empty(length, np.uint8).data
+
+
+class _Round:
+    """One call's ranges, and the threads' progress through them."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        parts: Sequence[Part],
+        buffers: Sequence[memoryview],
+        done: Callable[[int, memoryview], None] | None,
+    ) -> None:
+        self._read_into = store.read_range_into if isinstance(store, ReadsInto) else _copying(store)
+        self._parts = parts
+        self._buffers = buffers
+        self._done = done
+        even = -(-sum(part.length for part in parts) // PARALLEL_READS)
+        self._range_bytes = min(max(even, MIN_PART_BYTES), PART_BYTES)
+        self._ranges = [
+            (at, start) for at, part in enumerate(parts) for start in range(0, part.length, self._range_bytes)
+        ]
+        self._missing = [-(-part.length // self._range_bytes) for part in parts]
+        self._next = 0
+        self._unread = len(self._ranges)
+        self._failure: BaseException | None = None
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Read everything, or raise the first failure."""
+        if self._done is not None:
+            for at, part in enumerate(self._parts):
+                if part.length == 0:
+                    self._done(at, self._buffers[at])
+        if not self._ranges:
+            return
+        if len(self._ranges) == 1 or not self._hand_out():
+            self._drain()  # here and now
+        self._ended.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _hand_out(self) -> bool:
+        """Have threads drain the ranges; False if not one can be had: this process is ending, or full."""
+        pool = _pool()
+        for number in range(min(PARALLEL_READS, len(self._ranges))):
+            try:
+                pool.submit(self._drain)
+            except RuntimeError:
+                return number > 0
+        return True
+
+    def _drain(self) -> None:
+        """Read one range after the other until none is left, or one has failed."""
+        while True:
+            with self._lock:
+                if self._failure is not None or self._next == len(self._ranges):
+                    return
+                at, start = self._ranges[self._next]
+                self._next += 1
+            try:
+                self._read(at, start)
+            except BaseException as error:  # raised again by whoever waits for the round
+                with self._lock:
+                    self._failure = self._failure or error
+                self._ended.set()
+                return
+            with self._lock:
+                self._unread -= 1
+                ended = self._unread == 0
+            if ended:
+                self._ended.set()
+
+    def _read(self, at: int, start: int) -> None:
+        part = self._parts[at]
+        buffer = self._buffers[at][start : start + self._range_bytes]
+        try:
+            count = self._read_into(part.key, part.start + start, buffer)
+        except ObjectMissing as error:
+            raise IndexCorrupt(f"{part.key} is missing", key=part.key) from error
+        if count != len(buffer):
+            raise IndexCorrupt(
+                f"{part.key} ends before the {part.start + part.length} bytes it must have", key=part.key
+            )
+        with self._lock:
+            self._missing[at] -= 1
+            complete = self._missing[at] == 0
+        if complete and self._done is not None:
+            self._done(at, self._buffers[at])
+
+
+def _copying(store: ObjectStore) -> Callable[[str, int, memoryview], int]:
+    def read_into(key: str, start: int, buffer: memoryview) -> int:
+        data = store.read_range(key, start, len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    return read_into
+
+
+# --- the threads: started when they are first needed, then kept; a forked process starts its own ---
+
+_threads: ThreadPoolExecutor | None = None
+_starting = threading.Lock()
+
+
+def _pool() -> ThreadPoolExecutor:
+    global _threads  # noqa: PLW0603 (one pool a process)
+    with _starting:
+        if _threads is None:
+            _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="index-fetch")
+        return _threads
+
+
+def _forget_threads() -> None:
+    """A fork has the pool, but none of its threads."""
+    global _threads, _starting  # noqa: PLW0603
+    _threads = None
+    _starting = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget_threads)

@@ -37,6 +37,7 @@ def load_script(
     progress: Progress = silent,
     *,
     start_over: bool = False,
+    verify: bool = False,
 ) -> LoadReport:
     """Make a collection of the index hold exactly one script.
 
@@ -49,6 +50,7 @@ def load_script(
         embedder: the model that queries are embedded with too.
         progress: told of each step.
         start_over: leave all other collections out: for another embedding model, or a damaged index.
+        verify: read every byte that the collection has, to find all damage and mend it.
 
     Raises:
         CorpusInvalid: the script breaks its format, or the collection's name its rule; nothing was changed.
@@ -65,11 +67,13 @@ def load_script(
     messages = read_script(files)
     progress("reading", len(files), len(files))
     writer = IndexWriter(store, embedder, progress=progress)
-    write = writer.start_over if start_over else writer.replace
+    items = passages(collection, messages)
     return LoadReport(
         collection=collection,
         files=len(files),
         messages=len(messages),
         episodes=len({message.episode_id for message in messages}),
-        written=write(collection, passages(collection, messages)),
+        written=(
+            writer.start_over(collection, items) if start_over else writer.replace(collection, items, verify=verify)
+        ),
     )

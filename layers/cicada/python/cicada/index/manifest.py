@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, ValidationError
+from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.format import IndexModel, Sha256
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 PREFIX = "index/"
 CURRENT_KEY = PREFIX + "current.json"
 """The manifest that searches use. Replacing it is what publishes a version."""
 VERSIONS_PREFIX = PREFIX + "versions/"
-"""Every manifest ever published, under its version's id."""
+"""Every manifest that was published, under its version's id."""
 SEGMENTS_PREFIX = PREFIX + "segments/"
+TOMBSTONES_PREFIX = PREFIX + "tombstones/"
+
+_NOT_OF_THE_VERSION = {"version", "kept_from", "digest"}
+_NONCE_BYTES = 8
+
+
+class TombstonesEntry(IndexModel):
+    """Which rows of a segment a version does not have any more: an object of its own, beside the segment."""
+
+    key: str
+    bytes: int = Field(ge=1)
+    count: int = Field(ge=1)
+    """Rows that are deleted."""
+    sha256: Sha256
+    """Of the object."""
 
 
 class SegmentEntry(IndexModel):
@@ -27,26 +43,51 @@ class SegmentEntry(IndexModel):
     key: str
     collection: str
     count: int = Field(ge=1)
+    """Rows, the deleted ones included."""
+    live: int = Field(ge=1)
+    """Rows that the version has."""
     bytes: int = Field(ge=1)
     head_bytes: int = Field(ge=1)
     sha256: Sha256
     """Of the segment's head, which vouches for the rest."""
+    tombstones: TombstonesEntry | None
+
+    @model_validator(mode="after")
+    def _rows_add_up(self) -> Self:
+        if self.live + (self.tombstones.count if self.tombstones else 0) != self.count:
+            raise ValueError(f"{self.key} has not as many rows as live and deleted ones")
+        return self
 
 
 class Manifest(IndexModel):
     """One version of the index. Make it with :meth:`create`, which gives it its id."""
 
-    format_version: Literal[1] = 1
+    format_version: Literal[2] = 2
     version: str
-    """The number, then a digest of everything else in the manifest."""
+    """The number, then a digest of what the version is: all below but ``kept_from`` and ``digest``."""
     number: int = Field(ge=1)
     """Each published version has a higher one than those before."""
     created_at: Annotated[AwareDatetime, Field(strict=False)]
     embedding_model_id: str
     dimensions: int = Field(ge=1)
+    analyzer_version: int = Field(ge=1)
+    """Of the text analysis that the lexical part was written with."""
+    allow_partial: bool
+    """Whether a reader may answer from the rest, and say so, when a segment cannot be read."""
     segments: tuple[SegmentEntry, ...]
     previous: str | None
     """The version that this one replaced."""
+    kept_from: int = Field(ge=1)
+    """Versions of a lower number may have lost their objects to the collection of garbage. It moves on while the
+    version stays."""
+    digest: Sha256
+    """Of everything else."""
+
+    @model_validator(mode="after")
+    def _segments_differ(self) -> Self:
+        if len({segment.key for segment in self.segments}) < len(self.segments):
+            raise ValueError("a segment is named twice")
+        return self
 
     @classmethod
     def create(
@@ -56,8 +97,11 @@ class Manifest(IndexModel):
         created_at: datetime,
         embedding_model_id: str,
         dimensions: int,
+        analyzer_version: int,
+        allow_partial: bool,
         segments: tuple[SegmentEntry, ...],
         previous: str | None,
+        kept_from: int = 1,
     ) -> Self:
         """Make a manifest and derive its version's id from its content."""
         unnamed = cls(
@@ -66,15 +110,31 @@ class Manifest(IndexModel):
             created_at=created_at,
             embedding_model_id=embedding_model_id,
             dimensions=dimensions,
+            analyzer_version=analyzer_version,
+            allow_partial=allow_partial,
             segments=segments,
             previous=previous,
+            kept_from=kept_from,
+            digest="0" * 64,
         )
-        return unnamed.model_copy(update={"version": unnamed.derived_version()})
+        return unnamed.model_copy(update={"version": unnamed.derived_version()})._sealed()
+
+    def keeping_from(self, number: int) -> Self:
+        """The same version, with older ones than this number given up."""
+        return self.model_copy(update={"kept_from": number})._sealed()
+
+    def allowing_partial(self, allowed: bool) -> Self:
+        """A version that differs in this alone."""
+        changed = self.model_copy(update={"allow_partial": allowed})
+        return changed.model_copy(update={"version": changed.derived_version()})._sealed()
 
     def derived_version(self) -> str:
         """The id that this content has to have."""
-        content = self.model_dump_json(by_alias=True, exclude={"version"})
-        return f"{self.number:06d}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        return f"{self.number:06d}-{self._sha256_without(_NOT_OF_THE_VERSION)[:16]}"
+
+    def derived_digest(self) -> str:
+        """The digest that this content has to have."""
+        return self._sha256_without({"digest"})
 
     def to_bytes(self) -> bytes:
         """The manifest as it is stored."""
@@ -83,11 +143,22 @@ class Manifest(IndexModel):
     @property
     def count(self) -> int:
         """Passages in the version."""
-        return sum(segment.count for segment in self.segments)
+        return sum(segment.live for segment in self.segments)
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that the version has, in the order of their first segments."""
+        return tuple(dict.fromkeys(segment.collection for segment in self.segments))
 
     def of_collection(self, collection: str) -> tuple[SegmentEntry, ...]:
         """The segments of one collection, in order."""
         return tuple(segment for segment in self.segments if segment.collection == collection)
+
+    def _sealed(self) -> Self:
+        return self.model_copy(update={"digest": self.derived_digest()})
+
+    def _sha256_without(self, fields: set[str]) -> str:
+        return hashlib.sha256(self.model_dump_json(by_alias=True, exclude=fields).encode()).hexdigest()
 
 
 def parse_manifest(data: bytes) -> Manifest:
@@ -95,19 +166,26 @@ def parse_manifest(data: bytes) -> Manifest:
 
     Raises:
         IndexCorrupt: it is no manifest, or not the one that was written.
-        IndexMismatch: it has a format that this version does not read.
+        IndexMismatch: it has a format that this version of Cicada does not read.
     """
     try:
         found = json.loads(data)
-        version = found.get("formatVersion") if isinstance(found, dict) else None
-        if isinstance(version, int) and version > FORMAT_VERSION:
-            raise IndexMismatch(f"the index has format {version}; this version of Cicada reads {FORMAT_VERSION}")
+        written = found.get("formatVersion") if isinstance(found, dict) else None
+        if isinstance(written, int) and not isinstance(written, bool) and written != FORMAT_VERSION:
+            raise IndexMismatch(_other_format(written))
         manifest = Manifest.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error
-    if manifest.version != manifest.derived_version():
+    if manifest.version != manifest.derived_version() or manifest.digest != manifest.derived_digest():
         raise IndexCorrupt(f"the manifest of version {manifest.version} is not the one that was written")
     return manifest
+
+
+def _other_format(written: int) -> str:
+    told = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
+    if written > FORMAT_VERSION:
+        return told
+    return f"{told}: load it again with `cicada load --start-over`, then the other collections without that option"
 
 
 def version_key(version: str) -> str:
@@ -115,6 +193,15 @@ def version_key(version: str) -> str:
     return f"{VERSIONS_PREFIX}{version}.json"
 
 
-def segment_key(sha256: str) -> str:
-    """Where the segment with this digest is kept: equal content, equal key."""
-    return f"{SEGMENTS_PREFIX}{sha256}.segment"
+def new_segment_key(sha256: str) -> str:
+    """A place for the segment with this digest that no other writer takes, not even for equal content.
+
+    An object that nothing names any more is deleted once it is old; were its place taken again, the deletion could
+    meet the version that has just begun to name it.
+    """
+    return f"{SEGMENTS_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.segment"
+
+
+def new_tombstones_key(sha256: str) -> str:
+    """A place for tombstones, of which the same holds."""
+    return f"{TOMBSTONES_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.bits"

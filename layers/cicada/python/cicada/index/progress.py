@@ -1,17 +1,17 @@
-"""How a long load tells how far it has come."""
+"""How a load, or another long piece of work on the index, tells how far it has come."""
 
 from __future__ import annotations
 
 from typing import Literal, Protocol
 
-Stage = Literal["reading", "embedding", "writing", "publishing"]
+Stage = Literal["reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
 
 
 class Progress(Protocol):
-    """Is told each step of a load, from the thread that loads."""
+    """Is told each step, from the thread that works."""
 
     def __call__(self, stage: Stage, done: int, total: int) -> None:
-        """``done`` of ``total`` pieces of the stage: files, passages, segments or versions."""
+        """``done`` of ``total`` pieces of the stage: files, passages, segments, objects or versions."""
         ...
 
 

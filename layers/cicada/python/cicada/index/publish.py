@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cicada.errors import IndexMissing, PublishConflict
-from cicada.index.manifest import (
-    CURRENT_KEY,
-    VERSIONS_PREFIX,
-    Manifest,
-    SegmentEntry,
-    parse_manifest,
-    version_key,
-)
+from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest, version_key
 from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
 
-PUBLISH_ATTEMPTS = 5
-"""How often a publication is made again on top of another one that it does not touch."""
+PUBLISH_ATTEMPTS = 10
+"""How often a publication is made again on top of others that it does not touch."""
 KEEP_ATTEMPTS = 3
 """Write, replace what is damaged, and once more if that one is gone meanwhile."""
+GRACE_S = 86_400.0
+"""Seconds (24 hours) for which nothing that was written, or was current, is deleted: writers publish what they wrote
+within it, and readers may hold on to a version that long."""
+MAX_WRITE_S = GRACE_S / 2
+"""Seconds between a writer's first object and its publication: well within the grace."""
 
-_VERSION_KEY = re.compile(version_key(r"(?P<version>\d{6,}-[0-9a-f]{16})"))
+
+def utc_now() -> datetime:
+    """The time, with its zone."""
+    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -47,15 +47,32 @@ def read_current(store: ObjectStore) -> Published | None:
     return Published(parse_manifest(found.data), found.etag)
 
 
-def published_versions(store: ObjectStore) -> list[str]:
-    """The ids of all versions that were ever published, oldest first."""
-    found = (_VERSION_KEY.fullmatch(key) for key in store.keys(VERSIONS_PREFIX))
-    return sorted((match["version"] for match in found if match), key=version_number)
+def must_be_published(store: ObjectStore) -> Published:
+    """What is published now.
+
+    Raises:
+        IndexMissing: nothing is.
+        IndexCorrupt, IndexMismatch, IndexUnavailable: as their names say.
+    """
+    current = read_current(store)
+    if current is None:
+        raise IndexMissing("no version is published")
+    return current
 
 
-def version_number(version: str) -> int:
-    """The number at the head of a version's id."""
-    return int(version.partition("-")[0])
+def successor(current: Manifest, segments: tuple[SegmentEntry, ...], *, created_at: datetime) -> Manifest:
+    """The version after ``current`` that differs from it in its segments alone."""
+    return Manifest.create(
+        number=current.number + 1,
+        created_at=created_at,
+        embedding_model_id=current.embedding_model_id,
+        dimensions=current.dimensions,
+        analyzer_version=current.analyzer_version,
+        allow_partial=current.allow_partial,
+        segments=segments,
+        previous=current.version,
+        kept_from=current.kept_from,
+    )
 
 
 def keep(store: ObjectStore, key: str, data: bytes) -> None:
@@ -87,7 +104,7 @@ def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> 
     """Make a version the current one; readers see the old one or this one, never a mixture.
 
     Args:
-        store: where the version's segments already are.
+        store: where the version's objects already are.
         manifest: the version.
         replaces: the entity tag of the current manifest that this version was made from; None if there was none.
 
@@ -100,27 +117,26 @@ def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> 
     try:
         store.write(CURRENT_KEY, data, replaces=replaces)
     except PreconditionFailed as error:
-        current = read_current(store)  # a write whose response was lost is refused when it is tried again
-        if current is None or current.manifest != manifest:
+        # a write whose response was lost is refused when it is tried again, and may have been built upon since
+        current = read_current(store)
+        if current is None or manifest.version not in (current.manifest.version, current.manifest.previous):
             raise PublishConflict(f"version {manifest.version} was overtaken") from error
 
 
-def publish_collection(
-    store: ObjectStore,
-    base: Published | None,
-    collection: str,
-    make: Callable[[Published | None], Manifest],
+def publish_on_top(
+    store: ObjectStore, base: Published | None, make: Callable[[Published | None], Manifest]
 ) -> Manifest:
-    """Publish a version that changes one collection, again on top of others' publications if those do not touch it.
+    """Publish a version, made again on top of others' publications while ``make`` agrees to that.
 
     Args:
-        store: where the version's segments already are.
-        base: what was published when the collection was read.
-        collection: the one that changes.
-        make: makes the version's manifest on top of what is published.
+        store: where the version's objects already are.
+        base: what was published when the change was planned.
+        make: makes the version's manifest on top of what is published; raises PublishConflict if that stands against
+            the change.
 
     Raises:
-        PublishConflict: the same collection was published in between, or the index was started over.
+        PublishConflict: ``make`` raised it, or others publish all the time.
+        IndexUnavailable: the store does not respond; the version may or may not be current.
     """
     current = base
     for _ in range(PUBLISH_ATTEMPTS):
@@ -129,49 +145,39 @@ def publish_collection(
             publish(store, manifest, replaces=None if current is None else current.etag)
         except PublishConflict:
             current = read_current(store)
-            if _touches(base, current, collection):
-                raise
         else:
             return manifest
     raise PublishConflict(f"{PUBLISH_ATTEMPTS} other versions were published meanwhile")
 
 
-def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Manifest:
-    """Roll back: publish an old version's content as a new version.
+def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], datetime] = utc_now) -> Manifest:
+    """Publish whether readers may answer from the rest of the index when a segment of it cannot be read.
+
+    Returns:
+        The version that is current now; it is the one before if that said so already.
 
     Raises:
-        IndexMissing: there is no such version, or none at all.
-        PublishConflict: another version was published in between.
+        IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable, PublishConflict: as their names say.
     """
-    current = read_current(store)
-    try:
-        old = parse_manifest(store.read(version_key(version)).data)
-    except ObjectMissing as error:
-        raise IndexMissing(f"there is no version {version}") from error
-    if current is None:
-        raise IndexMissing("no version is published")
-    manifest = Manifest.create(
-        number=current.manifest.number + 1,
-        created_at=now(),
-        embedding_model_id=old.embedding_model_id,
-        dimensions=old.dimensions,
-        segments=old.segments,
-        previous=current.manifest.version,
-    )
-    publish(store, manifest, replaces=current.etag)
-    return manifest
+    base = must_be_published(store)
+    if base.manifest.allow_partial == allowed:
+        return base.manifest
+
+    def on_top_of(current: Published | None) -> Manifest:
+        if current is None:
+            raise PublishConflict("what was published is gone")
+        return successor(current.manifest, current.manifest.segments, created_at=now()).allowing_partial(allowed)
+
+    return publish_on_top(store, base, on_top_of)
 
 
-def _touches(base: Published | None, current: Published | None, collection: str) -> bool:
-    """Whether what was published since ``base`` stands against a change of the collection."""
-    if current is None:
-        return True
-    before: tuple[SegmentEntry, ...] = ()
-    if base is not None:
-        before = base.manifest.of_collection(collection)
-        if (base.manifest.embedding_model_id, base.manifest.dimensions) != (
-            current.manifest.embedding_model_id,
-            current.manifest.dimensions,
-        ):
-            return True
-    return current.manifest.of_collection(collection) != before
+def refuse_late(began_at: datetime, now: datetime) -> None:
+    """Refuse to publish what was written so long ago that it may have been collected as garbage.
+
+    Raises:
+        PublishConflict: that is so.
+    """
+    if (now - began_at).total_seconds() > MAX_WRITE_S:
+        raise PublishConflict(
+            f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: what was written first may be gone"
+        )

@@ -8,29 +8,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cicada.errors import CicadaError, IndexMismatch, IndexMissing
-from cicada.index.manifest import CURRENT_KEY, Manifest, parse_manifest
-from cicada.index.search import Ranking, RowFilter, rank
-from cicada.index.segment import Segment, Vector
-from cicada.index.segments import load_segments
+from cicada.errors import CicadaError, IndexCorrupt, IndexMismatch, IndexMissing
+from cicada.index.loaded import BLOCKS, LoadedIndex, OpenSegment
+from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest
+from cicada.index.rounds import RoundReader, open_segments
 from cicada.index.store import ObjectMissing, ObjectStore, StoredObject
 
 logger = logging.getLogger(__name__)
 
 REFRESH_INTERVAL_S = 5.0
 """How often a running function looks for a new version, in seconds."""
-
-
-@dataclass(frozen=True)
-class LoadedIndex:
-    """One version, whole and immutable: whoever holds it searches that version, whatever is published meanwhile."""
-
-    manifest: Manifest
-    segments: tuple[Segment, ...]
-
-    def rank(self, query: Vector, where: RowFilter, limit: int) -> Ranking:
-        """Rank all rows that pass the filter, see :func:`cicada.index.search.rank`."""
-        return rank(self.segments, query, where, limit)
+EAGER_BYTES = 16 * 2**20
+"""A version that is no larger is read whole before it is searched: ranges would hardly be faster."""
+TEXT_BYTES = 256 * 2**20
+"""Texts, compressed, are kept in memory if all of a version's are no larger; else what is shown is read when it is."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +33,10 @@ class _Held:
 class IndexReader:
     """Holds the current version. Safe for several threads.
 
-    After the first load no caller waits for the store: new versions are looked for by a thread of the reader's own,
-    every few seconds, and when :meth:`refresh_soon` asks for it (a function is frozen between its invocations, its
-    threads too). While a new version cannot be had the old one serves on.
+    The first caller waits for the manifest and the segments' heads: then it can search, by ranges. What makes searches
+    read nothing is loaded beside them by a thread of the reader's own, which also looks for new versions: every few
+    seconds, and when :meth:`refresh_soon` asks for it (a function is frozen between its invocations, its threads too).
+    A new version is loaded before it takes the place of the old one; while it cannot be had the old one serves on.
     """
 
     def __init__(
@@ -54,10 +46,15 @@ class IndexReader:
         embedding_model_id: str,
         dimensions: int,
         refresh_interval_s: float = REFRESH_INTERVAL_S,
+        eager_bytes: int = EAGER_BYTES,
+        text_bytes: int = TEXT_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take where the index is, and the model that queries are embedded with. Nothing is read yet."""
         self._store = store
+        self._rounds = RoundReader(store)
+        self._eager_bytes = eager_bytes
+        self._text_bytes = text_bytes
         self._model = (embedding_model_id, dimensions)
         self._refresh_interval_s = refresh_interval_s
         self._clock = clock
@@ -65,6 +62,8 @@ class IndexReader:
         self._loading = threading.Lock()
         self._checked_at = float("-inf")
         self._wake = threading.Event()
+        self._searched = False
+        self._warmed = False
         self._closed = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
@@ -75,10 +74,7 @@ class IndexReader:
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: none is held, and none can be loaded.
         """
-        held = self._held
-        if held is None:
-            with self._loading:
-                held = self._held or self._load()
+        held = self._held or self._first()
         self._start()
         return held.index
 
@@ -96,6 +92,38 @@ class IndexReader:
         self._start()
         if not 0 <= self._clock() - self._checked_at < self._refresh_interval_s:
             self._wake.set()
+
+    def warm_soon(self) -> None:
+        """Have the thread load what searches still have to read: from the end of the first one on."""
+        self._searched = True
+        if not self._warmed:
+            self._wake.set()
+
+    def warm_up(self) -> None:
+        """Load what searches would have to read; returns when it is in memory.
+
+        Raises:
+            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: it cannot be loaded.
+        """
+        held = self._held or self._first()
+        index = self._as_far_as_allowed(held.index, self._warm)
+        with self._loading:
+            if self._held is held:
+                self._held = _Held(index, held.etag)
+        self._warmed = True
+
+    def without(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
+        """The rest of a version, after a search of it met a damaged segment.
+
+        Raises:
+            IndexCorrupt: the error, where the version does not allow to do without, or it is no segment's.
+        """
+        rest = _rest(index, error)
+        with self._loading:
+            held = self._held
+            if held is not None and held.index is index:
+                self._held = _Held(rest, held.etag)
+        return rest
 
     def close(self) -> None:
         """Stop looking for new versions; what is held can still be searched."""
@@ -117,6 +145,10 @@ class IndexReader:
             logger.info("index loaded", extra={"index_version": held.index.manifest.version})
         return held
 
+    def _first(self) -> _Held:
+        with self._loading:
+            return self._held or self._load()
+
     def _read_version(self, found: StoredObject, held: _Held | None) -> LoadedIndex:
         manifest = parse_manifest(found.data)
         if (manifest.embedding_model_id, manifest.dimensions) != self._model:
@@ -124,16 +156,65 @@ class IndexReader:
                 f"the index is embedded with {manifest.embedding_model_id} at {manifest.dimensions} dimensions, "
                 f"queries with {self._model[0]} at {self._model[1]}"
             )
-        segments: dict[str, Segment] = {}
+        index = self._open(manifest, held)
+        if held is not None and self._warmed:
+            return self._as_far_as_allowed(index, self._warm)
+        self._warmed = sum(segment.cold_bytes for segment in index.segments) <= self._eager_bytes
+        return self._as_far_as_allowed(index, self._load_at_once) if self._warmed else index
+
+    def _open(self, manifest: Manifest, held: _Held | None) -> LoadedIndex:
+        """Open the segments; those that cannot be are left out, one after the other, if the version allows it."""
+        known: dict[str, OpenSegment] = {}
         if held is not None:
-            segments.update(
-                (entry.key, segment)
-                for entry, segment in zip(held.index.manifest.segments, held.index.segments, strict=True)
+            known = {segment.entry.key: segment for segment in held.index.segments}
+        unreadable: list[SegmentEntry] = []
+        while True:
+            entries = [entry for entry in manifest.segments if entry not in unreadable]
+            try:
+                return LoadedIndex(manifest, self._open_all(entries, known), self._rounds, tuple(unreadable))
+            except IndexCorrupt as error:
+                unreadable += _expendable(manifest, entries, error)
+
+    def _open_all(self, entries: list[SegmentEntry], known: dict[str, OpenSegment]) -> tuple[OpenSegment, ...]:
+        fresh = [entry for entry in entries if entry.key not in known]
+        changed = [entry for entry in entries if entry.key not in known or known[entry.key].entry != entry]
+        sections, alive = open_segments(self._store, fresh, changed)
+        sections_of = {entry.key: found for entry, found in zip(fresh, sections, strict=True)}
+        alive_of = {entry.key: found for entry, found in zip(changed, alive, strict=True)}
+        return tuple(
+            OpenSegment(
+                entry,
+                sections_of[entry.key] if entry.key in sections_of else known[entry.key].sections,
+                alive_of[entry.key],
             )
-        missing = [entry for entry in manifest.segments if entry.key not in segments]
-        loaded = load_segments(self._store, missing, dimensions=manifest.dimensions)
-        segments.update((entry.key, segment) for entry, segment in zip(missing, loaded, strict=True))
-        return LoadedIndex(manifest, tuple(segments[entry.key] for entry in manifest.segments))
+            if entry.key in alive_of
+            else known[entry.key]
+            for entry in entries
+        )
+
+    def _as_far_as_allowed(self, index: LoadedIndex, load: Callable[[LoadedIndex], None]) -> LoadedIndex:
+        """Load of a version what can be read; returns it, or its rest where it allows to do without some."""
+        while True:
+            try:
+                load(index)
+            except IndexCorrupt as error:
+                index = _rest(index, error)
+            else:
+                return index
+
+    def _load_at_once(self, index: LoadedIndex) -> None:
+        """In one round: for a version that is small."""
+        self._rounds.load_at_once(
+            [(segment.sections, name) for segment in index.segments for name in (*segment.warm_names, BLOCKS)]
+        )
+
+    def _warm(self, index: LoadedIndex) -> None:
+        """Load what makes searches of a version read nothing, and its texts if they fit."""
+        for segment in index.segments:
+            self._rounds.load(segment.sections, segment.warm_names)
+        if sum(segment.sections.size(BLOCKS) for segment in index.segments) <= self._text_bytes:
+            for segment in index.segments:
+                self._rounds.load(segment.sections, [BLOCKS])
 
     def _start(self) -> None:
         with self._starting:
@@ -149,9 +230,26 @@ class IndexReader:
                 return
             try:
                 self.refresh()
+                if self._searched and not self._warmed:
+                    self.warm_up()
             except IndexMissing:
                 logger.debug("no version is published yet")
             except CicadaError as error:
                 logger.warning("index not refreshed", extra={"code": error.code, "why": str(error)})
             except Exception:
                 logger.exception("index not refreshed")  # a bug here must not end the thread
+
+
+def _rest(index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
+    """A version without the segment that an error is about, where it allows that; else raises the error."""
+    (entry,) = _expendable(index.manifest, [segment.entry for segment in index.segments], error)
+    return index.without(entry.key)
+
+
+def _expendable(manifest: Manifest, entries: list[SegmentEntry], error: IndexCorrupt) -> list[SegmentEntry]:
+    """The segment that an error is about, where the version allows to do without it; else raises the error."""
+    damaged = [entry for entry in entries if entry.key == error.key]
+    if not damaged or not manifest.allow_partial or len(entries) == 1:
+        raise error
+    logger.error("segment left out", extra={"index_version": manifest.version, "why": str(error)})
+    return damaged

@@ -1,4 +1,4 @@
-"""The index in an S3 bucket."""
+"""The index in an S3 bucket, by the SDK."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from cicada.errors import IndexUnavailable
 from cicada.index.fetch import PARALLEL_READS
-from cicada.index.store import ObjectMissing, PreconditionFailed, StoredObject
+from cicada.index.store import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
 
 CLIENT_CONFIG = Config(
     connect_timeout=2,
@@ -86,12 +86,19 @@ class S3Store:
                 return str(written["ETag"])
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def keys(self, prefix: str) -> Iterator[str]:  # noqa: D102
+    def entries(self, prefix: str) -> Iterator[StoredEntry]:  # noqa: D102
         try:
             for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket, Prefix=prefix):
-                yield from (str(found["Key"]) for found in page.get("Contents", ()))
+                for found in page.get("Contents", ()):
+                    yield StoredEntry(str(found["Key"]), int(found["Size"]), found["LastModified"])
         except _FAILURES as error:
             raise self._unavailable("list", prefix, error) from error
+
+    def delete(self, key: str) -> None:  # noqa: D102
+        try:
+            self._client.delete_object(Bucket=self._bucket, Key=key)
+        except _FAILURES as error:
+            raise self._unavailable("delete", key, error) from error
 
     def _get(self, key: str, **conditions: str) -> StoredObject | None:
         """The object or its range; None if S3 answers that it has not changed."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
+
+from cicada.errors import IndexUnavailable
 
 
 class ObjectMissing(Exception):
@@ -21,6 +24,16 @@ class StoredObject:
 
     data: bytes
     etag: str
+
+
+@dataclass(frozen=True)
+class StoredEntry:
+    """An object, as a listing shows it."""
+
+    key: str
+    bytes: int
+    modified_at: datetime
+    """When it was written, by the store's clock, with its zone."""
 
 
 class ObjectStore(Protocol):
@@ -67,6 +80,27 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def keys(self, prefix: str) -> Iterator[str]:
-        """Every key that begins with ``prefix``, in byte order."""
+    def entries(self, prefix: str) -> Iterator[StoredEntry]:
+        """Every object whose key begins with ``prefix``, in byte order of the keys."""
         ...
+
+    def delete(self, key: str) -> None:
+        """Delete the object. That there is none is no failure."""
+        ...
+
+
+def put(store: ObjectStore, key: str, data: bytes) -> None:
+    """Write an object under a key that nobody else uses.
+
+    Raises:
+        IndexUnavailable: the store does not respond, or holds another object there.
+    """
+    try:
+        store.write(key, data, replaces=None)
+    except PreconditionFailed as error:
+        try:
+            found = store.read(key)
+        except ObjectMissing:
+            raise IndexUnavailable(f"{key} can neither be written nor read") from error
+        if found.data != data:  # else it is the echo of a write whose response was lost
+            raise IndexUnavailable(f"{key} holds another object") from error

@@ -1,36 +1,31 @@
-"""Writing a version of the index: embed what is new, write segments, publish."""
+"""Writing a version of the index: embed what is new, write it as segments, bury what is gone, publish."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from cicada.corpus.indexable import Indexable
-from cicada.corpus.passages import Passage
-from cicada.errors import CorpusInvalid, IndexFailure, IndexMismatch
+from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.index.change import Change, addition, checked, removal, replacement
+from cicada.index.contents import SegmentContents
 from cicada.index.embedding import passage_vectors
-from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, segment_key
-from cicada.index.progress import Progress, silent
-from cicada.index.publish import (
-    Published,
-    keep,
-    publish,
-    publish_collection,
-    published_versions,
-    read_current,
-    version_number,
-)
-from cicada.index.segment import Vector, Vectors, encode
-from cicada.index.segments import load_segments
-from cicada.index.store import ObjectMissing, ObjectStore
+from cicada.index.held import Held, read_held
+from cicada.index.history import next_number, stored_versions, version_number
+from cicada.index.lexical import ANALYZER_VERSION
+from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, new_segment_key, parse_manifest
+from cicada.index.progress import Progress, Stage, silent
+from cicada.index.publish import Published, publish, publish_on_top, read_current, refuse_late, utc_now
+from cicada.index.segment import encode_segment
+from cicada.index.store import ObjectMissing, ObjectStore, put
 from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
 
-SEGMENT_ROWS = 20_000
-"""Passages in one segment at most: 80 MB of vectors at 1,024 dimensions."""
+SEGMENT_ROWS = 262_144
+"""Passages in one segment at most."""
 
 
 @dataclass(frozen=True)
@@ -42,18 +37,23 @@ class Written:
     published: bool
     """False if the collection was in the index already, just so."""
     passages: int
+    """That the collection has now."""
+    added: int
+    """Passages that are new, or that were changed."""
+    removed: int
+    """Passages that are gone, or that were changed."""
     embedded: int
     """Texts that the model was asked for: the rest had their vectors in the previous version."""
     segments: int
-
-
-def utc_now() -> datetime:
-    """The time, with its zone."""
-    return datetime.now(UTC)
+    """That the collection has now."""
 
 
 class IndexWriter:
-    """Writes collections into the index of one embedding model. Nothing is visible until the last step of each."""
+    """Writes collections into the index of one embedding model. Nothing is visible until the last step of each.
+
+    Work and written bytes follow what changes, not what the index holds: new and changed passages become a segment of
+    their own, and tombstones tell which rows of older segments do not count any more.
+    """
 
     def __init__(
         self,
@@ -71,38 +71,66 @@ class IndexWriter:
         self._segment_rows = segment_rows
         self._now = now
 
-    def replace(self, collection: str, passages: Iterable[Indexable]) -> Written:
+    def replace(self, collection: str, passages: Iterable[Indexable], *, verify: bool = False) -> Written:
         """Publish a version in which the collection holds exactly these passages, and the others what they held.
 
-        A vector that would be made of the same texts is kept; a collection that is unchanged publishes nothing.
+        What is unchanged stays where it is; a collection that is unchanged as a whole publishes nothing. Segments of
+        the collection that turn out to be damaged are written anew.
+
+        Args:
+            collection: its name.
+            passages: at least one.
+            verify: read every byte that the collection has, to find all damage.
 
         Raises:
             CorpusInvalid: there is no passage, or two have one id.
-            IndexMismatch: the other collections are embedded with another model.
+            IndexMismatch: the other collections are embedded with another model, or analysed by other rules.
             IndexCorrupt: the published manifest is damaged; :meth:`start_over` helps.
             IndexUnavailable: the store does not respond.
-            PublishConflict: somebody else published the same collection meanwhile.
+            PublishConflict: somebody else changed the same collection meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
-        items = _checked(collection, passages)
+        items = checked(collection, passages, empty=False)
         base = read_current(self._store)
-        self._refuse_other_model(base, collection)
+        self._refuse_others(base, collection)
+        if base is not None and not self._same(base.manifest):
+            held = Held(unusable=base.manifest.of_collection(collection))
+        else:
+            held = self._held(base, collection, leave_out_damaged=True, verify=verify)
+        return self._carry_out(replacement(collection, items, held), base, held)
+
+    def add(self, collection: str, passages: Iterable[Indexable]) -> Written:
+        """Publish a version that has these passages, in place of those of the same ids; the rest stays.
+
+        Raises:
+            CorpusInvalid: two have one id.
+            IndexMissing: there is no passage, and no version is published.
+            IndexMismatch: the index is embedded with another model, or analysed by other rules.
+            IndexCorrupt: the collection is damaged; :meth:`replace` it.
+            IndexUnavailable: the store does not respond.
+            PublishConflict: somebody else changed the same passages meanwhile.
+            ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+        """
+        items = checked(collection, passages)
+        base = read_current(self._store)
+        self._refuse_others(base, None)
         held = self._held(base, collection)
-        if base is not None and held.holds(items):
-            return Written(base.manifest.version, False, len(items), 0, held.segments)
-        entries, asked = self._write_segments(collection, items, held.vector_of())
+        return self._carry_out(addition(collection, items, held), base, held)
 
-        def on_top_of(current: Published | None) -> Manifest:
-            self._refuse_other_model(current, collection)
-            if current is None:
-                return self._manifest(1, entries, previous=None)
-            others = tuple(entry for entry in current.manifest.segments if entry.collection != collection)
-            return self._manifest(current.manifest.number + 1, others + entries, previous=current.manifest.version)
+    def delete(self, collection: str, ids: Collection[str]) -> Written:
+        """Publish a version without these passages of a collection. Ids that it does not have are left alone.
 
-        self._progress("publishing", 0, 1)
-        manifest = publish_collection(self._store, base, collection, on_top_of)
-        self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(items), asked, len(entries))
+        Raises:
+            IndexMissing: no version is published.
+            IndexMismatch: the index is embedded with another model, or analysed by other rules.
+            IndexCorrupt: the collection is damaged.
+            IndexUnavailable: the store does not respond.
+            PublishConflict: somebody else changed the same passages meanwhile.
+        """
+        base = read_current(self._store)
+        self._refuse_others(base, None)
+        held = self._held(base, collection)
+        return self._carry_out(removal(collection, ids, held), base, held)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
@@ -111,115 +139,205 @@ class IndexWriter:
             CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
                 :meth:`replace` does.
         """
-        items = _checked(collection, passages)
+        items = checked(collection, passages, empty=False)
+        began_at = self._now()
+        base: Published | None = None
+        replaces: str | None = None
         try:
-            replaces = self._store.read(CURRENT_KEY).etag
+            found = self._store.read(CURRENT_KEY)
+            replaces = found.etag
+            base = Published(parse_manifest(found.data), found.etag)
         except ObjectMissing:
-            replaces = None
-        entries, asked = self._write_segments(collection, items, {})
-        number = 1 + max(map(version_number, published_versions(self._store)), default=0)
-        manifest = self._manifest(number, entries, previous=None)
-        self._progress("publishing", 0, 1)
-        publish(self._store, manifest, replaces=replaces)
-        self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(items), asked, len(entries))
+            pass
+        except (IndexCorrupt, IndexMismatch) as error:
+            logger.warning("the index is started over", exc_info=error)
+        entries, asked = self._write(collection, items, Held())
+        stored = list(stored_versions(self._store))
+        number = max(map(version_number, stored), default=0) + 1
 
-    def _refuse_other_model(self, current: Published | None, collection: str) -> None:
-        if current is None or self._same_model(current.manifest):
-            return
-        if others := sorted({entry.collection for entry in current.manifest.segments} - {collection}):
-            raise IndexMismatch(
-                f"{', '.join(others)} are embedded with {current.manifest.embedding_model_id} at "
-                f"{current.manifest.dimensions} dimensions: start over, and load them again, to change to "
-                f"{self._embedder.model_id} at {self._embedder.dimensions}"
+        def in_place_of(current: Published | None) -> Manifest:
+            refuse_late(began_at, self._now())
+            if base is None:
+                return self._manifest(number, entries, previous=next(reversed(stored), None), kept_from=1)
+            if current is None or current.manifest.version != base.manifest.version:
+                raise PublishConflict("somebody else published meanwhile")
+            return self._manifest(
+                number, entries, previous=current.manifest.version, kept_from=current.manifest.kept_from
             )
 
-    def _same_model(self, manifest: Manifest) -> bool:
-        return (manifest.embedding_model_id, manifest.dimensions) == (
+        self._progress("publishing", 0, 1)
+        if base is None:
+            manifest = in_place_of(None)
+            publish(self._store, manifest, replaces=replaces)
+        else:  # the collection of garbage may rewrite the manifest while the version stays
+            manifest = publish_on_top(self._store, base, in_place_of)
+        self._progress("publishing", 1, 1)
+        return Written(manifest.version, True, len(items), len(items), 0, asked, len(entries))
+
+    def _carry_out(self, change: Change, base: Published | None, held: Held) -> Written:
+        if not (change.items or len(change.gone) or held.unusable):
+            if base is None:
+                raise IndexMissing("no version is published, and there is nothing to publish")
+            return Written(base.manifest.version, False, held.count, 0, 0, 0, len(held.segments))
+        began_at = self._now()
+        new, asked = self._write(change.collection, change.items, held)
+
+        def on_top_of(current: Published | None) -> Manifest:
+            refuse_late(began_at, self._now())
+            now_held = held if current == base else self._rebased(change, base, current, held)
+            segments: list[SegmentEntry] = []
+            kept = {segment.entry.key: segment for segment in now_held.segments}
+            for entry in current.manifest.segments if current else ():
+                if entry.collection != change.collection:
+                    segments.append(entry)
+                elif entry.key in kept and (left := kept[entry.key].without(self._store, change.gone)):
+                    segments.append(left)
+            if current is None:
+                return self._manifest(next_number(self._store), (*segments, *new), previous=None, kept_from=1)
+            return self._manifest(
+                current.manifest.number + 1,
+                (*segments, *new),
+                previous=current.manifest.version,
+                kept_from=current.manifest.kept_from,
+                allow_partial=current.manifest.allow_partial,
+            )
+
+        self._progress("publishing", 0, 1)
+        manifest = publish_on_top(self._store, base, on_top_of)
+        self._progress("publishing", 1, 1)
+        entries = manifest.of_collection(change.collection)
+        return Written(
+            version=manifest.version,
+            published=True,
+            passages=sum(entry.live for entry in entries),
+            added=len(change.items),
+            removed=len(change.gone),
+            embedded=asked,
+            segments=len(entries),
+        )
+
+    def _rebased(self, change: Change, base: Published | None, current: Published | None, held: Held) -> Held:
+        """The collection as others have published it meanwhile.
+
+        Raises:
+            PublishConflict: what they did stands against the change.
+        """
+        overtaken = PublishConflict(f"somebody else changed {change.collection} meanwhile")
+        if current is None:
+            raise overtaken
+        self._refuse_others(current, change.collection if held.unusable else None)
+        entries = current.manifest.of_collection(change.collection)
+        before = () if base is None else base.manifest.of_collection(change.collection)
+        if entries == before:
+            return held
+        if held.unusable:  # there is no telling what was changed
+            raise overtaken
+        now_held = self._held(current, change.collection, opened=held)
+        if not change.stands(now_held):
+            raise overtaken
+        return now_held
+
+    def _held(
+        self,
+        published: Published | None,
+        collection: str,
+        *,
+        opened: Held | None = None,
+        leave_out_damaged: bool = False,
+        verify: bool = False,
+    ) -> Held:
+        return read_held(
+            self._store,
+            published.manifest.of_collection(collection) if published else (),
+            embedding_model_id=self._embedder.model_id,
+            dimensions=self._embedder.dimensions,
+            opened=opened.segments if opened else (),
+            leave_out_damaged=leave_out_damaged,
+            verify=verify,
+        )
+
+    def _refuse_others(self, current: Published | None, replaced: str | None) -> None:
+        """Refuse to mix models, or rules of text analysis, in a version; a collection that is replaced is no matter."""
+        if current is None or self._same(current.manifest):
+            return
+        if others := sorted({entry.collection for entry in current.manifest.segments} - {replaced}):
+            manifest = current.manifest
+            raise IndexMismatch(
+                f"{', '.join(others)} are embedded with {manifest.embedding_model_id} at {manifest.dimensions} "
+                f"dimensions, text analysis {manifest.analyzer_version}: start over, and load them again, to change to "
+                f"{self._embedder.model_id} at {self._embedder.dimensions}, text analysis {ANALYZER_VERSION}"
+            )
+
+    def _same(self, manifest: Manifest) -> bool:
+        return (manifest.embedding_model_id, manifest.dimensions, manifest.analyzer_version) == (
             self._embedder.model_id,
             self._embedder.dimensions,
+            ANALYZER_VERSION,
         )
 
-    def _held(self, base: Published | None, collection: str) -> _Held:
-        """What the collection holds now, as far as it can be read and used again."""
-        if base is None or not self._same_model(base.manifest):
-            return _Held((), 0)
-        entries = base.manifest.of_collection(collection)
-        try:
-            segments = load_segments(self._store, entries, dimensions=self._embedder.dimensions)
-            rows = tuple(
-                row
-                for segment in segments
-                for row in zip(segment.passages(), segment.recipes(), segment.vectors, strict=True)
-            )
-        except IndexFailure as error:  # what is damaged is written anew
-            logger.warning("previous segments cannot be used", extra={"collection": collection}, exc_info=error)
-            return _Held((), 0)
-        return _Held(rows, len(entries))
-
-    def _write_segments(
-        self, collection: str, items: Sequence[Indexable], known: Mapping[bytes, Vector]
-    ) -> tuple[tuple[SegmentEntry, ...], int]:
+    def _write(self, collection: str, items: Sequence[Indexable], held: Held) -> tuple[tuple[SegmentEntry, ...], int]:
         """Write the passages, and return their segments and the number of texts that the model was asked for."""
-        embedded = passage_vectors(self._embedder, items, known, self._progress)
         starts = range(0, len(items), self._segment_rows)
         entries: list[SegmentEntry] = []
+        asked = 0
         for start in starts:
+            rows = items[start : start + self._segment_rows]
+            known = held.known_vectors({item.recipe() for item in rows})
+            embedded = passage_vectors(self._embedder, rows, known, self._progress_of(start, len(rows), len(items)))
+            asked += embedded.asked
             self._progress("writing", len(entries), len(starts))
-            rows = slice(start, start + self._segment_rows)
-            entries.append(self._write_segment(collection, items[rows], embedded.vectors[rows]))
-        self._progress("writing", len(starts), len(starts))
-        return tuple(entries), embedded.asked
+            contents = SegmentContents.of(collection, rows, embedded.vectors)
+            entries.append(write_segment(self._store, contents, self._embedder.model_id))
+        if starts:
+            self._progress("writing", len(starts), len(starts))
+        return tuple(entries), asked
 
-    def _write_segment(self, collection: str, items: Sequence[Indexable], vectors: Vectors) -> SegmentEntry:
-        encoded = encode(collection, self._embedder.model_id, items, vectors)
-        key = segment_key(encoded.sha256)
-        keep(self._store, key, encoded.data)
-        return SegmentEntry(
-            key=key,
-            collection=collection,
-            count=len(items),
-            bytes=len(encoded.data),
-            head_bytes=encoded.head_bytes,
-            sha256=encoded.sha256,
-        )
+    def _progress_of(self, start: int, count: int, passages: int) -> Progress:
+        """Progress with one of several segments' texts, as progress with all passages."""
 
-    def _manifest(self, number: int, segments: tuple[SegmentEntry, ...], *, previous: str | None) -> Manifest:
+        def told(stage: Stage, done: int, total: int) -> None:
+            self._progress(stage, start + (done * count // total if total else count), passages)
+
+        return told
+
+    def _manifest(
+        self,
+        number: int,
+        segments: tuple[SegmentEntry, ...],
+        *,
+        previous: str | None,
+        kept_from: int,
+        allow_partial: bool = False,
+    ) -> Manifest:
         return Manifest.create(
             number=number,
             created_at=self._now(),
             embedding_model_id=self._embedder.model_id,
             dimensions=self._embedder.dimensions,
+            analyzer_version=ANALYZER_VERSION,
+            allow_partial=allow_partial,
             segments=segments,
             previous=previous,
+            kept_from=kept_from,
         )
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A collection's passages in the current version, each with its vector's recipe and the vector."""
+def write_segment(store: ObjectStore, contents: SegmentContents, embedding_model_id: str) -> SegmentEntry:
+    """Write a segment, all rows live, and return its entry.
 
-    rows: tuple[tuple[Passage, bytes, Vector], ...]
-    segments: int
-
-    def holds(self, items: Sequence[Indexable]) -> bool:
-        """Whether it holds just these."""
-        return [row[:2] for row in self.rows] == [(item.passage, item.recipe()) for item in items]
-
-    def vector_of(self) -> dict[bytes, Vector]:
-        """The vectors by their recipes."""
-        return {recipe: vector for _, recipe, vector in self.rows}
-
-
-def _checked(collection: str, passages: Iterable[Indexable]) -> list[Indexable]:
-    items = list(passages)
-    if not items:
-        raise CorpusInvalid(f"{collection} would hold no passage")
-    seen: set[str] = set()
-    for passage in (item.passage for item in items):
-        if passage.collection != collection:
-            raise CorpusInvalid(f"passage {passage.id} is of collection {passage.collection}, not {collection}")
-        if passage.id in seen:
-            raise CorpusInvalid(f"two passages of {collection} have the id {passage.id}")
-        seen.add(passage.id)
-    return items
+    Raises:
+        IndexUnavailable: the store does not respond.
+    """
+    encoded = encode_segment(contents, embedding_model_id)
+    key = new_segment_key(encoded.sha256)
+    put(store, key, encoded.data)
+    return SegmentEntry(
+        key=key,
+        collection=contents.collection,
+        count=encoded.count,
+        live=encoded.count,
+        bytes=len(encoded.data),
+        head_bytes=encoded.head_bytes,
+        sha256=encoded.sha256,
+        tombstones=None,
+    )

@@ -47,6 +47,13 @@ class Source(Payload):
     clipped: bool = Field(False, description="the text was shortened to fit the event")
 
 
+class Degraded(Payload):
+    """What a search had to do without."""
+
+    code: str = Field(description="stable: partial_index, words_only, engine_fallback")
+    message: str = Field(description="a sentence for people")
+
+
 class Citation(Payload):
     """One use of one ``[n]`` in the answer, checked against its passage."""
 
@@ -113,7 +120,9 @@ class Sources(Event):
     type: Literal["sources"] = "sources"
     attempt: int
     index_version: str
-    searched: int = Field(description="passages that were ranked")
+    searched: int = Field(description="passages that were ranked; 0 where a managed engine does not tell")
+    engine: str = Field("shards", description="what searched: shards, s3vectors or kendra")
+    degraded: tuple[Degraded, ...] = Field((), description="why this is less than the whole; empty when it is not")
     sources: tuple[Source, ...]
 
 

@@ -16,6 +16,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -27,6 +30,11 @@ class Calibration:
     def score(self, cosine: float) -> float:
         """The relevance in [0, 1] of a cosine in [-1, 1]."""
         return 1 / (1 + math.exp(-self.slope * (cosine - self.midpoint)))
+
+    def scores(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The relevance of many cosines, shape ``(k,)``."""
+        scores: NDArray[np.float32] = (1 / (1 + np.exp(-self.slope * (cosines - self.midpoint)))).astype(np.float32)
+        return scores
 
 
 DEFAULT_CALIBRATION = Calibration(midpoint=0.25, slope=9.0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cicada.corpus.passages import Passage
 
@@ -11,6 +12,9 @@ DEFAULT_TOP_K = 20
 """Passages returned at most, unless the query says otherwise."""
 DEFAULT_MIN_SCORE = 0.5
 """Hits below this score, in [0, 1], are not returned."""
+
+SearchMode = Literal["hybrid", "dense", "keyword"]
+"""By meaning and words, by meaning alone (vectors), or by words alone (BM25)."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,8 @@ class Filters:
     collections: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
     speakers: tuple[str, ...] = ()
+    metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By metadata key, ``source`` among them: the values that are allowed."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class SearchQuery:
     filters: Filters = field(default_factory=Filters)
     top_k: int = DEFAULT_TOP_K
     min_score: float = DEFAULT_MIN_SCORE
+    mode: SearchMode = "hybrid"
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,29 @@ class Hit:
 
 
 @dataclass(frozen=True)
+class Degradation:
+    """What a search had to do without."""
+
+    code: str
+    """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded) or
+    ``engine_fallback`` (a managed engine did not answer)."""
+    message: str
+    """A sentence for people."""
+
+
+@dataclass(frozen=True)
 class SearchResult:
     """Hits, best first, and where they come from."""
 
     hits: tuple[Hit, ...]
     index_version: str
     searched: int
-    """Passages that passed the filters: all of them were ranked."""
+    """Passages that passed the filters: all of them were ranked. What a managed engine does not tell is 0."""
     timings_ms: dict[str, float] = field(default_factory=dict)
+    engine: str = "shards"
+    """What searched: ``shards``, ``s3vectors`` or ``kendra``."""
+    degraded: tuple[Degradation, ...] = ()
+    """Why this is less than the whole answer; empty when it is not."""
 
 
 class Retriever(Protocol):

@@ -1,0 +1,169 @@
+"""``cicada index``: the versions of the index, and what keeps it in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import wraps
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from rich.console import Console
+
+from cicada.errors import CicadaError, PublishConflict
+from clients.cli.ask import complain
+from clients.cli.deployment import Deployment
+from clients.cli.exits import Exit
+from clients.cli.index import PIECES, store_of
+from clients.cli.progress import progress_on
+from clients.cli.text import counted, printable
+
+if TYPE_CHECKING:
+    from cicada.index.history import PastVersion
+    from cicada.index.store import ObjectStore
+
+NEEDS = ("bucket",)
+"""What these commands must know of the deployment: they call no model."""
+
+_P = ParamSpec("_P")
+
+
+def _on_the_store(
+    command: Callable[Concatenate[ObjectStore, _P], Exit],
+) -> Callable[Concatenate[Deployment, _P], Exit]:
+    """A command of the deployment's store, whose failures are told."""
+
+    @wraps(command)
+    def told(deployment: Deployment, /, *args: _P.args, **kwargs: _P.kwargs) -> Exit:
+        try:
+            return command(store_of(deployment), *args, **kwargs)
+        except PublishConflict as error:
+            complain(f"somebody else published meanwhile, and nothing was changed: {error}")
+        except CicadaError as error:
+            complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+
+    return told
+
+
+@_on_the_store
+def versions(store: ObjectStore, *, limit: int | None, as_json: bool) -> Exit:
+    """List the versions that can be rolled back to, newest first."""
+    from cicada.index.history import history
+    from cicada.index.publish import must_be_published
+
+    current = must_be_published(store).manifest
+    for past in islice(history(store, current), limit):
+        found = _described(past) | {"current": past.version == current.version}
+        print(json.dumps(found) if as_json else _line(found))
+    return Exit.DONE
+
+
+def _described(past: PastVersion) -> dict[str, Any]:
+    described: dict[str, Any] = {"version": past.version, "writtenAt": past.written_at.isoformat(timespec="seconds")}
+    try:
+        manifest = past.manifest()
+    except CicadaError as error:
+        return described | {"unreadable": str(error)}
+    return described | {
+        "embeddingModelId": manifest.embedding_model_id,
+        "collections": {
+            name: sum(entry.live for entry in manifest.of_collection(name)) for name in manifest.collections
+        },
+        "segments": len(manifest.segments),
+        "deletedRows": sum(entry.count - entry.live for entry in manifest.segments),
+        "bytes": sum(entry.bytes for entry in manifest.segments),
+        "allowPartial": manifest.allow_partial,
+    }
+
+
+def _line(found: dict[str, Any]) -> str:
+    """A version as a line: when, what it holds, and whether it is the current one; separated by tabs."""
+    if "unreadable" in found:
+        return "\t".join((found["version"], found["writtenAt"], "cannot be read"))
+    held = ", ".join(f"{printable(name)} {count:,}" for name, count in found["collections"].items()) or "nothing"
+    segments = f"{counted(found['segments'], 'segment')}, {found['bytes'] / 1e6:,.1f} MB"
+    return "\t".join(
+        (found["version"], found["writtenAt"], held, segments, *(("current",) if found["current"] else ()))
+    )
+
+
+@_on_the_store
+def rollback(store: ObjectStore, version: str) -> Exit:
+    """Publish an old version's content as a new version."""
+    from cicada.index.history import restore
+
+    restored = restore(store, version)
+    if restored.version == version:
+        print(f"Version {version} is current already.")
+    else:
+        print(f"Version {restored.version} is current: it holds what version {version} held.")
+    return Exit.DONE
+
+
+@_on_the_store
+def compact(store: ObjectStore, *, collection: str | None, err: Console) -> Exit:
+    """Merge segments, where that is due."""
+    from cicada.index.compaction import compact
+
+    with progress_on(err, PIECES) as progress:
+        done = compact(store, collection=collection, progress=progress)
+    if done is None:
+        print("Nothing is due.")
+    else:
+        print(
+            f"{counted(done.merged, 'segment')} became {done.segments:,}, without "
+            f"{counted(done.dropped, 'deleted row')}.\nVersion {done.version} is current."
+        )
+    return Exit.DONE
+
+
+@_on_the_store
+def collect(store: ObjectStore, *, keep_versions: int, err: Console) -> Exit:
+    """Delete what no kept version needs."""
+    from cicada.index.garbage import collect_garbage
+
+    with progress_on(err, PIECES) as progress:
+        done = collect_garbage(store, keep_versions=keep_versions, progress=progress)
+    print(
+        f"{counted(done.objects, 'object')} deleted, {done.bytes / 1e6:,.1f} MB; "
+        f"{counted(done.versions, 'version')} can be rolled back to."
+    )
+    return Exit.DONE
+
+
+@_on_the_store
+def check(store: ObjectStore, *, as_json: bool, err: Console) -> Exit:
+    """Read and verify every object of the current version."""
+    from cicada.index.check import check_index
+
+    with progress_on(err, PIECES) as progress:
+        found = check_index(store, progress=progress)
+    if as_json:
+        print(json.dumps(asdict(found)))
+    else:
+        for damage in found.damaged:
+            where = f" ({printable(damage.collection)})" if damage.collection else ""
+            print(f"damaged: {damage.key}{where}: {printable(damage.reason)}")
+        outcome = f"{len(found.damaged):,} damaged" if found.damaged else "all sound"
+        print(f"Version {found.version}: {counted(found.objects, 'object')}, {found.bytes / 1e6:,.1f} MB, {outcome}.")
+        for line in _advice({damage.collection for damage in found.damaged}):
+            complain(line)
+    return Exit.FAILED if found.damaged else Exit.DONE
+
+
+def _advice(collections: set[str | None]) -> Iterator[str]:
+    for collection in sorted(filter(None, collections)):
+        yield f"load {printable(collection)} again with --verify to write anew what is damaged of it"
+
+
+@_on_the_store
+def partial(store: ObjectStore, *, allowed: bool) -> Exit:
+    """Publish whether searches may do without a segment that cannot be read."""
+    from cicada.index.publish import set_allow_partial
+
+    version = set_allow_partial(store, allowed).version
+    told = "answer from the rest, and say so," if allowed else "fail"
+    print(f"Searches {told} when a segment cannot be read: version {version} is current.")
+    return Exit.DONE

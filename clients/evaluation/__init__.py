@@ -1,0 +1,1 @@
+"""Measuring retrieval: judged sets, measures, confidence, comparison, gates. No function needs it."""

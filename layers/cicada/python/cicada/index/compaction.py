@@ -1,0 +1,201 @@
+"""Compaction: merging small segments, and leaving deleted rows behind, in a new version with the same live content.
+
+Every load adds a segment, and every segment costs a search a little. Segments are sorted into tiers by size, each
+:data:`TIER_FACTOR` times the one below; once a tier has more than :data:`TIER_SEGMENTS`, its segments and the smaller
+ones are merged. So a passage is written again about once a tier, a few times in all. (O'Neil et al., The log-structured
+merge-tree, 1996; tiers rather than levels, as Lucene and Cassandra have them.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+
+from cicada.errors import PublishConflict
+from cicada.index.contents import SegmentContents
+from cicada.index.held import HeldSegment, IdDigests
+from cicada.index.manifest import Manifest, SegmentEntry
+from cicada.index.progress import Progress, silent
+from cicada.index.publish import Published, publish_on_top, read_current, refuse_late, successor, utc_now
+from cicada.index.store import ObjectStore
+from cicada.index.writer import SEGMENT_ROWS, write_segment
+
+logger = logging.getLogger(__name__)
+
+TIER_ROWS = 1_024
+"""Live rows of a segment in the lowest tier at most."""
+TIER_FACTOR = 8
+TIER_SEGMENTS = 8
+"""Segments of a tier that are left alone."""
+MAX_DELETED_SHARE = 0.2
+"""Of a segment's rows; with more it is written again without them."""
+MIN_DELETED_ROWS = 100
+"""Fewer deleted rows cost nothing worth writing a segment for."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """What compaction came to."""
+
+    version: str
+    """The version that is current now."""
+    merged: int
+    """Segments that were replaced."""
+    segments: int
+    """Segments that replace them."""
+    dropped: int
+    """Deleted rows that were left behind."""
+
+
+def compaction_due(manifest: Manifest, collection: str | None = None, *, segment_rows: int = SEGMENT_ROWS) -> bool:
+    """Whether :func:`compact` would do anything for a collection, or for any."""
+    return bool(_groups(manifest, collection, segment_rows))
+
+
+def compact(
+    store: ObjectStore,
+    *,
+    collection: str | None = None,
+    progress: Progress = silent,
+    segment_rows: int = SEGMENT_ROWS,
+    now: Callable[[], datetime] = utc_now,
+) -> Compacted | None:
+    """Merge what is due, and publish that as one version.
+
+    It holds one new segment's content in memory at a time, and can be killed at any point. What others add meanwhile
+    stays, and what they delete meanwhile is deleted from the merged segments too.
+
+    Args:
+        store: the index.
+        collection: the one to compact; None for all.
+        progress: told of each new segment.
+        segment_rows: rows of a new segment at most.
+        now: the time.
+
+    Returns:
+        None if nothing was due.
+
+    Raises:
+        IndexCorrupt, IndexMismatch: the manifest, or a segment to merge, is damaged or of another format.
+        IndexUnavailable: the store does not respond.
+        PublishConflict: what was being merged has been merged or replaced by others meanwhile; it can be tried again.
+    """
+    base = read_current(store)
+    groups = _groups(base.manifest, collection, segment_rows) if base else []
+    if base is None or not groups:
+        return None
+    began_at = now()
+    merges: list[_Merge] = []
+    for done, group in enumerate(groups):
+        progress("compacting", done, len(groups))
+        merges.append(_merge(store, base.manifest, group))
+    progress("compacting", len(groups), len(groups))
+
+    def on_top_of(current: Published | None) -> Manifest:
+        refuse_late(began_at, now())
+        if current is None:
+            raise PublishConflict("what was published is gone")
+        entries: dict[str, SegmentEntry | None] = {entry.key: entry for entry in current.manifest.segments}
+        for merge in merges:
+            merge.put_in_place(store, base.manifest, entries)
+        return successor(current.manifest, tuple(filter(None, entries.values())), created_at=now())
+
+    manifest = publish_on_top(store, base, on_top_of)
+    report = Compacted(
+        version=manifest.version,
+        merged=sum(map(len, groups)),
+        segments=len(merges),
+        dropped=sum(entry.count - entry.live for group in groups for entry in group),
+    )
+    logger.info("index compacted", extra={"index_version": report.version, "merged": report.merged})
+    return report
+
+
+@dataclass(frozen=True)
+class _Merge:
+    """Segments, and the one that holds their live rows."""
+
+    sources: tuple[HeldSegment, ...]
+    merged: SegmentEntry
+
+    def put_in_place(self, store: ObjectStore, base: Manifest, entries: dict[str, SegmentEntry | None]) -> None:
+        """Replace the sources by the merged segment, without what was deleted from them since they were read.
+
+        Raises:
+            PublishConflict: a source is not there any more, or has got deleted rows back.
+        """
+        gone: list[IdDigests] = []
+        for source in self.sources:
+            entry = entries.get(source.entry.key)
+            if entry is None:
+                raise PublishConflict(
+                    f"segments of {self.merged.collection} were replaced while they were being merged"
+                )
+            current = source.as_in(store, entry)
+            if (current.alive & ~source.alive).any():
+                raise PublishConflict(f"passages of {self.merged.collection} came back while they were being merged")
+            gone.append(np.setdiff1d(source.ids, current.ids))
+        merged: SegmentEntry | None = self.merged
+        if deleted := np.concatenate(gone).size:
+            logger.info("rows deleted while they were being merged", extra={"rows": deleted})
+            merged = _opened(store, base, self.merged).without(store, np.concatenate(gone))
+        first, *others = (source.entry.key for source in self.sources)
+        entries[first] = merged
+        for key in others:
+            entries[key] = None
+
+
+def _merge(store: ObjectStore, base: Manifest, group: Sequence[SegmentEntry]) -> _Merge:
+    sources = tuple(_opened(store, base, entry) for entry in group)
+    return _Merge(sources, write_segment(store, _live_contents(sources), base.embedding_model_id))
+
+
+def _live_contents(sources: Sequence[HeldSegment]) -> SegmentContents:
+    """Of all sources together; what was made of each alone is let go before the whole is encoded."""
+    if len(sources) == 1:
+        return sources[0].live_contents()
+    return SegmentContents.concat([source.live_contents() for source in sources])
+
+
+def _opened(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> HeldSegment:
+    return HeldSegment.read(
+        store, entry, embedding_model_id=manifest.embedding_model_id, dimensions=manifest.dimensions
+    )
+
+
+def _groups(manifest: Manifest, collection: str | None, segment_rows: int) -> list[tuple[SegmentEntry, ...]]:
+    """The segments to merge, each group into one."""
+    chosen = manifest.collections if collection is None else (collection,)
+    return [group for name in chosen for group in _groups_of(manifest.of_collection(name), segment_rows)]
+
+
+def _groups_of(entries: Sequence[SegmentEntry], segment_rows: int) -> list[tuple[SegmentEntry, ...]]:
+    small = [entry for entry in entries if 2 * entry.live <= segment_rows]
+    in_tier = Counter(_tier(entry) for entry in small)
+    highest = max((tier for tier, count in in_tier.items() if count > TIER_SEGMENTS), default=-1)
+    due = {entry.key for entry in small if _tier(entry) <= highest} | {e.key for e in entries if _worn(e)}
+    groups: list[list[SegmentEntry]] = []
+    for entry in (entry for entry in entries if entry.key in due):
+        if groups and sum(one.live for one in groups[-1]) + entry.live <= segment_rows:
+            groups[-1].append(entry)
+        else:
+            groups.append([entry])
+    return [tuple(group) for group in groups if len(group) > 1 or _worn(group[0])]
+
+
+def _tier(entry: SegmentEntry) -> int:
+    tier, rows = 0, TIER_ROWS
+    while entry.live > rows:
+        tier, rows = tier + 1, rows * TIER_FACTOR
+    return tier
+
+
+def _worn(entry: SegmentEntry) -> bool:
+    """Whether so many of its rows are deleted that it is worth writing again."""
+    deleted = entry.count - entry.live
+    return deleted >= MIN_DELETED_ROWS and deleted > MAX_DELETED_SHARE * entry.count

@@ -1,0 +1,228 @@
+"""A segment's binary format, version 2: named sections in one immutable object, every range of it verifiable.
+
+::
+
+    head    8 bytes   the magic, "CICADSEG"
+            4 bytes   format version, little-endian like every number here
+            4 bytes   length of the header
+            n bytes   the header, JSON: what the segment is, and where each section lies
+            m bytes   the head sections, each at a multiple of 64; among them ``digests``
+    body              the body sections, each at a multiple of 64
+
+A body section is digested in chunks of 64 KiB, counted from its begin; ``digests`` holds the first 16 bytes of each
+chunk's SHA-256, section after section. The manifest vouches for the head with a SHA-256 of its own: so whoever has the
+manifest and the head can read any range of the body and know that it is what was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.format import Count, IndexModel
+from cicada.index.sections import Encoded
+
+MAGIC = b"CICADSEG"
+FORMAT_VERSION = 2
+ALIGNMENT_BYTES = 64
+CHUNK_BYTES = 64 * 2**10
+"""What is verified at a time: small beside a range that is worth a request, large beside its digest."""
+DIGEST_BYTES = 16
+
+_PREFIX = struct.Struct("<8sII")
+_DIGESTS = "digests"
+
+
+class Extent(IndexModel):
+    """Where a section lies, counted from the object's begin for the body and from the head's sections for the head."""
+
+    offset: Count
+    bytes: Count
+
+
+class Header(IndexModel):
+    """What a segment is."""
+
+    collection: str
+    embedding_model_id: str
+    dimensions: int = Field(ge=1)
+    count: int = Field(ge=1)
+    parts: dict[str, dict[str, Any]]
+    """What each part keeps for itself."""
+    head: dict[str, Extent]
+    body: dict[str, Extent]
+
+
+@dataclass(frozen=True)
+class EncodedSegment:
+    """A segment's bytes, and what vouches for them."""
+
+    data: bytes
+    head_bytes: int
+    sha256: str
+    """Of the head."""
+    count: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """A segment's head in memory, verified."""
+
+    header: Header
+    data: memoryview
+    """Of the head sections."""
+    first_digest: Mapping[str, int]
+    """By body section: its first chunk's place among the digests."""
+
+    def section(self, name: str) -> memoryview:
+        """A section of the head.
+
+        Raises:
+            IndexCorrupt: there is none of that name.
+        """
+        extent = self.header.head.get(name)
+        if extent is None:
+            raise IndexCorrupt(f"a segment has no section {name}")
+        return self.data[extent.offset : extent.offset + extent.bytes]
+
+    def extent(self, name: str) -> Extent:
+        """Where a section of the body lies.
+
+        Raises:
+            IndexCorrupt: there is none of that name.
+        """
+        extent = self.header.body.get(name)
+        if extent is None:
+            raise IndexCorrupt(f"a segment has no section {name}")
+        return extent
+
+    def verify(self, name: str, start: int, data: memoryview) -> None:
+        """Check bytes of a body section; they begin at a chunk's begin and end at a chunk's end, or the section's.
+
+        Raises:
+            IndexCorrupt: they are not what was written.
+        """
+        digests = self.section(_DIGESTS)
+        number = self.first_digest[name] + start // CHUNK_BYTES
+        for at in range(0, len(data), CHUNK_BYTES):
+            due = digests[number * DIGEST_BYTES : (number + 1) * DIGEST_BYTES]
+            if hashlib.sha256(data[at : at + CHUNK_BYTES]).digest()[:DIGEST_BYTES] != due:
+                raise IndexCorrupt(f"a segment's section {name} does not match its digest at byte {start + at}")
+            number += 1
+
+
+def encode_container(
+    *, collection: str, embedding_model_id: str, dimensions: int, count: int, parts: Mapping[str, Encoded]
+) -> EncodedSegment:
+    """Lay out the parts of a segment. Equal input gives equal bytes."""
+    body = {name: content for part in parts.values() for name, content in part.body.items()}
+    head = {name: content for part in parts.values() for name, content in part.head.items()}
+    head[_DIGESTS] = b"".join(
+        hashlib.sha256(chunk).digest()[:DIGEST_BYTES] for content in body.values() for chunk in _chunks(content)
+    )
+    head_extents, head_data = _lay_out(head)
+    # The body's offsets count from the end of the head, whose length depends on how they are written.
+    body_extents, body_data = _lay_out(body)
+    header = Header(
+        collection=collection,
+        embedding_model_id=embedding_model_id,
+        dimensions=dimensions,
+        count=count,
+        parts={name: dict(part.meta) for name, part in parts.items()},
+        head=head_extents,
+        body=body_extents,
+    )
+    written = header.model_dump_json(by_alias=True).encode()
+    start = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(written)) + written
+    whole_head = _padded(start) + _padded(head_data)
+    data = whole_head + body_data
+    return EncodedSegment(data, len(whole_head), hashlib.sha256(whole_head).hexdigest(), count)
+
+
+def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes: int) -> Head:
+    """Verify and read a head.
+
+    Args:
+        data: the head, whole.
+        sha256: its digest, from the manifest.
+        object_bytes: the length of the object, from the manifest.
+
+    Raises:
+        IndexCorrupt: it is not what was written, or not laid out as the format demands.
+        IndexMismatch: it has a format that this version does not read.
+    """
+    view = memoryview(data).toreadonly()
+    if hashlib.sha256(view).hexdigest() != sha256:
+        raise IndexCorrupt("a segment's head does not match its checksum")
+    try:
+        magic, version, length = _PREFIX.unpack_from(view)
+        if magic != MAGIC:
+            raise IndexCorrupt("an object of the index is no segment")
+        if version != FORMAT_VERSION:
+            raise IndexMismatch(f"a segment has format {version}; this version of Cicada reads {FORMAT_VERSION}")
+        header = Header.model_validate_json(bytes(view[_PREFIX.size : _PREFIX.size + length]))
+    except (ValidationError, ValueError, struct.error, RecursionError) as error:
+        raise IndexCorrupt(f"a segment's head is not laid out as its format demands: {error}") from error
+    sections = view[_aligned(_PREFIX.size + length) :]
+    first_digest: dict[str, int] = {}
+    digests = 0
+    for name, extent in header.body.items():
+        first_digest[name] = digests
+        digests += -(-extent.bytes // CHUNK_BYTES)
+        if len(view) + extent.offset + extent.bytes > object_bytes:
+            raise IndexCorrupt(f"a segment's section {name} reaches beyond its end")
+    if any(extent.offset + extent.bytes > len(sections) for extent in header.head.values()):
+        raise IndexCorrupt("a segment's head is shorter than its sections")
+    head = Head(header, sections, first_digest)
+    if len(head.section(_DIGESTS)) != digests * DIGEST_BYTES:
+        raise IndexCorrupt("a segment has another number of digests than of chunks")
+    return head
+
+
+def _lay_out(contents: Mapping[str, bytes]) -> tuple[dict[str, Extent], bytes]:
+    extents: dict[str, Extent] = {}
+    pieces: list[bytes] = []
+    at = 0
+    for name, content in contents.items():
+        extents[name] = Extent(offset=at, bytes=len(content))
+        padding = bytes(-len(content) % ALIGNMENT_BYTES)
+        pieces += [content, padding]
+        at += len(content) + len(padding)
+    return extents, b"".join(pieces)
+
+
+def _chunks(content: bytes) -> Sequence[memoryview]:
+    view = memoryview(content)
+    return [view[at : at + CHUNK_BYTES] for at in range(0, len(view), CHUNK_BYTES)]
+
+
+def _aligned(length: int) -> int:
+    return length + -length % ALIGNMENT_BYTES
+
+
+def _padded(content: bytes) -> bytes:
+    return content + bytes(_aligned(len(content)) - len(content))
+
+
+def to_json(value: Any) -> bytes:
+    """A small value as a section: compact JSON."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def from_json(data: memoryview) -> Any:
+    """What :func:`to_json` wrote.
+
+    Raises:
+        IndexCorrupt: it is no JSON.
+    """
+    try:
+        return json.loads(bytes(data))
+    except (ValueError, RecursionError) as error:
+        raise IndexCorrupt("a section of a segment cannot be read") from error

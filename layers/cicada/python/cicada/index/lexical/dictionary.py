@@ -1,0 +1,190 @@
+"""The dictionary: sorted terms in blocks that are read by range, and a sparse index of them.
+
+A block is: a header (postings' and positions' first bytes, number of terms, bytes of the terms, width of the counts and
+of the position sizes), the terms (UTF-8, each between zero bytes), for each term its postings in each of the segment's
+row blocks, the bytes of its positions, and a bound of its weight.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt
+from cicada.index.lexical.constants import BLOCKS, TERMS_PER_BLOCK
+
+_HEADER = struct.Struct("<QQIHBB")
+_BETWEEN = b"\0"
+_WIDTHS = (1, 2, 4, 8)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the dictionary knows of a term."""
+
+    counts: tuple[int, ...]
+    """Its postings in each block of 65,536 rows."""
+    postings_start: int
+    positions_start: int
+    positions_size: int
+    bound: float
+    """No posting's saturated weight, tf / (tf + norm), is larger, at the segment's own average length."""
+
+    @property
+    def df(self) -> int:
+        """Passages that have the term, deleted ones among them."""
+        return sum(self.counts)
+
+
+@dataclass(frozen=True)
+class TermTable:
+    """All terms of a segment, by number in sorted order."""
+
+    terms: Sequence[bytes]
+    counts: NDArray[np.int64]
+    """``(terms, row blocks)``."""
+    positions_sizes: NDArray[np.int64]
+    bounds: NDArray[np.uint8]
+    """In units of 1/255, rounded up."""
+
+
+def postings_size(postings: int, code_width: int) -> int:
+    """Bytes of a term's postings: 2 a row and the weights' codes, filled up to an even number."""
+    size = postings * (2 + code_width)
+    return size + (size & 1)
+
+
+def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:
+    """The section of the head and the one of the body."""
+    blocks: list[bytes] = []
+    firsts: list[bytes] = []
+    postings_start = positions_start = 0
+    for start in range(0, len(table.terms), TERMS_PER_BLOCK):
+        here = slice(start, start + TERMS_PER_BLOCK)
+        terms = table.terms[here]
+        text = _BETWEEN + _BETWEEN.join(terms) + _BETWEEN
+        counts, count_width = _packed(table.counts[here])
+        sizes, size_width = _packed(table.positions_sizes[here])
+        header = _HEADER.pack(postings_start, positions_start, len(text), len(terms), count_width, size_width)
+        blocks.append(b"".join((header, text, counts, sizes, table.bounds[here].tobytes())))
+        firsts.append(terms[0])
+        totals = table.counts[here].sum(axis=1) * (2 + code_width)
+        postings_start += int((totals + (totals & 1)).sum())
+        positions_start += int(table.positions_sizes[here].sum())
+    ends = np.cumsum([0, *map(len, blocks)], dtype="<u8")
+    head = struct.pack("<I", len(blocks)) + ends.tobytes() + _BETWEEN.join(firsts)
+    return head, b"".join(blocks)
+
+
+def _packed(values: NDArray[np.int64]) -> tuple[bytes, int]:
+    largest = int(values.max(initial=0))
+    width = next(width for width in _WIDTHS if largest < 1 << (8 * width))
+    return values.astype(f"<u{width}").tobytes(), width
+
+
+class Dictionary:
+    """The sparse index of a segment's dictionary: tells which block to read."""
+
+    def __init__(self, head: memoryview, body_size: int) -> None:
+        """Read the head's section.
+
+        Raises:
+            IndexCorrupt: it does not fit the body.
+        """
+        data = bytes(head)
+        count = int.from_bytes(data[:4], "little")
+        firsts_at = 4 + 8 * (count + 1)
+        if len(data) < firsts_at:
+            raise IndexCorrupt(f"{BLOCKS} is cut")
+        self._ends: list[int] = np.frombuffer(data, "<u8", count + 1, 4).tolist()
+        self._firsts = data[firsts_at:].split(_BETWEEN) if count else []
+        ascending = all(start < end for start, end in pairwise(self._ends))
+        if len(self._firsts) != count or self._ends[0] != 0 or self._ends[-1] != body_size or not ascending:
+            raise IndexCorrupt(f"{BLOCKS} does not fit the dictionary")
+
+    def __len__(self) -> int:
+        return len(self._firsts)
+
+    def block_of(self, term: bytes) -> int | None:
+        """The only block that can have a term."""
+        at = bisect_right(self._firsts, term) - 1
+        return at if at >= 0 else None
+
+    def blocks_of(self, prefix: bytes, limit: int) -> range:
+        """The first blocks that can have terms with a prefix."""
+        start = max(bisect_right(self._firsts, prefix) - 1, 0)
+        stop = bisect_left(self._firsts, prefix + b"\xff")
+        return range(start, min(stop, start + limit))
+
+    def span(self, block: int) -> tuple[int, int]:
+        """A block's first byte and length."""
+        return self._ends[block], self._ends[block + 1] - self._ends[block]
+
+
+class Block:
+    """One block of a dictionary."""
+
+    def __init__(self, data: memoryview, row_blocks: int, code_width: int) -> None:
+        """Read the header.
+
+        Raises:
+            IndexCorrupt: sizes do not add up.
+        """
+        try:
+            self._postings, self._positions, text, self._count, self._width, self._size_width = _HEADER.unpack_from(
+                data
+            )
+        except struct.error as error:
+            raise IndexCorrupt("a block of the dictionary is cut") from error
+        self._row_blocks, self._code_width, self._data = row_blocks, code_width, data
+        self._counts_at = _HEADER.size + text
+        self._sizes_at = self._counts_at + self._count * row_blocks * self._width
+        self._bounds_at = self._sizes_at + self._count * self._size_width
+        if self._width not in _WIDTHS or self._size_width not in _WIDTHS or self._bounds_at + self._count != len(data):
+            raise IndexCorrupt("a block of the dictionary does not add up")
+        self._text = bytes(data[_HEADER.size : self._counts_at])
+        if self._text.count(_BETWEEN) != self._count + 1 or self._text[:1] != _BETWEEN or self._text[-1:] != _BETWEEN:
+            raise IndexCorrupt("a block of the dictionary does not have its terms")
+
+    def find(self, term: bytes) -> Entry | None:
+        """A term's entry, if it is here."""
+        at = self._text.find(_BETWEEN + term + _BETWEEN)
+        return None if at < 0 else self._entry(self._text.count(_BETWEEN, 0, at))
+
+    def terms(self) -> list[bytes]:
+        """All terms, in order."""
+        return self._text[1:-1].split(_BETWEEN)
+
+    def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Terms with a prefix, in order."""
+        terms = self.terms()
+        for at in range(bisect_left(terms, prefix), len(terms)):
+            if not terms[at].startswith(prefix):
+                return
+            yield terms[at], self._entry(at)
+
+    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+        """Counts ``(terms, row blocks)``, sizes of positions, and bounds in units of 1/255."""
+        counts = np.frombuffer(self._data, f"<u{self._width}", self._count * self._row_blocks, self._counts_at)
+        sizes = np.frombuffer(self._data, f"<u{self._size_width}", self._count, self._sizes_at)
+        bounds = np.frombuffer(self._data, np.uint8, self._count, self._bounds_at)
+        return counts.astype(np.int64).reshape(self._count, self._row_blocks), sizes.astype(np.int64), bounds
+
+    def _entry(self, at: int) -> Entry:
+        counts = np.frombuffer(self._data, f"<u{self._width}", (at + 1) * self._row_blocks, self._counts_at)
+        totals = counts[: at * self._row_blocks].reshape(at, self._row_blocks).sum(axis=1, dtype=np.int64)
+        totals *= 2 + self._code_width
+        sizes = np.frombuffer(self._data, f"<u{self._size_width}", at + 1, self._sizes_at)
+        return Entry(
+            counts=tuple(counts[at * self._row_blocks :].tolist()),
+            postings_start=self._postings + int(totals.sum()) + int((totals & 1).sum()),
+            positions_start=self._positions + int(sizes[:at].sum(dtype=np.int64)),
+            positions_size=int(sizes[at]),
+            bound=self._data[self._bounds_at + at] / 255,
+        )

@@ -1,0 +1,209 @@
+"""From the texts of passages to their forward form."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice, pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.corpus.indexable import Part
+from cicada.index.lexical.constants import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGHT_UNITS
+from cicada.index.lexical.detection import detect
+from cicada.index.lexical.languages import canonical
+from cicada.index.lexical.termrows import TermRows
+from cicada.index.lexical.tokens import normalised, tokens
+from cicada.index.lexical.words import Terms, terms_of
+
+BATCH_PASSAGES = 8192
+"""Passages whose terms are gathered in plain lists before they become arrays."""
+MAX_REMEMBERED_TOKENS = 500_000
+"""Distinct tokens, over all languages, whose terms are remembered while texts are analysed."""
+MAX_LANGUAGES = 255
+"""Languages that one call tells apart: passages in further ones count as of an unknown language."""
+UNKNOWN = ""
+
+
+def analyse(documents: Iterable[Sequence[Part]], languages: Iterable[str | None]) -> TermRows:
+    """Analyse passages.
+
+    Args:
+        documents: for each passage, its parts: its own text first, then what counts besides it and how much. The
+            words of a part count by its weight, in steps of 1/64.
+        languages: for each passage, the code of its language (ISO 639-3 or 639-1), or None to have it detected.
+    """
+    analysis = _Analysis()
+    passages = zip(documents, languages, strict=True)
+    batches = [_Batch()]
+    while batch := list(islice(passages, BATCH_PASSAGES)):
+        batches.append(analysis.batch(batch))
+    counts = np.concatenate([batch.counts for batch in batches])
+    return TermRows(
+        vocabulary=list(analysis.numbers),
+        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        terms=np.concatenate([batch.terms for batch in batches]),
+        weights=np.concatenate([batch.weights for batch in batches]),
+        occurrences=np.concatenate([batch.occurrences for batch in batches]),
+        positions=np.concatenate([batch.positions for batch in batches]),
+        lengths=np.concatenate([batch.lengths for batch in batches]),
+        language_names=tuple(analysis.languages),
+        languages=np.concatenate([batch.languages for batch in batches]),
+    )
+
+
+def _none(dtype: type[np.generic]) -> NDArray[Any]:
+    return np.zeros(0, dtype)
+
+
+@dataclass
+class _Batch:
+    """The fields of :class:`TermRows` for some passages."""
+
+    counts: NDArray[np.int64] = field(default_factory=lambda: _none(np.int64))
+    terms: NDArray[np.uint32] = field(default_factory=lambda: _none(np.uint32))
+    weights: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
+    occurrences: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
+    positions: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
+    lengths: NDArray[np.uint32] = field(default_factory=lambda: _none(np.uint32))
+    languages: NDArray[np.uint8] = field(default_factory=lambda: _none(np.uint8))
+
+
+class _Analysis:
+    """Gives terms their numbers, and remembers what tokens give.
+
+    What a token gives is kept as one number. A single term: twice its number, plus 1. Several: the place of a list of
+    such numbers, counted down from -1. The lowest bit tells whether the next term stands one position further.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.languages: dict[str, int] = {}
+        self._given: dict[str, _Given] = {}
+        self._several: list[list[int]] = []
+
+    def batch(self, passages: Sequence[tuple[Sequence[Part], str | None]]) -> _Batch:
+        """Analyse some passages."""
+        if sum(map(len, self._given.values())) > MAX_REMEMBERED_TOKENS:
+            self._given.clear()
+        self._several.clear()
+        for given in self._given.values():
+            given.forget_several()
+        stream = array("q")
+        runs: list[tuple[int, int, int, int]] = []  # passage, own text or not, weight, numbers in the stream
+        spoken = []
+        for passage, (parts, declared) in enumerate(passages):
+            language = canonical(declared) if declared else UNKNOWN
+            for at, part in enumerate(parts):
+                before = len(stream)
+                found = tokens(normalised(part.text, dotless_i=language == "tur"))
+                if not language:
+                    language = detect(found)
+                    if language == "tur":
+                        found = tokens(normalised(part.text, dotless_i=True))
+                self._read(found, language, stream)
+                units = min(max(round(part.weight * WEIGHT_UNITS), 0), MAX_WEIGHT_UNITS)
+                runs.append((passage, at == 0, units, len(stream) - before))
+            spoken.append(self._number_of_language(language))
+        return self._arrays(np.frombuffer(stream, np.int64), runs, np.array(spoken, np.uint8))
+
+    def _number_of_language(self, language: str) -> int:
+        if language not in self.languages and len(self.languages) >= MAX_LANGUAGES:
+            language = UNKNOWN
+        return self.languages.setdefault(language, len(self.languages))
+
+    def _read(self, found: list[str], language: str, stream: array[int]) -> None:
+        given = self._given.get(language)
+        if given is None:
+            given = self._given[language] = _Given(language, self.numbers, self._several)
+        stream.extend(map(given.__getitem__, found))
+
+    def _arrays(
+        self, given: NDArray[np.int64], runs: list[tuple[int, int, int, int]], spoken: NDArray[np.uint8]
+    ) -> _Batch:
+        passage, own, units, sizes = np.array(runs, np.int64).reshape(-1, 4).T
+        of_run = np.repeat(np.arange(len(runs)), sizes)
+        given, of_run = self._expanded(given, of_run)
+        steps = given & 1
+        positions = np.cumsum(steps) - steps
+        sizes = np.bincount(of_run, minlength=len(runs))
+        first = np.minimum(np.cumsum(sizes) - sizes, max(len(positions) - 1, 0))
+        if len(positions):
+            positions -= positions[first][of_run]
+        counted = units[of_run] > 0
+        given, of_run, positions = given[counted], of_run[counted], positions[counted]
+
+        key = (passage[of_run] << 32) | (given >> 1)
+        order = np.argsort(key, kind="stable")
+        key, of_run, positions = key[order], of_run[order], positions[order]
+        starts = np.flatnonzero(np.diff(key, prepend=-1))
+        placed = (own[of_run] == 1) & (positions <= MAX_POSITION)
+        owner = key[starts] >> 32
+        weights = np.minimum(_sums(units[of_run], starts), MAX_WEIGHT_UNITS)
+        return _Batch(
+            counts=np.bincount(owner, minlength=len(spoken)),
+            terms=(key[starts] & 0xFFFFFFFF).astype(np.uint32),
+            weights=weights.astype(np.uint16),
+            occurrences=np.minimum(_sums(placed.astype(np.int64), starts), MAX_POSITION).astype(np.uint16),
+            positions=positions[placed].astype(np.uint16),
+            lengths=np.bincount(owner, weights=weights, minlength=len(spoken)).astype(np.uint32),
+            languages=spoken,
+        )
+
+    def _expanded(
+        self, given: NDArray[np.int64], of_run: NDArray[np.intp]
+    ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """With the lists in the place of their numbers."""
+        at = np.flatnonzero(given < 0)
+        if not len(at):
+            return given, of_run
+        lists = [self._several[~number] for number in given[at].tolist()]
+        sizes = np.ones(len(given), np.int64)
+        sizes[at] = list(map(len, lists))
+        expanded = np.repeat(given, sizes)
+        expanded[expanded < 0] = list(chain.from_iterable(lists))
+        return expanded, np.repeat(of_run, sizes)
+
+
+def _sums(values: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int64]:
+    return np.add.reduceat(values, starts) if len(starts) else values[:0]
+
+
+class _Given(dict[str, int]):
+    """By token, what it gives in one language; filled as tokens are met."""
+
+    def __init__(self, language: str, numbers: dict[str, int], several: list[list[int]]) -> None:
+        super().__init__()
+        self._language = language
+        self._numbers = numbers
+        self._several = several
+        self._with_several: list[str] = []
+
+    def __missing__(self, token: str) -> int:
+        terms = terms_of(token, self._language)
+        if len(terms.parts) == 1 and not terms.beside:
+            given = 2 * self._number(terms.parts[0]) + 1
+        else:
+            self._several.append(self._listed(terms))
+            self._with_several.append(token)
+            given = -len(self._several)
+        self[token] = given
+        return given
+
+    def forget_several(self) -> None:
+        """Forget the tokens that gave lists: most of them are met once."""
+        for token in self._with_several:
+            del self[token]
+        self._with_several.clear()
+
+    def _listed(self, terms: Terms) -> list[int]:
+        placed = [*((at, term) for term, at in terms.beside), *enumerate(terms.parts)]
+        placed.sort(key=lambda placed: placed[0])
+        steps = [here[0] != there[0] for here, there in pairwise([*placed, (terms.width, "")])]
+        return [2 * self._number(term) + step for (_, term), step in zip(placed, steps, strict=True)]
+
+    def _number(self, term: str) -> int:
+        return self._numbers.setdefault(term, len(self._numbers))

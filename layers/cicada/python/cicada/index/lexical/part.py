@@ -1,0 +1,189 @@
+"""The lexical part of one segment, opened: checks that it fits together, and reads dictionary entries and postings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.lexical.alive import Alive
+from cicada.index.lexical.constants import (
+    ANALYZER_VERSION,
+    BLOCKS,
+    DICTIONARY,
+    FORMAT,
+    LANGUAGES,
+    LENGTHS,
+    MAX_ROWS,
+    PART,
+    POSITIONS,
+    POSTINGS,
+    ROW_BLOCK,
+    WEIGHT_UNITS,
+    WEIGHTS,
+)
+from cicada.index.lexical.dictionary import Block, Dictionary, Entry, postings_size
+from cicada.index.lexical.encoding import length_norms
+from cicada.index.sections import Sections, Span
+
+MAX_REMEMBERED_ENTRIES = 16_384
+"""Dictionary entries that a part remembers, about 300 bytes each."""
+
+
+class LexicalPart:
+    """One segment's dictionary and postings."""
+
+    body_names: ClassVar[tuple[str, ...]] = (LENGTHS, DICTIONARY, POSTINGS, POSITIONS)
+    """What must be in memory to search without a read, in loading order; phrases alone need the last."""
+
+    def __init__(self, sections: Sections, count: int) -> None:
+        """Open the part of a segment of ``count`` rows; reads the head alone.
+
+        Raises:
+            IndexCorrupt: the sections do not fit together.
+            IndexMismatch: another version of the analyser or of the format wrote them.
+        """
+        meta = sections.meta(PART)
+        if (_number(meta, "format"), _number(meta, "analyzer")) != (FORMAT, ANALYZER_VERSION):
+            raise IndexMismatch(f"the lexical part is of format {meta['format']}, analyser {meta['analyzer']}")
+        self.sections, self.count = sections, count
+        self.row_blocks = max(-(-count // ROW_BLOCK), 1)
+        self.postings, self.terms = _number(meta, "postings"), _number(meta, "terms")
+        self.code_width, self.length_width = _number(meta, "code_width"), _number(meta, "length_width")
+        self.languages = _languages(meta, count)
+        self.average_length = _number(meta, "total_length") / max(count, 1)
+        self.dictionary = Dictionary(sections.head(BLOCKS), sections.size(DICTIONARY))
+        values = sections.head(WEIGHTS)
+        if (
+            not 0 <= count <= MAX_ROWS
+            or self.code_width not in (1, 2)
+            or self.length_width not in (2, 4)
+            or len(values) % 2
+            or len(values) > 2 << (8 * self.code_width)
+            or sections.size(LENGTHS) != count * self.length_width
+            or sections.size(LANGUAGES) != count
+            or not 0 <= sections.size(POSTINGS) - self.postings * (2 + self.code_width) <= self.terms
+        ):
+            raise IndexCorrupt("the sizes of the lexical part do not fit")
+        self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(WEIGHT_UNITS)
+        self._remembered: dict[bytes, Entry | None] = {}
+        self._norms: tuple[float, NDArray[np.float32]] | None = None
+        self._alive: Alive | None = None
+
+    # --- the dictionary ---
+
+    def remembered(self, term: bytes) -> tuple[bool, Entry | None]:
+        """Whether it is known what the dictionary has of a term, and that."""
+        try:
+            return True, self._remembered[term]
+        except KeyError:
+            at = self.dictionary.block_of(term)
+            if at is None:
+                return True, None
+            resident = self.sections.resident(DICTIONARY)
+            if resident is None:
+                return False, None
+            start, length = self.dictionary.span(at)
+            return True, self.look_up(term, self.block(resident[start : start + length]))
+
+    def block_span(self, at: int) -> Span:
+        """Where one block of the dictionary lies."""
+        return Span(self.sections, DICTIONARY, *self.dictionary.span(at))
+
+    def block(self, data: memoryview) -> Block:
+        """One block, read."""
+        return Block(data, self.row_blocks, self.code_width)
+
+    def look_up(self, term: bytes, block: Block) -> Entry | None:
+        """Find a term in its block, and remember what was found."""
+        entry = block.find(term)
+        if entry is not None:
+            self.check(entry)
+        if len(self._remembered) >= MAX_REMEMBERED_ENTRIES:
+            self._remembered.clear()
+        self._remembered[term] = entry
+        return entry
+
+    def check(self, entry: Entry) -> None:
+        """Raises IndexCorrupt if an entry points past its sections."""
+        if entry.postings_start + postings_size(entry.df, self.code_width) > self.sections.size(
+            POSTINGS
+        ) or entry.positions_start + entry.positions_size > self.sections.size(POSITIONS):
+            raise IndexCorrupt("an entry of the dictionary points past its postings")
+
+    # --- postings and lengths ---
+
+    def postings_span(self, entry: Entry) -> Span:
+        """Where a term's postings lie."""
+        return Span(self.sections, POSTINGS, entry.postings_start, postings_size(entry.df, self.code_width))
+
+    def positions_span(self, entry: Entry) -> Span:
+        """Where a term's positions lie."""
+        return Span(self.sections, POSITIONS, entry.positions_start, entry.positions_size)
+
+    def lengths_span(self) -> Span:
+        """Where the lengths of all rows lie."""
+        return Span(self.sections, LENGTHS, 0, self.count * self.length_width)
+
+    def counted(self, mask: NDArray[np.bool_] | None) -> Alive | None:
+        """The living rows of a mask, if they were counted last."""
+        alive = self._alive
+        return alive if alive is not None and alive.mask is mask else None
+
+    def alive(self, mask: NDArray[np.bool_] | None, lengths: memoryview | None) -> Alive:
+        """The living rows of a mask; the last mask's are remembered.
+
+        Args:
+            mask: ``(n,)``; None for all.
+            lengths: all rows' lengths; None if they are resident, or if the rows are counted.
+        """
+        alive = self.counted(mask)
+        if alive is None:
+            alive = self._alive = Alive(mask, self._lengths(lengths))
+        return alive
+
+    def has_norms(self, average: float) -> bool:
+        """Whether the norms at an average length are remembered."""
+        return self._norms is not None and self._norms[0] == average
+
+    def norms(self, average: float, lengths: memoryview | None) -> NDArray[np.float32]:
+        """BM25's length norm of each row; the last average's are remembered (4 bytes a row).
+
+        Args:
+            average: the average length of living rows, in units of 1/64.
+            lengths: all rows' lengths; None if they are resident, or if the norms are remembered.
+        """
+        remembered = self._norms
+        if remembered is None or remembered[0] != average:
+            norms = length_norms(self._lengths(lengths).astype(np.float64), average)
+            remembered = self._norms = (average, norms)
+        return remembered[1]
+
+    def _lengths(self, data: memoryview | None) -> NDArray[np.unsignedinteger[Any]]:
+        if data is None:
+            data = self.sections.resident(LENGTHS)
+        if data is None:
+            raise ValueError("the lengths are neither in memory nor given")
+        return np.frombuffer(data, f"<u{self.length_width}")
+
+
+def _number(meta: Mapping[str, Any], name: str) -> int:
+    value = meta.get(name)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise IndexCorrupt(f"the lexical part says {value!r} for {name}")
+    return value
+
+
+def _languages(meta: Mapping[str, Any], count: int) -> dict[str, int]:
+    languages = meta.get("languages")
+    if (
+        not isinstance(languages, Mapping)
+        or not all(isinstance(name, str) and type(rows) is int and rows >= 0 for name, rows in languages.items())
+        or sum(languages.values()) != count
+        or len(languages) > 256
+    ):
+        raise IndexCorrupt("the lexical part does not tell its rows' languages")
+    return dict(languages)

@@ -1,0 +1,161 @@
+"""From what somebody typed to what is looked up: words, ``"phrases"`` and ``prefix*``. Nothing else is special."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from cicada.index.lexical.languages import STEMMED
+from cicada.index.lexical.phrases import MAX_PHRASE_POSITIONS
+from cicada.index.lexical.scripts import is_unspaced
+from cicada.index.lexical.stopwords import EVIDENCE, FREQUENT
+from cicada.index.lexical.tokens import normalised, tokens
+from cicada.index.lexical.words import Terms, folded, terms_of
+
+MAX_QUERY_CHARS = 20_000
+"""Of a longer query, this much is looked at."""
+MAX_QUERY_TOKENS = 512
+"""Of its words, the first."""
+
+_PHRASE = r"\"([^\"]*)\"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»"
+_PREFIX = r"(?<![\w*])(\w(?:[-\w.:@]*\w)?)\*(?![\w*])"
+_SPECIAL = re.compile(f"{_PHRASE}|{_PREFIX}")
+_UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Words:
+    """A term, or several that count as one: what a word becomes in each of the index's languages."""
+
+    alternatives: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """All terms that begin like this, and the stems of the prefix itself, counting as one."""
+
+    prefixes: tuple[bytes, ...]
+    alternatives: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Phrase:
+    """Terms one after the other, counting as one: for each its offset and its alternatives."""
+
+    steps: tuple[tuple[int, tuple[bytes, ...]], ...]
+
+
+Clause = Words | Prefix | Phrase
+
+
+@lru_cache(maxsize=8192)
+def _terms(token: str, language: str) -> Terms:
+    return terms_of(token, language)
+
+
+class QueryAnalyzer:
+    """Analyses queries to an index in which some languages are present."""
+
+    def __init__(self, languages: Mapping[str, int]) -> None:
+        """Take how many passages there are in each language (ISO 639-3)."""
+        self._languages = tuple(sorted(languages)) or (_UNKNOWN,)
+        self._usual = max(self._languages, key=lambda language: languages.get(language, 0))
+
+    def clauses(self, query: str) -> list[tuple[Clause, int]]:
+        """What to look up, and how many times each is asked for. Any string will do.
+
+        The most frequent words of the query's language are left out, unless there is nothing else or they stand in a
+        phrase. A phrase's words count as words, too, unless the whole query is made of phrases: then only passages
+        that have one are found.
+        """
+        typed = query[:MAX_QUERY_CHARS]
+        clauses: list[Clause] = []
+        plain: list[str] = []
+        quoted: list[str] = []
+        end = 0
+        for match in _SPECIAL.finditer(typed):
+            plain.append(typed[end : match.start()])
+            end = match.end()
+            *phrases, prefix = match.groups()
+            text = next(text for text in (prefix, *phrases) if text is not None)
+            clause = self._phrase(text) if prefix is None else self._prefix(prefix)
+            if clause is None:
+                plain.append(text)
+            else:
+                clauses.append(clause)
+                quoted.append(text if prefix is None else "")
+        plain.append(typed[end:])
+        words = " ".join(plain)
+        if any(isinstance(clause, Prefix) for clause in clauses) or tokens(normalised(words)):
+            clauses += self._words(" ".join((words, *quoted)))
+        return list(Counter(clauses).items())
+
+    def _tokens(self, text: str) -> list[dict[str, str]]:
+        """The tokens of a text, each as it reads in each language."""
+        read = tokens(normalised(text))[:MAX_QUERY_TOKENS]
+        if "tur" not in self._languages:
+            return [dict.fromkeys(self._languages, token) for token in read]
+        turkish = tokens(normalised(text, dotless_i=True))[:MAX_QUERY_TOKENS]
+        return [
+            dict.fromkeys(self._languages, token) | {"tur": dotless}
+            for token, dotless in zip(read, turkish, strict=False)
+        ]
+
+    def _words(self, text: str) -> Iterator[Words]:
+        read = self._tokens(text)
+        spoken = self._spoken(read)
+        frequent = FREQUENT.get(spoken, frozenset())
+        telling = [token for token in read if token[spoken] not in frequent] or read
+        for token in telling:
+            places: dict[tuple[int, int], dict[bytes, None]] = {}
+            for language, written in token.items():
+                terms = _terms(written, language)
+                for at, term in enumerate(terms.parts):
+                    places.setdefault((len(terms.parts), at), {})[term.encode()] = None
+                if not is_unspaced(written):
+                    for code, _ in terms.beside:
+                        places.setdefault((0, 0), {})[code.encode()] = None
+            yield from (Words(tuple(alternatives)) for alternatives in places.values())
+
+    def _spoken(self, read: list[dict[str, str]]) -> str:
+        """The language that the query is most likely in, of those that are present."""
+        if len(self._languages) == 1:
+            return self._usual
+        evidence = dict.fromkeys(self._languages, 0.0)
+        for token in read:
+            for language, written in token.items():
+                evidence[language] += EVIDENCE.get(written, {}).get(language, 0.0)
+        return max(self._languages, key=lambda language: (evidence[language], language == self._usual))
+
+    def _prefix(self, text: str) -> Prefix | None:
+        """None if the text is no single token of a script with spaces."""
+        read = self._tokens(text)
+        if len(read) != 1 or any(map(is_unspaced, read[0].values())):
+            return None
+        prefixes = {folded(token, language).encode() for language, token in read[0].items()}
+        stems = {
+            term.encode()
+            for language, token in read[0].items()
+            if language in STEMMED
+            for term in _terms(token, language).parts
+            if len(_terms(token, language).parts) == 1
+        }
+        return Prefix(tuple(sorted(prefixes)), tuple(sorted(stems)))
+
+    def _phrase(self, text: str) -> Phrase | None:
+        """None if the text is less than two terms."""
+        steps: dict[int, dict[bytes, None]] = {}
+        for language in self._languages:
+            offset = 0
+            for token in self._tokens(text):
+                terms = _terms(token[language], language)
+                for at, term in enumerate(terms.parts):
+                    if offset + at < MAX_PHRASE_POSITIONS:
+                        steps.setdefault(offset + at, {})[term.encode()] = None
+                offset += terms.width
+        if len(steps) < 2:
+            return None
+        return Phrase(tuple((offset, tuple(alternatives)) for offset, alternatives in sorted(steps.items())))

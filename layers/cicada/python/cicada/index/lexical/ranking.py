@@ -1,0 +1,170 @@
+"""The best rows of one part, without scoring all that have any of the query's terms.
+
+Lists are taken in one order everywhere, the rarest term first. While rows that are in none of the lists so far could
+still be among the best, lists are added up whole; after that, only rows that can still make it are looked up in the
+lists that are left (MaxScore: Turtle and Flood, Query Evaluation: Strategies and Optimizations, 1995). A row's score is
+added up in the same order either way, so that it is the same to the last bit, however the corpus is cut.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt
+from cicada.index.lexical.constants import MAX_ROWS
+from cicada.index.lexical.lists import PostingList
+
+_SLACK = 1 + 1e-5
+"""Sums of bounds are rounded up by more than single precision rounds."""
+_WORTH_A_FLOOR = 512
+"""Postings that a list must have for a better floor to be looked for before it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """A list, and what its term adds to a score: ``weight`` x tf / (tf + norm), at most ``bound``."""
+
+    postings: PostingList
+    weight: np.float32
+    bound: float
+
+
+class _Scratch(threading.local):
+    """An accumulator for each thread, all zeros between uses: 1 MB that need not be allocated for every query."""
+
+    def __init__(self) -> None:
+        self.totals = np.zeros(MAX_ROWS, np.float32)
+
+
+_SCRATCH = _Scratch()
+
+
+def kth_largest(values: NDArray[np.float32], k: int) -> float:
+    """The k-th largest value; 0 if there are fewer."""
+    if len(values) < k:
+        return 0.0
+    return float(np.partition(values, len(values) - k)[len(values) - k])
+
+
+def best_rows(
+    lists: Sequence[Weighed], norms: NDArray[np.float32], mask: NDArray[np.bool_] | None, limit: int, floor: float
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Rows that can be among the best ``limit``, with their scores, in no order.
+
+    Args:
+        lists: at least one, in the query's order.
+        norms: ``(n,)``: BM25's length norm of each row.
+        mask: ``(n,)``: rows that count; None for all.
+        limit: how many are wanted; at least 1.
+        floor: lower scores are of no interest.
+
+    Raises:
+        IndexCorrupt: postings are of rows or codes that do not exist.
+    """
+    try:
+        return _best_rows(lists, norms, mask, limit, floor)
+    except IndexError as error:
+        _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)
+        raise IndexCorrupt("postings are of no row, or of no weight") from error
+
+
+def _best_rows(
+    lists: Sequence[Weighed], norms: NDArray[np.float32], mask: NDArray[np.bool_] | None, limit: int, floor: float
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    open_ = _rest(lists)
+    totals = _SCRATCH.totals
+    seen: list[NDArray[np.intp]] = []
+    at = 0
+    for at, item in enumerate(lists):
+        if open_[at] < floor:
+            break
+        rows, added = _contributions(item, norms, mask)
+        if seen:
+            added += totals.take(rows)
+        totals[rows] = added
+        seen.append(rows)
+        if at + 1 < len(lists) and len(lists[at + 1].postings) >= _WORTH_A_FLOOR:
+            floor = max(floor, kth_largest(added, limit))
+    else:
+        at = len(lists)
+    rows, scores = _collected(seen, totals, floor - open_[at])
+    if at < len(lists) and len(rows):
+        order = np.argsort(rows)
+        rows, scores = rows[order], scores[order]
+        for place in range(at, len(lists)):
+            floor = max(floor, kth_largest(scores, limit))
+            kept = scores >= floor - open_[place]
+            rows, scores = rows[kept], scores[kept]
+            scores = scores + _at_rows(lists[place], rows, norms)
+    return rows, scores
+
+
+def scores_of(lists: Sequence[Weighed], norms: NDArray[np.float32], rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The scores of given rows, which ascend.
+
+    Raises:
+        IndexCorrupt: postings have weights that do not exist.
+    """
+    scores = np.zeros(len(rows), np.float32)
+    try:
+        for item in lists:
+            scores += _at_rows(item, rows, norms)
+    except IndexError as error:
+        raise IndexCorrupt("postings are of no weight") from error
+    return scores
+
+
+def _rest(lists: Sequence[Weighed]) -> list[float]:
+    """For each list what it and those after it can add; 0 after the last."""
+    rest = [0.0]
+    for item in reversed(lists):
+        rest.append(rest[-1] + item.bound * _SLACK)
+    return rest[::-1]
+
+
+def _contributions(
+    item: Weighed, norms: NDArray[np.float32], mask: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    rows = item.postings.rows()
+    if mask is None:
+        added = item.postings.frequencies()
+    else:
+        chosen = mask.take(rows)
+        rows, added = rows[chosen], item.postings.frequencies(chosen)
+    below = norms.take(rows)
+    below += added
+    added /= below
+    added *= item.weight
+    return rows, added
+
+
+def _at_rows(item: Weighed, rows: NDArray[np.intp], norms: NDArray[np.float32]) -> NDArray[np.float32]:
+    added = item.postings.look_up(rows)
+    below = norms.take(rows)
+    below += added
+    added /= below
+    added *= item.weight
+    return added
+
+
+def _collected(
+    seen: Sequence[NDArray[np.intp]], totals: NDArray[np.float32], floor: float
+) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """Each row with its total, if that is above 0 and no lower than the floor; the accumulator is all zeros again."""
+    least = max(floor, float(np.finfo(np.float32).tiny))
+    rows: list[NDArray[np.intp]] = []
+    scores: list[NDArray[np.float32]] = []
+    for each in seen:
+        values = totals.take(each)
+        totals[each] = 0  # so that a row which is in several lists comes once
+        kept = np.flatnonzero(values >= least)
+        rows.append(each[kept])
+        scores.append(values[kept])
+    if not rows:
+        return np.zeros(0, np.intp), np.zeros(0, np.float32)
+    return np.concatenate(rows), np.concatenate(scores)

@@ -1,0 +1,194 @@
+"""A version of the index, open: its segments' heads in memory, and of their bodies what was loaded so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.corpus.passages import Passage
+from cicada.errors import IndexCorrupt
+from cicada.index.columns import ColumnPart, Mask, RowFilter
+from cicada.index.embedding import Vector
+from cicada.index.lexical import LexicalPart, LexicalQuery
+from cicada.index.manifest import Manifest, SegmentEntry
+from cicada.index.rounds import RoundReader, SegmentSections
+from cicada.index.texts import TextPart
+from cicada.index.vectors import VectorHits, VectorPart, cosines, search_vectors
+
+COLLECTION = "collection"
+"""The field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by."""
+
+SCOPES_HELD = 16
+"""Filters whose rows are remembered: a mask is a byte a row."""
+
+PLACES, BLOCKS = "passages.places", "passages.blocks"
+
+
+class OpenSegment:
+    """A segment of a version, as searches see it."""
+
+    def __init__(self, entry: SegmentEntry, sections: SegmentSections, alive: Mask | None) -> None:
+        """Take a segment's sections, and the rows that the version still has; None for all.
+
+        Raises:
+            IndexCorrupt: the parts do not fit each other.
+        """
+        self.entry = entry
+        self.sections = sections
+        self.alive = alive
+        try:
+            self.vectors = VectorPart(sections, entry.count, sections.header.dimensions)
+            self.lexical = LexicalPart(sections, entry.count)
+            self.columns = ColumnPart(sections, entry.count)
+            self.texts = TextPart(sections, entry.count)
+        except IndexCorrupt as error:
+            raise IndexCorrupt(f"{entry.key}: {error}", key=entry.key) from error
+
+    @property
+    def warm_names(self) -> tuple[str, ...]:
+        """The sections without which a search would have to read, in the order in which they help most."""
+        return (PLACES, *self.columns.body_names(), *self.vectors.body_names, *self.lexical.body_names)
+
+    @property
+    def warm(self) -> bool:
+        """Whether searches read nothing, but the texts that they show."""
+        return all(self.sections.resident(name) is not None for name in self.warm_names)
+
+    @property
+    def cold_bytes(self) -> int:
+        """Bytes to read until it is warm."""
+        missing = (name for name in self.warm_names if self.sections.resident(name) is None)
+        return sum(map(self.sections.size, missing))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The rows of a version that a search ranks, by segment."""
+
+    segments: tuple[OpenSegment, ...]
+    alive: tuple[Mask | None, ...]
+    allowed: tuple[Mask | None, ...]
+    """Alive and passing the filters; None for all."""
+    count: int
+    """Rows in all."""
+
+
+@dataclass(frozen=True)
+class LoadedIndex:
+    """One version, immutable: whoever holds it searches that version, whatever is published meanwhile."""
+
+    manifest: Manifest
+    segments: tuple[OpenSegment, ...]
+    reader: RoundReader
+    unreadable: tuple[SegmentEntry, ...] = ()
+    """Segments of the version that cannot be read, where it allows to do without them."""
+    scopes: dict[tuple[tuple[str, frozenset[str]], ...], Scope] = field(default_factory=dict, compare=False)
+    """Of the last filters; bounded by :data:`SCOPES_HELD`."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether searches read nothing, but the texts that they show."""
+        return all(segment.warm for segment in self.segments)
+
+    def scope(self, where: RowFilter) -> Scope:
+        """The rows that pass a filter.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: a column had to be read, and could not be.
+        """
+        wanted = {name: frozenset(values) for name, values in where.items() if values}
+        key = tuple(sorted(wanted.items(), key=lambda item: item[0]))
+        scope = self.scopes.get(key)
+        if scope is None:
+            scope = self._scope(wanted)
+            if len(self.scopes) >= SCOPES_HELD:
+                self.scopes.clear()
+            self.scopes[key] = scope
+        return scope
+
+    def search_vectors(self, query: Vector, scope: Scope, limit: int) -> VectorHits:
+        """The rows that are nearest to a query of unit length, shape ``(d,)``; ``segment`` counts in the scope.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
+        """
+        parts = [segment.vectors for segment in scope.segments]
+        return search_vectors(parts, query, scope.allowed, limit, self.reader.gather)
+
+    def cosines(
+        self, query: Vector, scope: Scope, segment: NDArray[np.intp], row: NDArray[np.intp]
+    ) -> NDArray[np.float32]:
+        """How near given rows are to a query; all arrays of one shape ``(k,)``.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
+        """
+        return cosines([one.vectors for one in scope.segments], query, segment, row, self.reader.gather)
+
+    def words(self, query: str, scope: Scope) -> LexicalQuery:
+        """A query by words, prepared: what it needs is read.
+
+        Statistics are those of the scope's segments: of the collections that are searched.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
+        """
+        return LexicalQuery([one.lexical for one in scope.segments], query, scope.alive, self.reader.gather)
+
+    def passages(self, scope: Scope, rows: Sequence[tuple[int, int]]) -> list[Passage]:
+        """The passages of ``(segment in the scope, row)`` pairs, in order.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: they had to be read, and could not be.
+        """
+        by_segment: dict[int, list[int]] = {}
+        for segment, row in rows:
+            by_segment.setdefault(segment, []).append(row)
+        asked = list(by_segment.items())
+        texts = [scope.segments[segment].texts for segment, _ in asked]
+
+        place_spans = [part.place_spans(of) for part, (_, of) in zip(texts, asked, strict=True)]
+        place_data = _cut(self.reader.gather([span for spans in place_spans for span in spans]), place_spans)
+        places = [part.places(of, data) for part, (_, of), data in zip(texts, asked, place_data, strict=True)]
+        block_spans = [part.block_spans(at) for part, at in zip(texts, places, strict=True)]
+        block_data = _cut(self.reader.gather([span for spans in block_spans for span in spans]), block_spans)
+        found: dict[tuple[int, int], Passage] = {}
+        for part, (segment, of), at, data in zip(texts, asked, places, block_data, strict=True):
+            found.update(zip(((segment, row) for row in of), part.passages(at, data), strict=True))
+        return [found[pair] for pair in rows]
+
+    def without(self, key: str) -> LoadedIndex:
+        """The rest of the version, without a segment that cannot be read."""
+        return LoadedIndex(
+            self.manifest,
+            tuple(segment for segment in self.segments if segment.entry.key != key),
+            self.reader,
+            (*self.unreadable, *(segment.entry for segment in self.segments if segment.entry.key == key)),
+        )
+
+    def _scope(self, where: dict[str, frozenset[str]]) -> Scope:
+        collections = where.pop(COLLECTION, frozenset())
+        chosen = [segment for segment in self.segments if not collections or segment.entry.collection in collections]
+        spans = [segment.columns.spans(where) for segment in chosen]
+        data = _cut(self.reader.gather([span for each in spans for span in each]), spans)
+        segments: list[OpenSegment] = []
+        allowed: list[Mask | None] = []
+        count = 0
+        for segment, found in zip(chosen, data, strict=True):
+            segment.columns.decode(where, found)
+            mask = segment.columns.matching(where)
+            if segment.alive is not None:
+                mask = segment.alive if mask is None else mask & segment.alive
+            segments.append(segment)
+            allowed.append(mask)
+            count += segment.entry.count if mask is None else int(np.count_nonzero(mask))
+        return Scope(tuple(segments), tuple(segment.alive for segment in segments), tuple(allowed), count)
+
+
+def _cut(data: Sequence[memoryview], shape: Sequence[Sequence[object]]) -> list[list[memoryview]]:
+    """What was gathered for a list of lists, in lists again."""
+    pieces = iter(data)
+    return [[next(pieces) for _ in each] for each in shape]

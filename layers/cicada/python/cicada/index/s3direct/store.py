@@ -1,0 +1,285 @@
+"""The index in an S3 bucket, read by signed requests of our own; everything else is left to the SDK."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http.client import HTTPException, HTTPResponse
+from typing import TYPE_CHECKING, TypeVar
+
+from cicada.errors import IndexUnavailable
+from cicada.index.s3direct.connections import Connections
+from cicada.index.s3direct.credentials import CredentialSource
+from cicada.index.s3direct.endpoint import endpoint_of, region_of
+from cicada.index.s3direct.signing import Credentials, Signer
+from cicada.index.store import ObjectMissing, ObjectStore, StoredEntry, StoredObject
+
+if TYPE_CHECKING:
+    from http.client import HTTPConnection
+
+ATTEMPTS = 4
+"""Requests for one read at most; those that met a connection that S3 had closed meanwhile are not counted."""
+BACKOFF_S = 0.05
+"""The longest wait before the second attempt, in seconds; it doubles from one to the next, and is drawn at random."""
+STEP_BYTES = 2**20
+"""Read at a time; between them the budget is looked at."""
+PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+"""What configures a proxy, in the environment."""
+ERROR_BYTES = 64 * 2**10
+"""Of an error's description, at most."""
+
+_TRANSIENT = frozenset((429, 500, 502, 503, 504))
+_EXPIRED = frozenset(("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"))
+_CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)")
+_CODE = re.compile(rb"<Code>([^<]*)</Code>")
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Time-outs, in seconds: somebody waits for the answer, and another strategy may still have one."""
+
+    connect_s: float = 1.0
+    read_s: float = 4.0
+    """Of silence."""
+    budget_s: float = 8.0
+    """For one read with all its attempts."""
+
+
+class DirectS3Store:
+    """:class:`~cicada.index.store.ObjectStore` over one bucket, whose reads cost a tenth of the SDK's CPU time.
+
+    Reads also go straight into buffers, see :class:`~cicada.index.fetch.ReadsInto`. Proxies are not supported.
+    """
+
+    def __init__(
+        self,
+        bucket: str,
+        *,
+        patience: Patience = Patience(),
+        environ: Mapping[str, str] = os.environ,
+        sdk: Callable[[], ObjectStore] | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take the bucket. Nothing is imported, connected or read yet.
+
+        Args:
+            bucket: its name.
+            patience: how long to wait.
+            environ: the region, the credentials, and an endpoint in S3's place, by the names that AWS gives them.
+            sdk: makes the store that writes, lists and deletes, when that is first asked for.
+            sleep: waits, in seconds.
+
+        Raises:
+            SettingsInvalid: the environment names no region, or an endpoint that is none.
+        """
+        region = region_of(environ)
+        self._bucket = bucket
+        self._patience = patience
+        self._endpoint = endpoint_of(bucket, region, environ)
+        self._connections = Connections(self._endpoint, connect_timeout_s=patience.connect_s, environ=environ)
+        self._credentials = CredentialSource(environ)
+        self._signer = Signer(region)
+        self._make_sdk = sdk or (lambda: _sdk_store(bucket))
+        self._sdk: ObjectStore | None = None
+        self._sleep = sleep
+
+    def read(self, key: str) -> StoredObject:  # noqa: D102 (the port's contract)
+        found = self._get(key, {}, _whole)
+        if found is None:
+            raise self._unavailable(key, "it answered an unconditional read as unchanged")
+        return found
+
+    def read_if_changed(self, key: str, etag: str) -> StoredObject | None:  # noqa: D102
+        return self._get(key, {"if-none-match": etag}, _whole)
+
+    def read_range(self, key: str, start: int, length: int) -> bytes:  # noqa: D102
+        buffer = bytearray(length)
+        return bytes(buffer[: self.read_range_into(key, start, memoryview(buffer))])
+
+    def read_range_into(self, key: str, start: int, buffer: memoryview) -> int:
+        """See :class:`~cicada.index.fetch.ReadsInto`."""
+        asked = {"range": f"bytes={start}-{start + len(buffer) - 1}"}
+
+        def take(response: HTTPResponse, deadline: float) -> int:
+            if response.status == 416:
+                response.read(ERROR_BYTES)
+                return 0
+            return _range(response, start, buffer, deadline)
+
+        found = self._get(key, asked, take)
+        if found is None:
+            raise self._unavailable(key, "it answered an unconditional read as unchanged")
+        return found
+
+    def write(self, key: str, data: bytes, *, replaces: str | None) -> str:  # noqa: D102
+        return self._by_sdk().write(key, data, replaces=replaces)
+
+    def entries(self, prefix: str) -> Iterator[StoredEntry]:  # noqa: D102
+        return self._by_sdk().entries(prefix)
+
+    def delete(self, key: str) -> None:  # noqa: D102
+        self._by_sdk().delete(key)
+
+    def _by_sdk(self) -> ObjectStore:
+        if self._sdk is None:
+            self._sdk = self._make_sdk()
+        return self._sdk
+
+    def _get(
+        self, key: str, headers: Mapping[str, str], take: Callable[[HTTPResponse, float], _Result]
+    ) -> _Result | None:
+        """What ``take`` makes of a successful response; None if S3 answers that the object has not changed."""
+        deadline = time.monotonic() + self._patience.budget_s
+        credentials = self._credentials.current()
+        for attempt in range(ATTEMPTS):
+            try:
+                return self._attempt(key, headers, credentials, take, deadline)
+            except _ExpiredError as error:
+                failure: Exception = error
+                renewed = self._credentials.renewed(credentials)
+                if renewed is None:
+                    break
+                credentials, wait_s = renewed, 0.0
+            except (_TransientError, HTTPException, OSError) as error:
+                failure = error
+                wait_s = random.uniform(0, BACKOFF_S * 2**attempt)  # noqa: S311 (jitter, no secret)
+            if attempt + 1 == ATTEMPTS or time.monotonic() + wait_s >= deadline:
+                break
+            self._sleep(wait_s)
+        raise self._unavailable(key, str(failure) or type(failure).__name__) from failure
+
+    def _attempt(
+        self,
+        key: str,
+        headers: Mapping[str, str],
+        credentials: Credentials,
+        take: Callable[[HTTPResponse, float], _Result],
+        deadline: float,
+    ) -> _Result | None:
+        connection, response = self._ask(key, headers, credentials, deadline)
+        try:
+            result = self._taken(key, response, take, deadline)
+        except BaseException:
+            connection.close()  # who knows where in the response it stands
+            raise
+        if response.isclosed() and not response.will_close:
+            self._connections.give_back(connection)
+        else:
+            connection.close()
+        return result
+
+    def _ask(
+        self, key: str, headers: Mapping[str, str], credentials: Credentials, deadline: float
+    ) -> tuple[HTTPConnection, HTTPResponse]:
+        """Send a request, on an idle connection if one still works, and await the begin of its response."""
+        path = self._endpoint.path(key)
+        signed = self._signer.headers(self._endpoint.named, path, headers, credentials, datetime.now(UTC))
+        while True:
+            used = self._connections.idle()
+            connection = used or self._connections.new()
+            try:
+                assert connection.sock is not None  # it is connected
+                connection.sock.settimeout(min(self._patience.read_s, max(0.001, deadline - time.monotonic())))
+                connection.request("GET", path, headers=signed)
+                return connection, connection.getresponse()
+            except (ConnectionError, HTTPException):
+                connection.close()
+                if used is None:  # else S3 has closed it while it was idle: the next one will do
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+
+    def _taken(
+        self, key: str, response: HTTPResponse, take: Callable[[HTTPResponse, float], _Result], deadline: float
+    ) -> _Result | None:
+        match response.status:
+            case 200 | 206 | 416:
+                return take(response, deadline)
+            case 304:
+                response.read()
+                return None
+        body = response.read(ERROR_BYTES)
+        found = _CODE.search(body)
+        code = found[1].decode(errors="replace") if found else ""
+        told = f"{response.status} {code or response.reason}"
+        if response.status == 404 and code != "NoSuchBucket":
+            raise ObjectMissing(key)
+        if code in _EXPIRED:
+            raise _ExpiredError(told)
+        if response.status in _TRANSIENT or code == "RequestTimeout":
+            raise _TransientError(told)
+        elsewhere = response.headers.get("x-amz-bucket-region")
+        raise self._unavailable(key, f"{told} (the bucket lies in {elsewhere})" if elsewhere else told)
+
+    def _unavailable(self, key: str, why: str) -> IndexUnavailable:
+        return IndexUnavailable(f"S3 could not read s3://{self._bucket}/{key}: {why}")
+
+
+class _TransientError(Exception):
+    """A failure that may pass: a throttle, a cut body, a response to something else."""
+
+
+class _ExpiredError(Exception):
+    """The credentials are not accepted any more."""
+
+
+def _whole(response: HTTPResponse, deadline: float) -> StoredObject:
+    if response.status != 200:
+        raise _TransientError(f"an answer {response.status} to the read of a whole object")
+    etag = response.headers["ETag"]
+    if response.length is None or etag is None:
+        raise _TransientError("an answer without a length, or without an entity tag")
+    buffer = bytearray(response.length)
+    _fill(response, memoryview(buffer), deadline)
+    return StoredObject(bytes(buffer), etag)
+
+
+def _range(response: HTTPResponse, start: int, buffer: memoryview, deadline: float) -> int:
+    """Read the range that was asked for, or as much of it as the object has."""
+    told = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+    if response.status != 206 or told is None:
+        raise _TransientError(f"an answer {response.status} without a range to the read of a range")
+    first, last, size = map(int, told.groups())
+    if first != start or last + 1 != min(start + len(buffer), size) or response.length != last + 1 - first:
+        raise _TransientError(f"another range than was asked for: {told[0]}")
+    _fill(response, buffer[: response.length], deadline)
+    return last + 1 - first
+
+
+def _fill(response: HTTPResponse, buffer: memoryview, deadline: float) -> None:
+    """Read a body of exactly the buffer's length."""
+    read = 0
+    while read < len(buffer):
+        if time.monotonic() >= deadline:
+            raise TimeoutError("the response is too slow")
+        count = response.readinto(buffer[read : read + STEP_BYTES])
+        if not count:
+            raise _TransientError(f"the response broke off after {read} of {len(buffer)} bytes")
+        read += count
+
+
+def store_for_answers(bucket: str, environ: Mapping[str, str] = os.environ) -> ObjectStore:
+    """The store of a function that somebody waits for: the direct one, or the SDK's where a proxy is configured.
+
+    Raises:
+        SettingsInvalid: the environment names no region, or an endpoint that is none.
+    """
+    if any(environ.get(name) for name in PROXY_NAMES):
+        return _sdk_store(bucket, hurried=True)
+    return DirectS3Store(bucket, environ=environ)
+
+
+def _sdk_store(bucket: str, *, hurried: bool = False) -> ObjectStore:
+    import boto3  # a reader never comes here
+
+    from cicada.index.s3 import CLIENT_CONFIG, WORKER_CONFIG, S3Store
+
+    return S3Store(boto3.client("s3", config=WORKER_CONFIG if hurried else CLIENT_CONFIG), bucket)

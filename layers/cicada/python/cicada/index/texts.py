@@ -1,0 +1,141 @@
+"""A segment's passages as they are shown: JSON lines, in blocks that are compressed each by itself.
+
+Sections of the part ``passages``: ``passages.blocks`` holds the passages in document order, :data:`BLOCK_PASSAGES` a
+block, each block compressed with zlib: neighbours share most of their context, and a search unpacks a block a hit.
+``passages.offsets`` (head) tells where the blocks begin, uint32, the end included. ``passages.places`` tells for each
+row, uint32, which passage it is: rows stand in the order of the vectors' clusters.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from cicada.corpus.passages import Passage
+from cicada.errors import CorpusInvalid, IndexCorrupt
+from cicada.index.sections import Encoded, Gather, Sections, Span
+
+BLOCK_PASSAGES = 32
+MAX_BLOCK_BYTES = 16 * 2**20
+"""A block that unpacks to more was not written by us."""
+
+_PLACES = "passages.places"
+_BLOCKS = "passages.blocks"
+
+
+def encode_texts(lines: Sequence[bytes], order: NDArray[np.intp]) -> Encoded:
+    """Write passages, a line each in document order; ``order[row]`` is the place of a row's passage.
+
+    Raises:
+        CorpusInvalid: they are more text than a segment can hold.
+    """
+    blocks = []
+    for start in range(0, len(lines), BLOCK_PASSAGES):
+        block = b"\n".join(lines[start : start + BLOCK_PASSAGES])
+        if len(block) > MAX_BLOCK_BYTES:
+            raise CorpusInvalid(f"{BLOCK_PASSAGES} passages in a row have more than {MAX_BLOCK_BYTES} bytes together")
+        blocks.append(zlib.compress(block))
+    offsets = np.cumsum([0, *map(len, blocks)])
+    if offsets[-1] >= 2**32:
+        raise CorpusInvalid("the passages of a segment have more than 4 GiB of text")
+    return Encoded(
+        {"blockPassages": BLOCK_PASSAGES},
+        {"passages.offsets": offsets.astype("<u4").tobytes()},
+        {_PLACES: order.astype("<u4").tobytes(), _BLOCKS: b"".join(blocks)},
+    )
+
+
+class TextPart:
+    """A segment's passages, read as they are shown."""
+
+    def __init__(self, sections: Sections, count: int) -> None:
+        """Take the sections of a segment with that many passages.
+
+        Raises:
+            IndexCorrupt: they do not fit.
+        """
+        self._sections = sections
+        self._count = count
+        size = sections.meta("passages").get("blockPassages")
+        offsets = np.frombuffer(sections.head("passages.offsets"), dtype="<u4").astype(np.int64)
+        if not isinstance(size, int) or size < 1 or len(offsets) != -(-count // size) + 1:
+            raise IndexCorrupt("a segment's passages are not in the blocks that it says")
+        if offsets[0] or (np.diff(offsets) <= 0).any() or offsets[-1] != sections.size(_BLOCKS):
+            raise IndexCorrupt("a segment's passages are not where it says")
+        if sections.size(_PLACES) != 4 * count:
+            raise IndexCorrupt("a segment does not say which passage each row is")
+        self._block_passages = size
+        self._offsets = offsets
+
+    def place_spans(self, rows: Sequence[int]) -> list[Span]:
+        """What :meth:`places` needs: one span for all rows."""
+        first, last = min(rows), max(rows)
+        return [Span(self._sections, _PLACES, 4 * first, 4 * (last - first + 1))]
+
+    def places(self, rows: Sequence[int], data: Sequence[memoryview]) -> list[int]:
+        """Which passages rows are, in document order from 0.
+
+        Raises:
+            IndexCorrupt: there is no such passage.
+        """
+        known = np.frombuffer(data[0], dtype="<u4")
+        first = min(rows)
+        places = [int(known[row - first]) for row in rows]
+        if max(places) >= self._count:
+            raise IndexCorrupt("a row is of a passage that the segment does not have")
+        return places
+
+    def block_spans(self, places: Sequence[int]) -> list[Span]:
+        """What :meth:`passages` needs: a span for each distinct block, in ascending order."""
+        return [self._block_span(block) for block in sorted({place // self._block_passages for place in places})]
+
+    def passages(self, places: Sequence[int], data: Sequence[memoryview]) -> list[Passage]:
+        """The passages at places.
+
+        Raises:
+            IndexCorrupt: one was written wrongly.
+        """
+        blocks = sorted({place // self._block_passages for place in places})
+        lines = {block: self._unpack(packed) for block, packed in zip(blocks, data, strict=True)}
+        found = []
+        for place in places:
+            block, line = divmod(place, self._block_passages)
+            try:
+                found.append(Passage.model_validate_json(lines[block][line]))
+            except (IndexError, ValidationError) as error:
+                raise IndexCorrupt(f"a segment holds no readable passage at {place}") from error
+        return found
+
+    def decode(self, gather: Gather) -> tuple[list[bytes], NDArray[np.intp]]:
+        """All passages as JSON lines in document order, and the place of each row.
+
+        Raises:
+            IndexCorrupt: they cannot be read.
+        """
+        whole = [Span(self._sections, name, 0, self._sections.size(name)) for name in (_PLACES, _BLOCKS)]
+        places, blocks = gather(whole)
+        lines: list[bytes] = []
+        for start, end in zip(self._offsets[:-1].tolist(), self._offsets[1:].tolist(), strict=True):
+            lines += self._unpack(blocks[start:end])
+        order = np.frombuffer(places, dtype="<u4").astype(np.intp)
+        if len(lines) != self._count or not np.array_equal(np.sort(order), np.arange(self._count)):
+            raise IndexCorrupt("a segment's rows and passages do not fit each other")
+        return lines, order
+
+    def _block_span(self, block: int) -> Span:
+        start, end = int(self._offsets[block]), int(self._offsets[block + 1])
+        return Span(self._sections, _BLOCKS, start, end - start)
+
+    def _unpack(self, packed: memoryview) -> list[bytes]:
+        unpacker = zlib.decompressobj()
+        try:
+            block = unpacker.decompress(packed, MAX_BLOCK_BYTES)
+        except zlib.error as error:
+            raise IndexCorrupt("a block of passages cannot be unpacked") from error
+        if not unpacker.eof:
+            raise IndexCorrupt("a block of passages does not end")
+        return block.split(b"\n")

@@ -1,0 +1,106 @@
+"""Groups of similar rows of limited size, in an order in which neighbours are similar too.
+
+Source: Lloyd, "Least squares quantization in PCM", 1982, on a sample of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.intp]
+
+ROWS_PER_CLUSTER = 512
+"""On average. Finer clusters lead a cold search to better rows for the same bytes, but cost more memory and calls."""
+MAX_CLUSTER_ROWS = 4 * ROWS_PER_CLUSTER
+_SAMPLE_PER_CLUSTER = 64
+_ITERATIONS = 8
+_BLOCK_ROWS = 8192
+
+
+def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
+    """Group rows by k-means.
+
+    Args:
+        vectors: shape ``(n, d)``, finite.
+        seed: of the sample and the first centroids; the same seed gives the same clusters.
+
+    Returns:
+        ``order``, shape ``(n,)``: the rows, cluster by cluster, in a cluster by position; and ``offsets``, shape
+        ``(k + 1,)``: where in it each cluster begins. No cluster is empty, none has more than
+        :data:`MAX_CLUSTER_ROWS` rows, and clusters beside each other are similar.
+    """
+    generator = np.random.default_rng(seed)
+    clusters = list(_limited(vectors, np.arange(len(vectors)), generator))
+    if not clusters:
+        return np.zeros(0, dtype=np.intp), np.zeros(1, dtype=np.intp)
+    means = np.stack([vectors[members].mean(axis=0) for members in clusters])
+    clusters = [clusters[position] for position in _tour(means)]
+    return np.concatenate(clusters), np.concatenate(([0], np.cumsum([len(members) for members in clusters])))
+
+
+def _limited(
+    vectors: Floats, members: Indices, generator: np.random.Generator, again: bool = True
+) -> Iterator[Indices]:
+    """Cluster the members; a cluster that is too large is clustered once more, then cut (it may be of equal rows)."""
+    wanted = -(-len(members) // ROWS_PER_CLUSTER)
+    for cluster in _kmeans(vectors, members, wanted, generator):
+        if len(cluster) <= MAX_CLUSTER_ROWS:
+            yield cluster
+        elif again:
+            yield from _limited(vectors, cluster, generator, again=False)
+        else:
+            yield from np.array_split(cluster, -(-len(cluster) // ROWS_PER_CLUSTER))
+
+
+def _kmeans(vectors: Floats, members: Indices, wanted: int, generator: np.random.Generator) -> list[Indices]:
+    """At most ``wanted`` clusters, none of them empty."""
+    if wanted <= 1:
+        return [members] if len(members) else []
+    size = min(len(members), wanted * _SAMPLE_PER_CLUSTER)
+    sample = vectors[members[np.sort(generator.choice(len(members), size, replace=False))]]
+    centroids = sample[generator.choice(size, wanted, replace=False)]
+    for _ in range(_ITERATIONS):
+        owners = _nearest(sample, centroids)
+        order, starts, found = _grouped(owners)
+        centroids[found] = np.add.reduceat(sample[order], starts) / np.diff([*starts, size])[:, None]
+        lost = np.setdiff1d(np.arange(wanted), found)
+        centroids[lost] = sample[generator.choice(size, len(lost), replace=False)]
+    owners = np.concatenate(
+        [_nearest(vectors[block], centroids) for block in np.array_split(members, -(-len(members) // _BLOCK_ROWS))]
+    )
+    order, starts, _ = _grouped(owners)
+    return np.split(members[order], starts[1:])
+
+
+def _grouped(owners: Indices) -> tuple[Indices, Indices, Indices]:
+    """Positions by owner, where each owner's begin, and the owners that have any."""
+    order = np.argsort(owners, kind="stable")
+    found, starts = np.unique(owners[order], return_index=True)
+    return order, starts, found
+
+
+def _nearest(rows: Floats, centroids: Floats) -> Indices:
+    halves = np.einsum("ij,ij->i", centroids, centroids) / 2
+    nearest = [
+        np.argmax(rows[start : start + _BLOCK_ROWS] @ centroids.T - halves, axis=1)
+        for start in range(0, len(rows), _BLOCK_ROWS)
+    ]
+    return np.concatenate(nearest)
+
+
+def _tour(means: Floats) -> list[int]:
+    """Visit each centroid, going to the nearest that was not visited yet."""
+    lengths = np.einsum("ij,ij->i", means, means)
+    distances = lengths[:, None] + lengths - 2 * (means @ means.T)
+    here, tour = 0, [0]
+    unvisited = np.zeros(len(means), dtype=np.float32)
+    unvisited[0] = np.inf
+    for _ in range(len(means) - 1):
+        here = int(np.argmin(distances[here] + unvisited))
+        unvisited[here] = np.inf
+        tour.append(here)
+    return tour

@@ -1,0 +1,196 @@
+"""Nearest rows of many segments as one ranking, whether they are in memory or read by range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexMismatch
+from cicada.index.sections import Gather
+from cicada.index.vectors.cold import likely_ranges, ranges_of_rows, read_rows
+from cicada.index.vectors.part import VectorPart
+from cicada.index.vectors.probe import Probe, unit_query
+from cicada.index.vectors.scan import scan
+from cicada.index.vectors.score import stored_cosines
+
+Floats = NDArray[np.float32]
+Indices = NDArray[np.intp]
+
+DIRECT_ROWS = 4_096
+"""Up to so many rows that may be found are scored without a look at their codes."""
+_DIRECT_SHARE = 64
+"""So is a 64th of all rows: a filter then costs less than a search without it."""
+_RESCORED_ROWS = 1_000
+"""Rows that are scored after the scan, at least."""
+_RESCORED_SHARE = 512
+"""Of the rows that may be found, one in so many is scored after the scan..."""
+_RESCORED_AT_MOST = 2_000
+"""...but no more than this, or :data:`_RESCORED_PER_HIT` for each hit that is asked for."""
+_RESCORED_PER_HIT = 10
+
+
+@dataclass(frozen=True)
+class VectorHits:
+    """Rows, best first; equal ones by segment and row."""
+
+    segment: NDArray[np.intp]
+    row: NDArray[np.intp]
+    cosine: NDArray[np.float32]
+
+
+def search_vectors(
+    parts: Sequence[VectorPart],
+    query: Floats,
+    allowed: Sequence[NDArray[np.bool_] | None],
+    limit: int,
+    gather: Gather,
+) -> VectorHits:
+    """Find the rows nearest to a query.
+
+    Segments that are in memory are scanned; of the others the likeliest clusters are read, in one round.
+
+    Args:
+        parts: the segments' vectors, all of the same dimensions.
+        query: shape ``(d,)``, of any length but zero.
+        allowed: for each part which rows may be found, shape ``(n,)``; all, if None.
+        limit: hits at most.
+        gather: reads what is not in memory; not called if everything is.
+
+    Returns:
+        At most ``limit`` hits. Cosines are those of the rows as stored (8 bits a coordinate of the residual), the same
+        however rows are cut into segments but for that rounding.
+
+    Raises:
+        ValueError: the query has no direction or another shape; a mask is not of its segment's rows.
+        IndexMismatch: the parts differ in their dimensions.
+        IndexCorrupt: bytes are missing or are not what was written.
+        IndexUnavailable: the store does not respond.
+    """
+    probes = _probes(parts, query, allowed)
+    found: list[VectorHits] = []
+    warm = [position for position, part in enumerate(parts) if _is_resident(part)]
+    candidates = _candidates([probes[position] for position in warm], limit)
+    for position, rows in zip(warm, candidates, strict=True):
+        data = parts[position].resident_rows()
+        if data is not None and len(rows):
+            found.append(_hits(position, rows, stored_cosines(probes[position], rows, data)))
+    cold = [position for position in range(len(parts)) if position not in set(warm) and probes[position].total]
+    if cold:
+        found.extend(_cold_hits(probes, cold, gather))
+    return _best(found, limit)
+
+
+def cosines(
+    parts: Sequence[VectorPart], query: Floats, segment: Indices, row: Indices, gather: Gather
+) -> NDArray[np.float32]:
+    """The cosines of given rows to a query, as :func:`search_vectors` would report them.
+
+    Args:
+        parts: the segments' vectors.
+        query: shape ``(d,)``.
+        segment: positions in ``parts``, shape ``(k,)``.
+        row: rows of those segments, shape ``(k,)``.
+        gather: reads what is not in memory, in one round.
+
+    Returns:
+        Shape ``(k,)``.
+
+    Raises:
+        ValueError: a segment or row does not exist; the query has no direction or another shape.
+        IndexMismatch: the parts differ in their dimensions.
+        IndexCorrupt: bytes are missing or are not what was written.
+        IndexUnavailable: the store does not respond.
+    """
+    found = np.empty(len(row), dtype=np.float32)
+    if not len(row):
+        return found
+    if segment.min() < 0 or segment.max() >= len(parts):
+        raise ValueError("a segment that is not among the parts")
+    positions = np.unique(segment).tolist()
+    wanted = {position: np.unique(row[segment == position], return_inverse=True) for position in positions}
+    rotated = unit_query(query, _dimensions(parts))
+    scores: dict[int, Floats] = {}
+    ranges = []
+    for position, (rows, _) in wanted.items():
+        part = parts[position]
+        if rows[0] < 0 or rows[-1] >= part.count:
+            raise ValueError("a row that the segment does not have")
+        data = part.resident_rows()
+        if data is not None:
+            scores[position] = stored_cosines(Probe.of(part, rotated, None), rows, data)
+        else:
+            ranges.extend(ranges_of_rows(position, part, rows))
+            scores[position] = np.empty(len(rows), dtype=np.float32)
+    for chosen, read in zip(ranges, read_rows(parts, ranges, gather), strict=True):
+        rows = wanted[chosen.position][0]
+        inside = slice(*np.searchsorted(rows, (chosen.start, chosen.end)))
+        probe = Probe.of(parts[chosen.position], rotated, None)
+        scores[chosen.position][inside] = stored_cosines(probe, rows[inside], read, chosen.start)
+    for position, (_, inverse) in wanted.items():
+        found[segment == position] = scores[position][inverse]
+    return found
+
+
+def _probes(parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None]) -> list[Probe]:
+    if not parts:
+        return []
+    rotated = unit_query(query, _dimensions(parts))
+    return [Probe.of(part, rotated, mask) for part, mask in zip(parts, allowed, strict=True)]
+
+
+def _dimensions(parts: Sequence[VectorPart]) -> int:
+    dimensions = {part.dimensions for part in parts}
+    if len(dimensions) != 1:
+        raise IndexMismatch(f"segments of vectors of {sorted(dimensions)} dimensions")
+    return dimensions.pop()
+
+
+def _is_resident(part: VectorPart) -> bool:
+    return all(part.sections.resident(name) is not None for name in part.body_names)
+
+
+def _candidates(probes: Sequence[Probe], limit: int) -> list[Indices]:
+    """Rows that are scored, ascending for each probe."""
+    total = sum(probe.total for probe in probes)
+    if total <= max(DIRECT_ROWS, sum(probe.part.count for probe in probes) // _DIRECT_SHARE):
+        return [
+            np.arange(probe.part.count) if probe.allowed is None else np.flatnonzero(probe.allowed) for probe in probes
+        ]
+    share = min(max(total // _RESCORED_SHARE, _RESCORED_ROWS), _RESCORED_AT_MOST)
+    return scan(probes, max(share, _RESCORED_PER_HIT * limit))
+
+
+def _cold_hits(probes: Sequence[Probe], cold: Sequence[int], gather: Gather) -> list[VectorHits]:
+    parts = [probes[position].part for position in cold]
+    ranges = likely_ranges([probes[position] for position in cold])
+    found = []
+    for chosen, data in zip(ranges, read_rows(parts, ranges, gather), strict=True):
+        position = cold[chosen.position]
+        probe = probes[position]
+        rows = np.arange(chosen.start, chosen.end)
+        if probe.allowed is not None:
+            rows = rows[probe.allowed[chosen.start : chosen.end]]
+        found.append(_hits(position, rows, stored_cosines(probe, rows, data, chosen.start)))
+    return found
+
+
+def _hits(position: int, rows: Indices, scores: Floats) -> VectorHits:
+    return VectorHits(np.full(len(rows), position, dtype=np.intp), rows, scores)
+
+
+def _best(found: Sequence[VectorHits], limit: int) -> VectorHits:
+    """The best of hits that come by segment and row."""
+    if not found or limit <= 0:
+        return VectorHits(np.zeros(0, np.intp), np.zeros(0, np.intp), np.zeros(0, np.float32))
+    segment = np.concatenate([hits.segment for hits in found])
+    row = np.concatenate([hits.row for hits in found])
+    cosine = np.concatenate([hits.cosine for hits in found])
+    if len(cosine) > limit:
+        # Hits as good as the last that fits are kept too, so that which of them stay is not left to chance.
+        kept = np.flatnonzero(cosine >= np.partition(cosine, len(cosine) - limit)[len(cosine) - limit])
+        segment, row, cosine = segment[kept], row[kept], cosine[kept]
+    order = np.lexsort((row, segment, -cosine))[:limit]
+    return VectorHits(segment[order], row[order], cosine[order])

@@ -1,0 +1,106 @@
+"""Chooses the retrieval engine that the deployment's settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cicada.errors import ModelBusy, ModelUnavailable, SettingsInvalid
+from cicada.index.store import ObjectStore
+from cicada.models.ports import Embedder
+from cicada.retrieval.fallback import (
+    DEFAULT_ENGINE_BUDGET_S,
+    FallbackRetriever,
+    ManagedEngine,
+    RememberingEmbedder,
+)
+from cicada.retrieval.ports import Retriever, SearchQuery
+
+EngineName = Literal["shards", "s3vectors", "kendra"]
+EMBED_BUDGET_S = 8.0
+"""Seconds for embedding a query before an engine is asked, retries included."""
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Which engine searches, and where it is."""
+
+    retrieval_engine: EngineName = "shards"
+    s3_vectors_index_arn: str = ""
+    kendra_index_id: str = ""
+    engine_budget_s: float = DEFAULT_ENGINE_BUDGET_S
+    """Seconds that a managed engine may take before the shards are asked instead."""
+
+
+def build_retriever(
+    settings: EngineSettings,
+    *,
+    shards: Callable[[Embedder], Retriever],
+    embedder: Embedder,
+    store: ObjectStore,
+    client: Callable[..., Any],
+) -> Retriever:
+    """The retriever that the settings name: the shards, or a managed engine with the shards behind it.
+
+    Args:
+        settings: the choice.
+        shards: makes the retriever over the index's own shards, with an embedder.
+        embedder: the model that the index is embedded with.
+        store: the index's bucket.
+        client: makes boto3's client of a service, as ``boto3.client`` does; only the chosen engine's is made.
+
+    Raises:
+        SettingsInvalid: the chosen engine's place is not named.
+    """
+    if settings.retrieval_engine == "shards":
+        return shards(embedder)
+    remembering = RememberingEmbedder(embedder)
+
+    needs_vectors = settings.retrieval_engine == "s3vectors"  # Kendra takes the query's words
+
+    def prepare(query: SearchQuery) -> None:
+        if needs_vectors and query.mode != "keyword":
+            try:
+                remembering.learn(query.text, time_budget_s=EMBED_BUDGET_S)
+            except (ModelBusy, ModelUnavailable):
+                if query.mode == "dense":
+                    raise  # a hybrid search goes on by words alone
+
+    engine, name = managed_engine(settings, embedder=remembering, store=store, client=client)
+    return FallbackRetriever(engine, shards(remembering), settings.engine_budget_s, name=name, prepare=prepare)
+
+
+def managed_engine(
+    settings: EngineSettings, *, embedder: Embedder, store: ObjectStore, client: Callable[..., Any]
+) -> tuple[ManagedEngine, str]:
+    """The managed engine alone, as an evaluation compares it, and its name for people.
+
+    Raises:
+        SettingsInvalid: the engine's place is not named, or the settings name no managed engine.
+    """
+    from cicada.retrieval.managed import (
+        query_config,  # a function that has the shards alone loads no more than it needs
+    )
+
+    config = query_config(settings.engine_budget_s)
+    match settings.retrieval_engine:
+        case "s3vectors":
+            from cicada.retrieval.s3vectors import S3VectorsRetriever
+            from cicada.retrieval.s3vectors.calls import NAME as S3_VECTORS
+
+            arn = _named("S3_VECTORS_INDEX_ARN", settings.s3_vectors_index_arn)
+            return S3VectorsRetriever(client("s3vectors", config=config), arn, embedder, store), S3_VECTORS
+        case "kendra":
+            from cicada.retrieval import kendra
+
+            index_id = _named("KENDRA_INDEX_ID", settings.kendra_index_id)
+            return kendra.KendraRetriever(client("kendra", config=config), index_id), kendra.NAME
+        case "shards":
+            raise SettingsInvalid("RETRIEVAL_ENGINE: the shards are no managed engine")
+
+
+def _named(variable: str, value: str) -> str:
+    if not value:
+        raise SettingsInvalid(f"{variable}: the retrieval engine that was chosen needs it")
+    return value

@@ -1,0 +1,177 @@
+"""A managed engine with the shards behind it: what is down or slow is not waited for, and the answer says so."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Protocol
+
+from cicada.errors import IndexFailure, IndexUnavailable, ModelError
+from cicada.models.ports import Embedder
+from cicada.retrieval.ports import Degradation, Retriever, SearchQuery, SearchResult
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_ENGINE_BUDGET_S = 2.5
+"""Seconds that a managed engine may take for a search before the shards are asked instead."""
+FAILURES_TO_REST = 3
+"""Failures in a row after which the engine is left alone for a while."""
+REST_S = 30.0
+"""For how long."""
+_SEARCHES_AT_ONCE = 8
+_TEXTS_KEPT = 8
+
+
+class ManagedEngine(Retriever, Protocol):
+    """A retriever outside this process, which may hold a version of the index."""
+
+    def held_version(self) -> str | None:
+        """The version that it holds, as far as is known without asking; None if that is not known."""
+        ...
+
+
+class FallbackRetriever:
+    """Searches with the engine, and with the shards where the engine cannot.
+
+    A model that cannot embed the query is no failure of the engine's: both need it, so it is raised. After some
+    failures in a row the engine rests, so that an outage does not cost each asker its time. Safe for several threads.
+    """
+
+    def __init__(
+        self,
+        primary: ManagedEngine,
+        shards: Retriever,
+        budget_s: float = DEFAULT_ENGINE_BUDGET_S,
+        *,
+        name: str = "The search engine",
+        prepare: Callable[[SearchQuery], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wire both.
+
+        Args:
+            primary: the managed engine.
+            shards: searches the index itself.
+            budget_s: seconds that the engine may take.
+            name: the engine's, for people.
+            prepare: what both need, such as the query's vector, done before the engine's time begins; what it raises
+                is raised.
+            clock: monotonic seconds.
+        """
+        self._primary = primary
+        self._shards = shards
+        self._budget_s = budget_s
+        self._name = name
+        self._prepare = prepare
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(_SEARCHES_AT_ONCE, thread_name_prefix="engine")
+        self._lock = threading.Lock()
+        self._failures = 0
+        self._rests_until_s = float("-inf")
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`.
+
+        Raises:
+            IndexUnavailable: neither can answer.
+        """
+        self._prepare(query)
+        if self._clock() < self._rests_until_s:
+            why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while"
+            return self._from_shards(query, IndexUnavailable(why))
+        try:
+            result = self._within_budget(query)
+        except IndexFailure as error:
+            self._failed()
+            logger.warning("engine failed", extra={"engine": self._name, "code": error.code, "why": str(error)})
+            return self._from_shards(query, error)
+        with self._lock:
+            self._failures = 0
+        return result
+
+    def _within_budget(self, query: SearchQuery) -> SearchResult:
+        try:
+            return self._pool.submit(self._primary.search, query).result(self._budget_s)
+        except TimeoutError as error:
+            raise IndexUnavailable(f"{self._name} did not answer within {self._budget_s:g} s") from error
+
+    def _failed(self) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures >= FAILURES_TO_REST:
+                self._failures = 0
+                self._rests_until_s = self._clock() + REST_S
+
+    def _from_shards(self, query: SearchQuery, why: IndexFailure) -> SearchResult:
+        try:
+            result = self._shards.search(query)
+        except IndexFailure as error:
+            raise IndexUnavailable(f"{why}; the shards cannot answer either: {error}") from error
+        told = Degradation("engine_fallback", f"{_sentence(str(why))} {self._versions(result.index_version)}")
+        return replace(result, degraded=(told, *result.degraded))
+
+    def _versions(self, searched: str) -> str:
+        """What was searched instead, next to what the engine holds."""
+        held = self._primary.held_version()
+        told = f"The index's own shards were searched instead, in version {searched}"
+        if held is None:
+            return f"{told}; which version {self._name} holds is not known."
+        return f"{told}, the same." if held == searched else f"{told}; {self._name} holds version {held}."
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+class RememberingEmbedder:
+    """An embedder that knows the last texts it was told to learn: a query is embedded once for two engines."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        """Take the model."""
+        self._embedder = embedder
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, list[float] | ModelError] = OrderedDict()
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        return self._embedder.model_id
+
+    @property
+    def dimensions(self) -> int:
+        """The length of every vector."""
+        return self._embedder.dimensions
+
+    def learn(self, text: str, *, time_budget_s: float) -> None:
+        """Embed a text, or find out that the model cannot: :meth:`embed` gives or raises it again.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: as the model does.
+        """
+        with self._lock:
+            if isinstance(self._known.get(text), list):
+                return
+        outcome: list[float] | ModelError
+        try:
+            (outcome,) = self._embedder.embed([text], time_budget_s=time_budget_s)
+        except ModelError as error:
+            outcome = error
+        with self._lock:
+            self._known[text] = outcome
+            while len(self._known) > _TEXTS_KEPT:
+                self._known.popitem(last=False)
+        if isinstance(outcome, ModelError):
+            raise outcome
+
+    def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
+        """Return one vector of unit length a text: see :class:`cicada.models.ports.Embedder`."""
+        with self._lock:
+            known = self._known.get(texts[0]) if len(texts) == 1 else None
+        if isinstance(known, ModelError):
+            raise known
+        return self._embedder.embed(texts, time_budget_s=time_budget_s) if known is None else [known]

@@ -1,0 +1,176 @@
+"""Retrieval by Amazon Kendra, for those who have an index there: its ``Retrieve``, its ranking, its documents.
+
+Kendra is closed to new customers. Its index is filled by the customer's own data sources, not by Cicada.
+
+Source: botocore's service model ``kendra`` of API version 2019-02-03 (botocore 1.44), operation Retrieve.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.retrieval.managed import Laps, read_failure
+from cicada.retrieval.ports import Degradation, Filters, Hit, SearchQuery, SearchResult
+
+ENGINE = "kendra"
+NAME = "Amazon Kendra"
+COLLECTION = "kendra"
+"""The collection of a document that names none."""
+UNKNOWN_SOURCE = "Unknown"
+NO_PAGE = "N/A"
+MAX_RESULTS = 100
+MAX_QUERY_CHARS = 1000
+"""More is not sent: of a query Kendra looks at 30 words, without stop words and punctuation."""
+
+SCORES: Mapping[str, float] = {
+    "VERY_HIGH": 0.95,
+    "HIGH": 0.8,
+    "MEDIUM": 0.6,
+    "NOT_AVAILABLE": 0.5,
+    "LOW": 0.25,
+}
+"""What Kendra's confidence in a passage is worth as a score. Where it has none to tell, as for every language but
+English, the score is that of the default ``min_score``: what Kendra found is shown. Low confidence is not."""
+
+_MAX_COLLECTION_CHARS = 64
+_MAX_DOCUMENT_ID_CHARS = 200
+_DIGEST_CHARS = 16
+_SOURCES = ("source", "_source")
+_URIS = ("source_uri", "_source_uri", "document_uri")
+_PAGES = ("page", "_excerpt_page_number")
+
+
+class KendraRetriever:
+    """The retrieval port over one Kendra index. What Kendra ranks first is first here."""
+
+    def __init__(self, client: Any, index_id: str) -> None:
+        """Wire the engine.
+
+        Args:
+            client: boto3's ``kendra`` client, made with :func:`cicada.retrieval.managed.query_config`.
+            index_id: of the Kendra index.
+        """
+        self._client = client
+        self._index_id = index_id
+
+    def held_version(self) -> str | None:
+        """None: Kendra holds documents of its own, and no version of the index."""
+        return None
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`."""
+        laps = Laps()
+        request: dict[str, Any] = {
+            "IndexId": self._index_id,
+            "QueryText": query.text[:MAX_QUERY_CHARS],
+            "PageNumber": 1,
+            "PageSize": min(MAX_RESULTS, query.top_k),
+        }
+        where = attribute_filter(query.filters)
+        if where is not None:
+            request["AttributeFilter"] = where
+        try:
+            items = self._client.retrieve(**request).get("ResultItems", [])
+        except Exception as error:
+            failure = read_failure(NAME, error)
+            if failure is None:
+                raise
+            raise failure from error
+        laps.lap("query")
+        hits = tuple(hit for hit in _hits(items) if hit.score >= query.min_score)[: query.top_k]
+        return SearchResult(hits, f"{ENGINE}:{self._index_id}", 0, laps.ms, ENGINE, _notes(query))
+
+
+def _notes(query: SearchQuery) -> tuple[Degradation, ...]:
+    if query.mode == "hybrid":
+        return ()
+    told = f"Amazon Kendra ranks in its own way and has no {query.mode} search."
+    return (Degradation("mode_fallback", told),)
+
+
+def attribute_filter(filters: Filters) -> dict[str, Any] | None:
+    """A search's filters as Retrieve takes them; None when everything is allowed.
+
+    The attributes are called as the filters are, and hold one string each. Kendra refuses an attribute that its index
+    does not have.
+    """
+    fields: dict[str, Sequence[str]] = {
+        "collection": filters.collections,
+        "episode": filters.episodes,
+        "speaker": filters.speakers,
+        **filters.metadata,
+    }
+    groups = [_any_of(key, values) for key, values in fields.items() if values]
+    if len(groups) > 1:
+        return {"AndAllFilters": groups}
+    return groups[0] if groups else None
+
+
+def _any_of(key: str, values: Sequence[str]) -> dict[str, Any]:
+    equal = [{"EqualsTo": {"Key": key, "Value": {"StringValue": value}}} for value in values]
+    return {"OrAllFilters": equal} if len(equal) > 1 else equal[0]
+
+
+def _hits(items: Sequence[Mapping[str, Any]]) -> Iterator[Hit]:
+    for item in items:
+        if item.get("Content", "").strip():
+            confidence = item.get("ScoreAttributes", {}).get("ScoreConfidence", "NOT_AVAILABLE")
+            yield Hit(passage_of(item), SCORES.get(confidence, SCORES["NOT_AVAILABLE"]))
+
+
+def passage_of(item: Mapping[str, Any]) -> Passage:
+    """A result of Retrieve, with text, as a passage.
+
+    The source is the attribute ``source``, else the title, else *Unknown*; the page is an attribute or *N/A*; the
+    address is an attribute ``source_uri`` or ``_source_uri``, else the document's URI.
+    """
+    content: str = item["Content"]
+    attributes = {one["Key"]: _plain(one.get("Value", {})) for one in item.get("DocumentAttributes", ())}
+    attributes = {key: value for key, value in attributes.items() if value}
+    title = str(item.get("DocumentTitle") or attributes.get("_document_title") or "").strip()
+    source = _first(attributes, _SOURCES) or title or UNKNOWN_SOURCE
+    page = _first(attributes, _PAGES) or NO_PAGE
+    uri = _first(attributes, _URIS) or str(item.get("DocumentURI") or "")
+    collection = attributes.get("collection", COLLECTION)
+    shown = {"source": source, "page": page, **({"source_uri": uri} if uri else {})}
+    mapped = {"collection", *_SOURCES, *_PAGES, *_URIS}
+    own = {key: value for key, value in attributes.items() if key not in mapped and not key.startswith("_")}
+    return Passage(
+        id=_stable_id(str(item.get("DocumentId") or source), content),
+        collection=collection if len(collection) <= _MAX_COLLECTION_CHARS else COLLECTION,
+        text=content,
+        context=content,
+        locator=DocumentLocator(source=source, title=title, page=_page_number(page)),
+        metadata={**own, **shown},
+    )
+
+
+def _stable_id(document_id: str, content: str) -> str:
+    """The document and a digest of the passage: Kendra's own ids differ from query to query."""
+    if len(document_id) > _MAX_DOCUMENT_ID_CHARS:
+        document_id = hashlib.sha256(document_id.encode()).hexdigest()
+    return f"{document_id}#{hashlib.sha256(content.encode()).hexdigest()[:_DIGEST_CHARS]}"
+
+
+def _first(attributes: Mapping[str, str], keys: Sequence[str]) -> str:
+    return next((attributes[key] for key in keys if key in attributes), "")
+
+
+def _page_number(page: str) -> int | None:
+    return int(page) if page.isascii() and page.isdigit() and int(page) > 0 else None
+
+
+def _plain(value: Mapping[str, Any]) -> str:
+    """An attribute's value as text; empty when it has none."""
+    for kind in ("StringValue", "LongValue", "DateValue", "StringListValue"):
+        found = value.get(kind)
+        if found is None:
+            continue
+        if isinstance(found, datetime):
+            return found.isoformat()
+        return ", ".join(map(str, found)) if isinstance(found, list) else str(found).strip()
+    return ""

@@ -1,0 +1,93 @@
+"""What the managed engines, Amazon S3 Vectors and Amazon Kendra, have in common: their calls, and how these fail."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from http import HTTPStatus
+
+import urllib3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.parsers import ResponseParserError
+
+from cicada.errors import IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
+
+CONNECT_TIMEOUT_S = 1.0
+
+_TRANSPORT = (
+    BotoConnectionError,
+    HTTPClientError,
+    ResponseParserError,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+)
+_PASSING = frozenset(
+    {
+        "InternalServerException",
+        "RequestTimeoutException",
+        "ServiceUnavailableException",
+        "ThrottlingException",
+        "TooManyRequestsException",
+    }
+)
+"""Codes after which the same call can succeed a little later."""
+_MISSING = frozenset({"NotFoundException", "ResourceNotFoundException"})
+
+
+def query_config(budget_s: float) -> Config:
+    """The client's configuration for searches: no call outlasts the budget, and one throttle or hiccup is retried."""
+    return Config(
+        connect_timeout=CONNECT_TIMEOUT_S,
+        read_timeout=budget_s,
+        retries={"mode": "standard", "total_max_attempts": 2},
+        max_pool_connections=16,
+    )
+
+
+def read_failure(engine: str, error: Exception) -> IndexFailure | None:
+    """What a call to a managed engine raised, in the domain's words; None if it is none of its failures, but a bug.
+
+    Args:
+        engine: the service's name for people.
+        error: what boto3 raised.
+    """
+    if isinstance(error, ClientError):
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        told = f"{engine}: {error}"
+        if code in _MISSING:
+            return IndexMissing(told)
+        return IndexMismatch(told) if code == "ValidationException" else IndexUnavailable(told)
+    if isinstance(error, _TRANSPORT):
+        return IndexUnavailable(f"the connection to {engine} failed: {error}")
+    if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
+        return IndexUnavailable(f"{engine} cannot be called: {error}")
+    return None
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether the same call can succeed a little later: throttles, faults of the service, a broken connection."""
+    if isinstance(error, ClientError):
+        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+        return (
+            str(error.response.get("Error", {}).get("Code", "")) in _PASSING
+            or status == HTTPStatus.TOO_MANY_REQUESTS
+            or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        )
+    return isinstance(error, _TRANSPORT)
+
+
+class Laps:
+    """Milliseconds of a search's steps."""
+
+    def __init__(self) -> None:
+        self.ms: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        """End a step."""
+        now = time.perf_counter()
+        self.ms[step] = round((now - self._last) * 1000, 3)
+        self._last = now

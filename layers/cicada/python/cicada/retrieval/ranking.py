@@ -1,0 +1,112 @@
+"""Ranking the rows of a version for one query: by meaning, by words, or by both."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.index.embedding import Vector
+from cicada.index.loaded import LoadedIndex, Scope
+from cicada.retrieval.calibration import calibration_of
+from cicada.retrieval.ports import SearchMode
+
+if TYPE_CHECKING:
+    from cicada.index.lexical import LexicalHits, LexicalQuery
+    from cicada.index.vectors import VectorHits
+
+CANDIDATES = 100
+"""The best so many of each kind of search are candidates of a hybrid one, or as many as are asked for."""
+COLD_CANDIDATES = 24
+"""Of the search by words, while vectors are read by range: each of its hits may cost a range of its own."""
+
+Indices = NDArray[np.intp]
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Rows, best first, with their scores in [0, 1]."""
+
+    rows: list[tuple[int, int]]
+    """Segment in the scope, and row."""
+    scores: list[float]
+
+
+def _union(found: VectorHits, words: LexicalHits) -> tuple[Indices, Indices]:
+    """The distinct rows of both, by segment and row."""
+    segment = np.concatenate([found.segment, words.segment])
+    row = np.concatenate([found.row, words.row])
+    pairs = np.unique(np.stack([segment, row]), axis=1)
+    return pairs[0], pairs[1]
+
+
+def rank(
+    index: LoadedIndex, scope: Scope, text: str, vector: Vector | None, mode: SearchMode, model_id: str, depth: int
+) -> Ranking:
+    """The best rows for a query.
+
+    Args:
+        index: the version.
+        scope: the rows to rank.
+        text: the query.
+        vector: the query's, shape ``(d,)``; None in keyword mode.
+        mode: by what.
+        model_id: of the embedding model.
+        depth: rows at most.
+
+    Raises:
+        IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
+    """
+    if mode == "keyword" or vector is None:
+        query = index.words(text, scope)
+        words = query.search(scope.allowed, depth)
+        return _ranking(words.segment, words.row, keyword_scores(words.score, query), depth)
+    calibration = calibration_of(model_id)
+    if mode == "dense":
+        found = index.search_vectors(vector, scope, depth)
+        return _ranking(found.segment, found.row, calibration.scores(found.cosine), depth)
+    candidates = max(CANDIDATES, depth)
+    if index.warm:
+        found = index.search_vectors(vector, scope, candidates)
+        query = index.words(text, scope)
+    else:  # both wait for the store: side by side
+        with ThreadPoolExecutor(1) as pool:
+            prepared = pool.submit(index.words, text, scope)
+            found = index.search_vectors(vector, scope, candidates)
+            query = prepared.result()
+    words = query.search(scope.allowed, candidates if index.warm else min(candidates, COLD_CANDIDATES))
+    segment, row = _union(found, words)
+    cosine = _cosines(index, scope, vector, found, segment, row)
+    fused = np.maximum(calibration.scores(cosine), keyword_scores(query.scores(segment, row), query))
+    return _ranking(segment, row, fused, depth)
+
+
+def keyword_scores(bm25: Scores, query: LexicalQuery) -> Scores:
+    """BM25 as the share of what the query could score at most."""
+    return bm25 / np.float32(query.asked_ideal or 1.0)
+
+
+def _cosines(
+    index: LoadedIndex, scope: Scope, vector: Vector, found: VectorHits, segment: Indices, row: Indices
+) -> Scores:
+    """The cosines of rows, of which the search by vectors has found some."""
+    known = {
+        (of, at): cosine
+        for of, at, cosine in zip(found.segment.tolist(), found.row.tolist(), found.cosine.tolist(), strict=True)
+    }
+    pairs = list(zip(segment.tolist(), row.tolist(), strict=True))
+    missing = np.array([place for place, pair in enumerate(pairs) if pair not in known], dtype=np.intp)
+    cosine = np.array([known.get(pair, 0.0) for pair in pairs], dtype=np.float32)
+    if len(missing):
+        cosine[missing] = index.cosines(vector, scope, segment[missing], row[missing])
+    return cosine
+
+
+def _ranking(segment: Indices, row: Indices, scores: Scores, depth: int) -> Ranking:
+    best = np.argsort(-scores, kind="stable")[:depth]
+    rows = list(zip(segment[best].tolist(), row[best].tolist(), strict=True))
+    return Ranking(rows, scores[best].tolist())

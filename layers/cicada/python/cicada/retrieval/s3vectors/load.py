@@ -1,0 +1,306 @@
+"""Copying the current version of the index into S3 Vectors: ``cicada engine load s3vectors``.
+
+What the vector index holds is listed first; only what it lacks is put, and then what it has too much is deleted. So a
+load that was interrupted goes on where it stopped, and one after a small change writes little. The record of what is
+held says ``loading`` from before the first write until after the last.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.corpus.passages import Passage
+from cicada.errors import IndexUnavailable, PublishConflict
+from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, put
+from cicada.retrieval.s3vectors.calls import IndexCalls
+from cicada.retrieval.s3vectors.held import HELD_KEY, Held, parse_held
+from cicada.retrieval.s3vectors.records import OVERFLOW_PREFIX, Record, record_of
+from cicada.retrieval.s3vectors.setup import VectorIndex
+
+BATCH = 500
+"""Vectors of one PutVectors or DeleteVectors at most. Source: Amazon S3 User Guide, "Limitations and restrictions"."""
+BATCH_BYTES = 16 * 2**20
+"""Bytes of one request at most, as estimated; the service's limit is 20 MiB."""
+PARALLEL_CALLS = 4
+"""Requests at once: the service takes 2,500 vectors a second in all, and throttles beyond."""
+LIST_SEGMENTS = 4
+"""Parts that the listing is cut into, each listed by a thread of its own; the service allows 16."""
+LIST_PAGE = 1000
+Told = Callable[[int, int], None]
+"""Is told how many of how many passages are there."""
+
+_OVERTAKEN = "another load of S3 Vectors has begun meanwhile"
+
+
+class Version(Protocol):
+    """One version of the index, as a load reads it."""
+
+    @property
+    def version(self) -> str:
+        """Its id."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """Passages in it."""
+        ...
+
+    @property
+    def embedding_model_id(self) -> str:
+        """What it is embedded with."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """Of its vectors."""
+        ...
+
+    def passages(self) -> Iterable[tuple[Passage, NDArray[np.float32]]]:
+        """Every passage with its unit vector, shape ``(d,)``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a load did."""
+
+    version: str
+    passages: int
+    put: int
+    kept: int
+    """Were there already."""
+    deleted: int
+
+
+class Loader:
+    """Loads versions into one vector index."""
+
+    def __init__(
+        self,
+        calls: IndexCalls,
+        store: ObjectStore,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Wire the load.
+
+        Args:
+            calls: to the vector index.
+            store: the index's bucket, where the record of what is held lies.
+            now: the time of day.
+        """
+        self._calls = calls
+        self._store = store
+        self._now = now
+        self._settings = VectorIndex(calls)
+
+    def load(self, source: Version, told: Told = lambda *_: None, *, language: str | None = None) -> Loaded:
+        """Make the vector index hold exactly the passages of a version.
+
+        Args:
+            source: the version.
+            told: is told how it goes.
+            language: of the analyzer for full-text search; the service's standard one when None.
+
+        Raises:
+            IndexMismatch: the vector index was created with other settings.
+            IndexMissing: there is no such vector index.
+            IndexUnavailable: the service or the store does not respond; what was written stays, and the next load goes
+                on from there.
+            PublishConflict: another load has begun.
+            IndexCorrupt: the version cannot be read.
+        """
+        self._settings.prepare(source.dimensions, language)
+        claim = _Claim.take(self._store, self._calls.index_arn, source, self._now)
+        present = self._list()
+        loaded = self._put_missing(source, present, claim, told)
+        claim.check()
+        self._delete(sorted(present))
+        held = len(self._list())
+        if held != source.count:
+            raise IndexUnavailable(
+                f"the S3 Vectors index holds {held:,} passages where version {source.version} has {source.count:,}: "
+                "somebody else wrote to it, so load again"
+            )
+        self._settings.wait_for_words()
+        claim.complete()
+        self._forget_overflow(loaded.overflow)
+        return Loaded(source.version, source.count, loaded.put, loaded.kept, len(present))
+
+    # --- what is there ---
+
+    def _list(self) -> set[str]:
+        """The keys of all vectors."""
+        with ThreadPoolExecutor(LIST_SEGMENTS, thread_name_prefix="s3vectors-list") as pool:
+            return set().union(*pool.map(self._list_segment, range(LIST_SEGMENTS)))
+
+    def _list_segment(self, segment: int) -> set[str]:
+        keys: set[str] = set()
+        request: dict[str, Any] = {
+            "maxResults": LIST_PAGE,
+            "segmentCount": LIST_SEGMENTS,
+            "segmentIndex": segment,
+        }
+        while True:
+            page = self._calls("list_vectors", **request)
+            keys.update(vector["key"] for vector in page["vectors"])
+            if not page.get("nextToken"):
+                return keys
+            request["nextToken"] = page["nextToken"]
+
+    # --- what is written ---
+
+    def _put_missing(self, source: Version, present: set[str], claim: _Claim, told: Told) -> _Put:
+        """Put what is not there. What is there and belongs to the version is taken out of ``present``."""
+        done = _Put()
+
+        def missing() -> Iterator[Record]:
+            for passage, vector in source.passages():
+                record = record_of(passage, vector)
+                if record.overflow is not None:
+                    self._store_overflow(*record.overflow)
+                    done.overflow.add(record.overflow[0])
+                if record.key in present:
+                    present.discard(record.key)
+                    done.kept += 1
+                else:
+                    yield record
+
+        def put_batch(batch: Sequence[Record]) -> int:
+            claim.check()
+            self._calls("put_vectors", vectors=[record.put_input() for record in batch])
+            return len(batch)
+
+        told(0, source.count)
+        for written in self._in_parallel(put_batch, batches(missing())):
+            done.put += written
+            told(done.put + done.kept, source.count)
+        told(done.put + done.kept, source.count)
+        return done
+
+    def _delete(self, keys: Sequence[str]) -> None:
+        def delete(batch: Sequence[str]) -> int:
+            self._calls("delete_vectors", keys=list(batch))
+            return len(batch)
+
+        for _ in self._in_parallel(delete, (keys[at : at + BATCH] for at in range(0, len(keys), BATCH))):
+            pass
+
+    def _store_overflow(self, key: str, data: bytes) -> None:
+        try:
+            self._store.read(key)
+        except ObjectMissing:
+            put(self._store, key, data)
+
+    def _forget_overflow(self, used: set[str]) -> None:
+        for entry in list(self._store.entries(OVERFLOW_PREFIX)):
+            if entry.key not in used:
+                self._store.delete(entry.key)
+
+    @staticmethod
+    def _in_parallel(work: Callable[[Any], int], pieces: Iterable[Any]) -> Iterator[int]:
+        """The results of the work on each piece, as they come; no more pieces are made than are under way."""
+        with ThreadPoolExecutor(PARALLEL_CALLS, thread_name_prefix="s3vectors-write") as pool:
+            under_way: set[Future[int]] = set()
+            for piece in pieces:
+                under_way.add(pool.submit(work, piece))
+                if len(under_way) > PARALLEL_CALLS:
+                    finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in finished)
+            yield from (future.result() for future in under_way)
+
+
+class _Put:
+    """What was put and what was there; filled while a load goes on."""
+
+    def __init__(self) -> None:
+        self.put = 0
+        self.kept = 0
+        self.overflow: set[str] = set()
+
+
+class _Claim:
+    """A load's right to the vector index: whoever wrote the record last has it."""
+
+    def __init__(self, store: ObjectStore, held: Held, etag: str, now: Callable[[], datetime]) -> None:
+        self._store = store
+        self._held = held
+        self._etag = etag
+        self._now = now
+
+    @classmethod
+    def take(cls, store: ObjectStore, index_arn: str, source: Version, now: Callable[[], datetime]) -> _Claim:
+        """Say that a load begins."""
+        etag: str | None = None
+        previous: str | None = None
+        try:
+            found = store.read(HELD_KEY)
+        except ObjectMissing:
+            pass
+        else:
+            etag, before = found.etag, parse_held(found.data)
+            if before.index_arn == index_arn:
+                previous = before.version if before.status == "ready" else before.previous
+        held = Held(
+            index_arn=index_arn,
+            status="loading",
+            version=source.version,
+            previous=previous,
+            passages=source.count,
+            embedding_model_id=source.embedding_model_id,
+            dimensions=source.dimensions,
+            run=secrets.token_hex(8),
+            updated_at=now(),
+        )
+        return cls(store, held, cls._write(store, held, etag), now)
+
+    def check(self) -> None:
+        """Make sure that no other load has begun. Raises PublishConflict if one has."""
+        try:
+            other = self._store.read_if_changed(HELD_KEY, self._etag)
+        except ObjectMissing as error:
+            raise PublishConflict(f"{HELD_KEY} was deleted meanwhile") from error
+        if other is not None:
+            raise PublishConflict(_OVERTAKEN)
+
+    def complete(self) -> None:
+        """Say that the version is whole. Raises PublishConflict if another load has begun."""
+        whole = self._held.model_copy(update={"status": "ready", "previous": None, "updated_at": self._now()})
+        self._write(self._store, whole, self._etag)
+
+    @staticmethod
+    def _write(store: ObjectStore, held: Held, replaces: str | None) -> str:
+        data = held.to_bytes()
+        try:
+            return store.write(HELD_KEY, data, replaces=replaces)
+        except PreconditionFailed as error:
+            try:
+                found = store.read(HELD_KEY)
+            except ObjectMissing:
+                found = None
+            if found is not None and found.data == data:  # the echo of a write whose response was lost
+                return found.etag
+            raise PublishConflict(_OVERTAKEN) from error
+
+
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Cut records into requests of at most :data:`BATCH` vectors and :data:`BATCH_BYTES` bytes."""
+    batch: list[Record] = []
+    size_bytes = 0
+    for record in records:
+        record_bytes = record.most_bytes
+        if batch and (len(batch) == BATCH or size_bytes + record_bytes > BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(record)
+        size_bytes += record_bytes
+    if batch:
+        yield batch

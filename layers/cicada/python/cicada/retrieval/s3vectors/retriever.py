@@ -1,0 +1,208 @@
+"""Retrieval by Amazon S3 Vectors: one call that ranks by vectors, by words, or by both."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from cicada.corpus.passages import Locator
+from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnavailable
+from cicada.index.embedding import unit_vectors
+from cicada.index.store import ObjectStore
+from cicada.models.ports import Embedder
+from cicada.retrieval.calibration import Calibration, calibration_of
+from cicada.retrieval.managed import Laps, read_failure
+from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.retrieval.s3vectors.calls import NAME
+from cicada.retrieval.s3vectors.held import Held, HeldReader
+from cicada.retrieval.s3vectors.labels import metadata_filter
+from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, passage_of
+
+logger = logging.getLogger(__name__)
+
+ENGINE = "s3vectors"
+MAX_TOP_K = 100
+MAX_QUERY_TEXT_CHARS = 1024
+"""Of one full-text query. The end of a longer one is not searched by words; by meaning it is searched whole."""
+EMBED_BUDGET_S = 8.0
+"""Seconds for embedding a query, retries included."""
+
+WORDS_CALIBRATION = Calibration(midpoint=0.6, slope=8.0)
+"""From a match's BM25 score, as a share of what one word scores that a single passage has, to a relevance in [0, 1]:
+such a word passes 0.5, some common words do not. Not fitted to the service, whose constants are not published."""
+
+_OLD_SDK = "This function's AWS SDK is too old to search S3 Vectors by words."
+
+
+class S3VectorsRetriever:
+    """The retrieval port over a vector index that ``cicada engine load s3vectors`` has filled.
+
+    The service's ranking stands. A hit's score is the better of what its cosine and its BM25 score are worth, as far as
+    the service tells them: it bounds what is returned (``min_score``), and does not order it.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        index_arn: str,
+        embedder: Embedder,
+        store: ObjectStore,
+        *,
+        held: HeldReader | None = None,
+        calibration: Calibration | None = None,
+        embed_budget_s: float = EMBED_BUDGET_S,
+    ) -> None:
+        """Wire the engine.
+
+        Args:
+            client: boto3's ``s3vectors`` client, made with :func:`cicada.retrieval.managed.query_config`.
+            index_arn: of the vector index.
+            embedder: the model that the index is embedded with.
+            store: the index's bucket: the record of what was loaded, and passages too large for the service.
+            held: reads that record; made from the store when absent.
+            calibration: of the model; looked up when absent.
+            embed_budget_s: seconds for embedding a query.
+        """
+        self._client = client
+        self._index_arn = index_arn
+        self._embedder = embedder
+        self._store = store
+        self._held = held or HeldReader(store, index_arn)
+        self._calibration = calibration or calibration_of(embedder.model_id)
+        self._embed_budget_s = embed_budget_s
+        members = client.meta.service_model.operation_model("QueryVectors").input_shape.members
+        self._knows_words = "queryTexts" in members
+
+    def held_version(self) -> str | None:
+        """The version that the vector index holds, as far as is known without asking."""
+        held = self._held.known()
+        return held.version if held is not None and held.status == "ready" else None
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`."""
+        laps = Laps()
+        self._held.refresh_soon()
+        request, notes = self._request(query)
+        laps.lap("embed")
+        where = metadata_filter(query.filters)
+        if where is not None:
+            request["filter"] = where
+        # A message in several languages has a passage in each, and is one hit: so more vectors than hits are needed.
+        try:
+            found = self._query({**request, "topK": min(MAX_TOP_K, 2 * query.top_k)})
+        except IndexMismatch:
+            self._held.current()  # that nothing was loaded yet says more
+            raise
+        laps.lap("query")
+        held = self._held.current()
+        self._check_model(held)
+        hits = tuple(islice(self._hits(found, held.passages, query.min_score), query.top_k))
+        laps.lap("read")
+        version, loading = self._version(held)
+        return SearchResult(hits, version, 0, laps.ms, ENGINE, (*notes, *loading))
+
+    def _request(self, query: SearchQuery) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
+        """What to search by, and what that is short of.
+
+        Raises:
+            IndexUnavailable: words alone are left to search by, and cannot be.
+            ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded, and meaning alone was asked for.
+        """
+        notes: list[Degradation] = []
+        request: dict[str, Any] = {}
+        if query.mode != "keyword":
+            try:
+                vector = unit_vectors(self._embedder, [query.text], time_budget_s=self._embed_budget_s)[0]
+            except (ModelBusy, ModelUnavailable) as error:
+                if query.mode == "dense":
+                    raise
+                logger.warning("searching by words alone", extra={"code": error.code, "why": str(error)})
+                told = "The question could only be compared by its words, not its meaning."
+                notes.append(Degradation("words_only", told))
+            else:
+                request["queryVector"] = {"float32": vector.tolist()}
+        if query.mode != "dense":
+            if self._knows_words:
+                text = query.text[:MAX_QUERY_TEXT_CHARS]
+                request["queryTexts"] = [{"metadataKey": key, "text": text} for key in SEARCHED_KEYS]
+                request["returnScores"] = True
+            elif not request:
+                raise IndexUnavailable(_OLD_SDK)
+            else:
+                notes.append(Degradation("mode_fallback", f"{_OLD_SDK} The search went by meaning alone."))
+        return request, tuple(notes)
+
+    def _query(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """All pages of a query's results, in the service's order."""
+        asked = {
+            "indexArn": self._index_arn,
+            "returnMetadata": True,
+            "returnDistance": "queryVector" in request,
+            **request,
+        }
+        found: list[Mapping[str, Any]] = []
+        try:
+            page = self._client.query_vectors(**asked)
+            found += page["vectors"]
+            while page.get("nextToken") and len(found) < request["topK"]:
+                page = self._client.query_vectors(**asked, nextToken=page["nextToken"])
+                found += page["vectors"]
+        except Exception as error:
+            failure = read_failure(NAME, error)
+            if failure is None:
+                raise
+            raise failure from error
+        return found
+
+    def _hits(self, found: Sequence[Mapping[str, Any]], passages: int, min_score: float) -> Iterator[Hit]:
+        seen: set[tuple[str, Locator]] = set()
+        for vector in found:
+            score = self._score(vector, passages)
+            if score < min_score:
+                continue
+            passage = passage_of(vector.get("metadata"), self._store)
+            place = (passage.collection, passage.locator)
+            if place not in seen:
+                seen.add(place)
+                yield Hit(passage, score)
+
+    def _score(self, vector: Mapping[str, Any], passages: int) -> float:
+        """What the service tells of a result, in [0, 1]; 0 when it tells nothing. The index holds so many passages."""
+        scores = vector.get("scores", {})
+        distance = scores.get("vectorDistance", vector.get("distance"))
+        meaning = 0.0 if distance is None or math.isnan(distance) else self._calibration.score(1.0 - distance)
+        matched = [one["score"] for one in scores.get("bm25Scores", ()) if one["score"] > 0]
+        if not matched:
+            return meaning
+        weight_of_a_unique_word = math.log(1 + (max(passages, 1) - 0.5) / 1.5)  # BM25's, for one passage that has it
+        return max(meaning, WORDS_CALIBRATION.score(max(matched) / weight_of_a_unique_word))
+
+    def _check_model(self, held: Held) -> None:
+        asked = (self._embedder.model_id, self._embedder.dimensions)
+        if (held.embedding_model_id, held.dimensions) != asked:
+            raise IndexMismatch(
+                f"S3 Vectors was loaded with vectors of {held.embedding_model_id} at {held.dimensions} dimensions, "
+                f"queries are embedded with {asked[0]} at {asked[1]}"
+            )
+
+    @staticmethod
+    def _version(held: Held) -> tuple[str, tuple[Degradation, ...]]:
+        """The version to name, and what it is short of.
+
+        Raises:
+            IndexUnavailable: the first version is only being loaded.
+        """
+        if held.status == "ready":
+            return held.version, ()
+        if held.previous is None:
+            raise IndexUnavailable(f"S3 Vectors is being loaded with version {held.version} for the first time")
+        if held.previous == held.version:  # a load that looks whether all is there
+            return held.version, ()
+        told = (
+            f"S3 Vectors is being loaded with version {held.version} over {held.previous}: passages of either may be "
+            "found."
+        )
+        return held.previous, (Degradation("partial_index", told),)

@@ -1,0 +1,90 @@
+"""A vector index's own settings: checked before a load, and brought to what searches need where that can be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cicada.errors import IndexMismatch, IndexUnavailable
+from cicada.retrieval.s3vectors.calls import IndexCalls
+from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS, SEARCHED_KEYS
+
+ENHANCED = "ENHANCED"
+DISTANCE_METRIC = "cosine"
+ANALYZER_POLL_S = 2.0
+ANALYZER_BUDGET_S = 3600.0
+"""How long the service may build its full-text index over what is there already."""
+
+
+class VectorIndex:
+    """One vector index's settings."""
+
+    def __init__(self, calls: IndexCalls) -> None:
+        """Take the calls to the index."""
+        self._calls = calls
+
+    def prepare(self, dimensions: int, language: str | None) -> None:
+        """Make sure that passages can be put into the index, and be searched by words.
+
+        Args:
+            dimensions: of the vectors.
+            language: of the analyzer for full-text search, such as ``en``; the service's standard one when None.
+
+        Raises:
+            IndexMismatch: the index was created with other settings, which cannot be changed.
+            IndexMissing: there is no such index.
+            IndexUnavailable: the service does not respond, or refuses.
+        """
+        index = self._described()
+        self._check(index, dimensions)
+        if index.get("indexMode") != ENHANCED:
+            self._calls("update_index_mode", indexMode=ENHANCED)
+        configured = {one["metadataKey"]: one for one in _searched(index)}
+        for key in SEARCHED_KEYS:
+            if key in configured and configured[key].get("language") != language:
+                analyzer = configured[key].get("language", "standard")
+                raise IndexMismatch(
+                    f"{self._calls.index_arn} searches {key} with the analyzer {analyzer}, not "
+                    f"{language or 'standard'}: name that one, or create another index"
+                )
+        missing = [key for key in SEARCHED_KEYS if key not in configured]
+        if missing:
+            chosen = {} if language is None else {"language": language}
+            added = [{"metadataKey": key, **chosen} for key in missing]
+            self._calls("update_metadata_configuration", add={"textSearchConfigurations": added})
+
+    def wait_for_words(self) -> None:
+        """Wait until full-text search serves queries.
+
+        Raises:
+            IndexMissing, IndexUnavailable: it does not come to that.
+        """
+        deadline_s = self._calls.clock() + ANALYZER_BUDGET_S
+        while any(one.get("status") == "BUILDING" for one in _searched(self._described())):
+            if self._calls.clock() >= deadline_s:
+                raise IndexUnavailable("S3 Vectors is still building its full-text index: run the command again later")
+            self._calls.sleep(ANALYZER_POLL_S)
+
+    def _check(self, index: Mapping[str, Any], dimensions: int) -> None:
+        unfilterable = set(index.get("metadataConfiguration", {}).get("nonFilterableMetadataKeys", ()))
+        wrong = []
+        if index["dimension"] != dimensions:
+            wrong.append(f"{index['dimension']} dimensions, not {dimensions}")
+        if index["distanceMetric"] != DISTANCE_METRIC:
+            wrong.append(f"the metric {index['distanceMetric']}, not {DISTANCE_METRIC}")
+        if unfilterable != set(NON_FILTERABLE_KEYS):
+            wrong.append(
+                f"the non-filterable keys {', '.join(sorted(unfilterable)) or 'none'}, not "
+                f"{', '.join(NON_FILTERABLE_KEYS)}"
+            )
+        if wrong:
+            raise IndexMismatch(f"{self._calls.index_arn} was created with {'; '.join(wrong)}: create another index")
+
+    def _described(self) -> Mapping[str, Any]:
+        described: Mapping[str, Any] = self._calls("get_index")["index"]
+        return described
+
+
+def _searched(index: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = index.get("metadataConfiguration", {}).get("textSearchConfigurations", [])
+    return found

@@ -1,0 +1,57 @@
+"""``python -m local.bedrock``: the Bedrock stand-in alone, for a program that wants its embedding model and no cloud.
+
+Listens on a free port of this machine and tells it as a line of JSON on standard output: ``{"endpointUrl": …}``. Ends
+when its standard input does: with the program that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from local.places import ONE_MATH_THREAD, Places
+
+HOST = "127.0.0.1"
+
+
+def main() -> int:
+    """Serve until standard input ends."""
+    os.environ.update(ONE_MATH_THREAD)  # before numpy is imported
+    asyncio.run(_serve())
+    return 0
+
+
+async def _serve() -> None:
+    from aiohttp import web
+
+    from local.bedrock.answerer import ExtractiveAnswerer
+    from local.bedrock.minilm import CachedEmbedder
+    from local.bedrock.server import add_routes
+    from local.faults import Faults
+
+    embedder = CachedEmbedder(Places.default().embeddings)
+
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        vectors: list[list[float]] = embedder.embed(texts).tolist()
+        return vectors
+
+    app = web.Application()
+    add_routes(app, answer=ExtractiveAnswerer(embedder).answer, embed=embed, faults=Faults())
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, HOST, 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        print(json.dumps({"endpointUrl": f"http://{HOST}:{port}"}), flush=True)
+        await asyncio.to_thread(sys.stdin.buffer.read)
+    finally:
+        await runner.cleanup()
+        embedder.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
