@@ -67,7 +67,7 @@ class AnsweringStack(Stack):
         answer = self._function(
             "Answer",
             "answer",
-            "search",
+            *("search",) if self._data.vector_index_arn is None else ("search", "sdk"),
             timeout_s=attempt_timeout_s(),
             memory_mb=settings.answer_memory_mb,
             concurrency=settings.limits.answer_concurrency,

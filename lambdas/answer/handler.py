@@ -16,17 +16,19 @@ from cicada.answering.workflow import AttemptTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
-from cicada.index.s3 import WORKER_CONFIG, S3Store
+from cicada.index.s3direct.store import DirectS3Store
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.bedrock_text import BedrockTextModel
+from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.shards import ShardRetriever
 from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
 
 settings = AnswerSettings.read(os.environ)
+store = DirectS3Store(settings.index_bucket)
 reader = IndexReader(
-    S3Store(boto3.client("s3", config=WORKER_CONFIG), settings.index_bucket),
+    store,
     embedding_model_id=settings.embedding_model_id,
     dimensions=settings.embedding_dimensions,
 )
@@ -36,6 +38,18 @@ embedder = BedrockEmbedder(
     boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=4)),
     settings.embedding_model_id,
     dimensions=settings.embedding_dimensions,
+)
+retriever = build_retriever(
+    EngineSettings(
+        settings.retrieval_engine,
+        settings.s3_vectors_index_arn,
+        settings.kendra_index_id,
+        settings.engine_budget_s,
+    ),
+    shards=lambda model: ShardRetriever(reader, model),
+    embedder=embedder,
+    store=store,
+    client=boto3.client,
 )
 
 
@@ -54,7 +68,7 @@ runner = AttemptRunner(
     ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
     {
         "rag": RagStrategy(
-            ShardRetriever(reader, embedder),
+            retriever,
             _writer(settings.generation_model_id),
             top_k=settings.top_k,
             min_score=settings.min_score,

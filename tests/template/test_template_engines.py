@@ -9,7 +9,8 @@ import pytest
 
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
 from stacks.findings import flat
-from tests.template.templates import FUNCTIONS, Synthesis
+from stacks.wheels import unzipped_bytes
+from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
 KENDRA = "12345678-1234-1234-1234-123456789012"
 VECTORS = ("AWS::S3Vectors::Index", "AWS::S3Vectors::VectorBucket")
@@ -60,6 +61,21 @@ def test_the_answer_worker_alone_may_query_that_index_and_no_other(full: Synthes
         ("answer", "s3vectors:QueryVectors", arn),
     }
     assert flat(full.template("Gateway")["Outputs"]["VectorIndexArn"]["Value"]) == arn
+
+
+def test_s3_vectors_is_called_with_an_sdk_that_knows_its_full_text_search(shipped: Synthesis, full: Synthesis) -> None:
+    def carriers(synthesis: Synthesis) -> set[str]:
+        return {
+            folder
+            for folder in FUNCTIONS
+            if any((layer / "python" / "boto3").exists() for layer in synthesis.layers(folder))
+        }
+
+    assert carriers(full) == {"answer"}
+    assert carriers(shipped) == set()
+    assert len(full.layers("answer")) <= 5
+    carried = sum(unzipped_bytes(layer) for layer in full.layers("answer"))
+    assert carried + unzipped_bytes(ROOT / "lambdas" / "answer") <= 250 * 1024**2
 
 
 def test_kendra_is_called_and_never_created(kendra: Synthesis) -> None:

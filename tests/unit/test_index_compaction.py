@@ -176,6 +176,12 @@ def test_a_merged_segment_is_bounded(store):
     assert [entry.count for entry in segments(store)] == [6, 6, 6]
 
 
+def test_a_segment_that_fits_no_other_is_not_written_again(store):
+    *_, last = segments(store)
+    assert compact(store, segment_rows=4).merged == FEW - 1
+    assert segments(store)[-1] == last
+
+
 def test_a_merge_goes_on_over_segments_that_were_merged_before(store):
     compact(store)
     for number in range(FEW):

@@ -295,6 +295,13 @@ def test_a_damaged_collection_is_not_mended_over_somebody_elses_change():
         write(store)
 
 
+def test_a_collection_is_not_embedded_anew_over_somebody_elses_change():
+    store = interfering(lambda s: add(s, make_passage(30)))
+    with pytest.raises(PublishConflict, match="script"):
+        write(store, embedder=WordEmbedder("test.other", 32))
+    assert content(store) == {"script": expected([*OLD, make_passage(30)])}
+
+
 def test_an_index_that_is_gone_when_its_successor_is_published_is_not_brought_back():
     store = interfering(lambda s: s.delete(CURRENT_KEY))
     with pytest.raises(PublishConflict):

@@ -1,91 +1,130 @@
-"""The segment format: what goes in comes out, and nothing that was altered does."""
+"""A segment as a whole: what is written comes back, merges and splits keep it, and nothing altered passes."""
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.segment import ALIGNMENT_BYTES, BLOCK_ROWS, decode, encode
+from cicada.errors import IndexCorrupt
+from cicada.index.contents import SegmentContents, content_digest, id_digest
+from cicada.index.manifest import SegmentEntry
+from cicada.index.segment import SegmentFile, encode_segment
+from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages, unit_rows
 
-
-def encoded(count: int = 3, dimensions: int = 8):
-    return encode("script", "test.model", indexable(make_passages(count)), unit_rows(count, dimensions))
+KEY = "index/segments/one.segment"
 
 
-def test_a_segment_gives_back_its_vectors_fields_and_passages():
-    passages, vectors = make_passages(2 * BLOCK_ROWS + 5), unit_rows(2 * BLOCK_ROWS + 5, 16)
-    written = encode("script", "test.model", indexable(passages), vectors)
-    segment = decode(written.data, head_bytes=written.head_bytes, sha256=written.sha256)
-    assert (segment.collection, segment.count, segment.dimensions) == ("script", len(passages), 16)
-    np.testing.assert_array_equal(segment.vectors, vectors)
-    assert list(segment.passages()) == passages
-    assert segment.recipes() == [item.recipe() for item in indexable(passages)]
-    assert [segment.passage(row) for row in range(len(passages))] == passages
-    for name, field in (("episode", "episode_id"), ("speaker", "speaker")):
-        column = segment.columns[name]
-        assert [column.values[code] for code in column.codes] == [getattr(p.locator, field) for p in passages]
+def contents_of(count: int, start: int = 0) -> SegmentContents:
+    return SegmentContents.of("script", indexable(make_passages(count, start=start)), unit_rows(count, 16, seed=start))
 
 
-def test_equal_content_gives_equal_bytes():
-    assert encoded() == encoded()
+def stored(contents: SegmentContents) -> tuple[InMemoryStore, SegmentEntry]:
+    written = encode_segment(contents, "test.model")
+    store = InMemoryStore()
+    store.objects[KEY] = written.data
+    entry = SegmentEntry(
+        key=KEY,
+        collection="script",
+        count=written.count,
+        live=written.count,
+        bytes=len(written.data),
+        head_bytes=written.head_bytes,
+        sha256=written.sha256,
+        tombstones=None,
+    )
+    return store, entry
 
 
-def test_vectors_are_aligned_and_cannot_be_written():
-    written = encoded()
-    segment = decode(bytearray(written.data), head_bytes=written.head_bytes, sha256=written.sha256)
-    assert segment.vectors.flags.aligned
-    with pytest.raises(ValueError, match="read-only"):
-        segment.vectors[0] = 0
+def read_back(contents: SegmentContents) -> SegmentContents:
+    return SegmentFile.open(*stored(contents)).contents()
 
 
-def test_a_row_that_is_not_there_is_refused():
-    written = encoded()
-    segment = decode(written.data, head_bytes=written.head_bytes, sha256=written.sha256)
-    with pytest.raises(IndexCorrupt):
-        segment.passage(3)
+def same(one: SegmentContents, other: SegmentContents) -> None:
+    """Both hold the same, but for what float16 rounds."""
+    assert (one.collection, one.lines, one.ids) == (other.collection, other.lines, other.ids)
+    np.testing.assert_array_equal(one.id_digests, other.id_digests)
+    np.testing.assert_array_equal(one.content_digests, other.content_digests)
+    np.testing.assert_array_equal(one.recipes, other.recipes)
+    np.testing.assert_allclose(one.vectors, other.vectors, atol=1e-3)
+    for field in (*one.columns, *other.columns):
+        first, second = one.columns[field], other.columns[field]
+        assert [first.values[code - 1] for code in first.codes] == [second.values[code - 1] for code in second.codes]
+    assert [terms(one, passage) for passage in range(one.count)] == [
+        terms(other, passage) for passage in range(other.count)
+    ]
 
 
-def test_a_format_of_the_future_is_told_apart_from_damage():
-    written = encoded()
-    data = bytearray(written.data)
-    data[8] = 2
-    sha256 = hashlib.sha256(data[: written.head_bytes]).hexdigest()
-    with pytest.raises(IndexMismatch, match="format 2"):
-        decode(data, head_bytes=written.head_bytes, sha256=sha256)
+def terms(contents: SegmentContents, passage: int) -> dict[str, int]:
+    found = contents.terms
+    pairs = range(found.starts[passage], found.starts[passage + 1])
+    return {found.vocabulary[found.terms[pair]]: int(found.weights[pair]) for pair in pairs}
 
 
+@pytest.mark.parametrize("count", [1, 2, 33, 70])
+def test_what_is_written_comes_back(count):
+    same(read_back(contents_of(count)), contents_of(count))
+
+
+def test_equal_contents_give_equal_bytes():
+    assert encode_segment(contents_of(40), "m") == encode_segment(contents_of(40), "m")
+
+
+def test_rows_tell_where_each_passage_stands():
+    contents = contents_of(50)
+    file = SegmentFile.open(*stored(contents))
+    rows = file.contents().rows
+    items = indexable(make_passages(50))
+    assert file.id_digests()[rows].tolist() == [id_digest(item.passage.id) for item in items]
+    assert [digest.tobytes() for digest in file.content_digests()[rows]] == [content_digest(item) for item in items]
+    assert [recipe.tobytes() for recipe in file.recipes()[rows]] == [item.recipe() for item in items]
+    np.testing.assert_allclose(file.vectors(rows), contents.vectors, atol=1e-3)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.booleans(), min_size=20, max_size=20).filter(any))
+def test_leaving_passages_out_is_the_same_as_never_having_had_them(keep):
+    chosen = [item for item, kept in zip(indexable(make_passages(20)), keep, strict=True) if kept]
+    vectors = unit_rows(20, 16, seed=0)[np.array(keep)]
+    selected = read_back(contents_of(20)).select(np.array(keep))
+    same(read_back(selected), SegmentContents.of("script", chosen, vectors))
+
+
+def test_merging_segments_again_and_again_loses_nothing():
+    parts = [contents_of(9), contents_of(5, start=9), contents_of(30, start=14)]
+    together = SegmentContents.concat(parts)
+    merged = parts[0]
+    for part in parts[1:]:
+        merged = read_back(SegmentContents.concat([read_back(merged), read_back(part)]))
+    same(merged, together)
+    once = read_back(together)
+    np.testing.assert_array_equal(merged.vectors, once.vectors)
+
+
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_no_altered_byte_goes_unnoticed(data):
-    written = encoded()
-    altered = bytearray(written.data)
+    store, entry = WRITTEN
+    altered = bytearray(store.objects[KEY])
     at = data.draw(st.integers(0, len(altered) - 1))
     altered[at] ^= data.draw(st.integers(1, 255))
+    tampered = InMemoryStore()
+    tampered.objects[KEY] = bytes(altered)
     try:
-        segment = decode(altered, head_bytes=written.head_bytes, sha256=written.sha256)
-    except IndexCorrupt:
-        return
-    # only padding between sections is not content
-    assert list(segment.passages()) == make_passages(3)
-    np.testing.assert_array_equal(segment.vectors, unit_rows(3, 8))
-    assert written.data[at] == 0
-    assert at > written.head_bytes - ALIGNMENT_BYTES
+        SegmentFile.open(tampered, entry).verify()
+    except IndexCorrupt as error:
+        assert error.key == KEY
+    else:
+        assert store.objects[KEY][at] == 0  # only the padding between sections is not content
 
 
-@given(st.binary(max_size=300), st.integers(0, 300))
-def test_foreign_bytes_are_refused_even_when_their_checksum_fits(data, head_bytes):
-    sha256 = hashlib.sha256(data[:head_bytes]).hexdigest()
-    with pytest.raises((IndexCorrupt, IndexMismatch)):
-        decode(data, head_bytes=head_bytes, sha256=sha256)
+WRITTEN = stored(contents_of(12))
 
 
-@given(st.integers(0, 2_000))
-def test_a_truncated_segment_is_refused(kept):
-    written = encoded()
+def test_another_segment_under_its_key_is_refused():
+    store, entry = stored(contents_of(12))
+    store.objects[KEY] = stored(contents_of(12, start=3))[0].objects[KEY]
     with pytest.raises(IndexCorrupt):
-        decode(written.data[: min(kept, len(written.data) - 1)], head_bytes=written.head_bytes, sha256=written.sha256)
+        SegmentFile.open(store, entry)

@@ -86,6 +86,13 @@ def test_the_manifest_of_a_writer_that_lost_is_no_version(store):
         restore(store, lost)
 
 
+def test_versions_are_followed_from_one_to_the_one_before_it(store):
+    first, second, third = write(store), write(store, NEW), write(store, make_passages(2))
+    for lost in ("000002-0000000000000000", "000002-ffffffffffffffff", "000009-ffffffffffffffff"):
+        store.objects[version_key(lost)] = store.objects[version_key(second)]
+    assert published_versions(store) == [first, second, third]
+
+
 @pytest.mark.parametrize("prefix", [SEGMENTS_PREFIX, TOMBSTONES_PREFIX])
 def test_a_version_that_lacks_an_object_cannot_be_rolled_back_to(store, prefix):
     write(store)
@@ -261,6 +268,13 @@ def test_a_passage_that_stands_in_two_segments_is_found(checked):
     (damage,) = check_index(checked).damaged
     assert damage.key == entry.key
     assert "another segment" in damage.reason
+
+
+def test_a_segment_of_another_model_is_found(checked):
+    current = read_current(checked)
+    other = current.manifest.model_copy(update={"embedding_model_id": "test.other"}).allowing_partial(True)
+    publish(checked, other, replaces=current.etag)
+    assert [damage.key for damage in check_index(checked).damaged] == [entry.key for entry in other.segments]
 
 
 def test_nothing_published_cannot_be_checked(store):

@@ -13,6 +13,7 @@ from cicada.errors import (
     ModelBusy,
 )
 from cicada.index import change, writer
+from cicada.index.held import read_held
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
 from cicada.index.publish import read_current
 from cicada.index.writer import IndexWriter
@@ -100,6 +101,12 @@ def test_a_passage_that_comes_back_is_not_embedded_again_while_its_row_is_there(
     write(store, OLD, embedder=embedder)
     assert embedder.asked == []
     assert content(store) == {"script": expected(OLD)}
+
+
+def test_a_recipe_that_only_begins_like_another_has_no_vector(store):
+    recipe = indexable(OLD)[0].recipe()
+    held = read_held(store, segments_of(store), embedding_model_id="test.words", dimensions=64)
+    assert list(held.known_vectors([recipe, recipe[:8] + bytes(8)])) == [recipe]
 
 
 def test_a_change_of_weights_makes_another_vector(store, embedder):

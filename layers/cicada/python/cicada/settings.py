@@ -82,3 +82,8 @@ class AnswerSettings(DeliverySettings):
     min_score: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_SCORE
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = 10
     """How many of the hits go into the prompt."""
+    retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
+    s3_vectors_index_arn: str = ""
+    kendra_index_id: str = ""
+    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
+    """Seconds that a managed engine may take for a search before the shards are searched instead."""

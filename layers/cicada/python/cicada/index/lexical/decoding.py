@@ -45,7 +45,7 @@ def _decoded(
         start, length = part.dictionary.span(at)
         block = part.block(dictionary[start : start + length])
         vocabulary += (term.decode() for term in block.terms())
-        columns.append(block.columns()[0])
+        columns.append(block.counts())
     counts = np.concatenate([np.zeros((0, part.row_blocks), np.int64), *columns])
     df = counts.sum(axis=1)
     if len(vocabulary) != part.terms or int(df.sum()) != part.postings:

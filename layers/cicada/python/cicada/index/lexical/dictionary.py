@@ -1,8 +1,9 @@
 """The dictionary: sorted terms in blocks that are read by range, and a sparse index of them.
 
-A block is: a header (postings' and positions' first bytes, number of terms, bytes of the terms, width of the counts and
-of the position sizes), the terms (UTF-8, each between zero bytes), for each term its postings in each of the segment's
-row blocks, the bytes of its positions, and a bound of its weight.
+A block is: a header (where its terms' postings and positions begin, the bytes of the terms, their number, the width of
+counts and offsets), the terms (UTF-8, each between zero bytes), for each term its postings in each of the segment's row
+blocks, where its postings and its positions begin (from the block's own, and one more each for where the last end), and
+a bound of its weight.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from cicada.index.lexical.constants import BLOCKS, TERMS_PER_BLOCK
 
 _HEADER = struct.Struct("<QQIHBB")
 _BETWEEN = b"\0"
-_WIDTHS = (1, 2, 4, 8)
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +70,15 @@ def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:
         here = slice(start, start + TERMS_PER_BLOCK)
         terms = table.terms[here]
         text = _BETWEEN + _BETWEEN.join(terms) + _BETWEEN
+        sizes = table.counts[here].sum(axis=1) * (2 + code_width)
+        offsets = np.cumsum([[0, *(sizes + (sizes & 1))], [0, *table.positions_sizes[here]]], axis=1)
         counts, count_width = _packed(table.counts[here])
-        sizes, size_width = _packed(table.positions_sizes[here])
-        header = _HEADER.pack(postings_start, positions_start, len(text), len(terms), count_width, size_width)
-        blocks.append(b"".join((header, text, counts, sizes, table.bounds[here].tobytes())))
+        packed, offset_width = _packed(offsets)
+        header = _HEADER.pack(postings_start, positions_start, len(text), len(terms), count_width, offset_width)
+        blocks.append(b"".join((header, text, counts, packed, table.bounds[here].tobytes())))
         firsts.append(terms[0])
-        totals = table.counts[here].sum(axis=1) * (2 + code_width)
-        postings_start += int((totals + (totals & 1)).sum())
-        positions_start += int(table.positions_sizes[here].sum())
+        postings_start += int(offsets[0, -1])
+        positions_start += int(offsets[1, -1])
     ends = np.cumsum([0, *map(len, blocks)], dtype="<u8")
     head = struct.pack("<I", len(blocks)) + ends.tobytes() + _BETWEEN.join(firsts)
     return head, b"".join(blocks)
@@ -84,7 +86,7 @@ def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:
 
 def _packed(values: NDArray[np.int64]) -> tuple[bytes, int]:
     largest = int(values.max(initial=0))
-    width = next(width for width in _WIDTHS if largest < 1 << (8 * width))
+    width = next(width for width in _CODES if largest < 1 << (8 * width))
     return values.astype(f"<u{width}").tobytes(), width
 
 
@@ -130,23 +132,24 @@ class Dictionary:
 class Block:
     """One block of a dictionary."""
 
-    def __init__(self, data: memoryview, row_blocks: int, code_width: int) -> None:
+    def __init__(self, data: memoryview, row_blocks: int) -> None:
         """Read the header.
 
         Raises:
             IndexCorrupt: sizes do not add up.
         """
         try:
-            self._postings, self._positions, text, self._count, self._width, self._size_width = _HEADER.unpack_from(
-                data
-            )
-        except struct.error as error:
+            self._postings, self._positions, text, self._count, width, offset_width = _HEADER.unpack_from(data)
+            self._width, self._count_code = width, _CODES[width]
+            self._offset_width, self._offset_code = offset_width, _CODES[offset_width]
+        except (struct.error, KeyError) as error:
             raise IndexCorrupt("a block of the dictionary is cut") from error
-        self._row_blocks, self._code_width, self._data = row_blocks, code_width, data
+        self._row_blocks, self._data = row_blocks, data
         self._counts_at = _HEADER.size + text
-        self._sizes_at = self._counts_at + self._count * row_blocks * self._width
-        self._bounds_at = self._sizes_at + self._count * self._size_width
-        if self._width not in _WIDTHS or self._size_width not in _WIDTHS or self._bounds_at + self._count != len(data):
+        self._postings_at = self._counts_at + self._count * row_blocks * width
+        self._positions_at = self._postings_at + (self._count + 1) * offset_width
+        self._bounds_at = self._positions_at + (self._count + 1) * offset_width
+        if self._bounds_at + self._count != len(data):
             raise IndexCorrupt("a block of the dictionary does not add up")
         self._text = bytes(data[_HEADER.size : self._counts_at])
         if self._text.count(_BETWEEN) != self._count + 1 or self._text[:1] != _BETWEEN or self._text[-1:] != _BETWEEN:
@@ -169,22 +172,20 @@ class Block:
                 return
             yield terms[at], self._entry(at)
 
-    def columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-        """Counts ``(terms, row blocks)``, sizes of positions, and bounds in units of 1/255."""
+    def counts(self) -> NDArray[np.int64]:
+        """``(terms, row blocks)``: each term's postings."""
         counts = np.frombuffer(self._data, f"<u{self._width}", self._count * self._row_blocks, self._counts_at)
-        sizes = np.frombuffer(self._data, f"<u{self._size_width}", self._count, self._sizes_at)
-        bounds = np.frombuffer(self._data, np.uint8, self._count, self._bounds_at)
-        return counts.astype(np.int64).reshape(self._count, self._row_blocks), sizes.astype(np.int64), bounds
+        return counts.astype(np.int64).reshape(self._count, self._row_blocks)
 
     def _entry(self, at: int) -> Entry:
-        counts = np.frombuffer(self._data, f"<u{self._width}", (at + 1) * self._row_blocks, self._counts_at)
-        totals = counts[: at * self._row_blocks].reshape(at, self._row_blocks).sum(axis=1, dtype=np.int64)
-        totals *= 2 + self._code_width
-        sizes = np.frombuffer(self._data, f"<u{self._size_width}", at + 1, self._sizes_at)
+        width, code = self._offset_width, self._offset_code
+        counts_at = self._counts_at + at * self._row_blocks * self._width
+        (postings,) = struct.unpack_from(f"<{code}", self._data, self._postings_at + at * width)
+        start, end = struct.unpack_from(f"<2{code}", self._data, self._positions_at + at * width)
         return Entry(
-            counts=tuple(counts[at * self._row_blocks :].tolist()),
-            postings_start=self._postings + int(totals.sum()) + int((totals & 1).sum()),
-            positions_start=self._positions + int(sizes[:at].sum(dtype=np.int64)),
-            positions_size=int(sizes[at]),
+            counts=struct.unpack_from(f"<{self._row_blocks}{self._count_code}", self._data, counts_at),
+            postings_start=self._postings + postings,
+            positions_start=self._positions + start,
+            positions_size=end - start,
             bound=self._data[self._bounds_at + at] / 255,
         )

@@ -95,7 +95,7 @@ class LexicalPart:
 
     def block(self, data: memoryview) -> Block:
         """One block, read."""
-        return Block(data, self.row_blocks, self.code_width)
+        return Block(data, self.row_blocks)
 
     def look_up(self, term: bytes, block: Block) -> Entry | None:
         """Find a term in its block, and remember what was found."""

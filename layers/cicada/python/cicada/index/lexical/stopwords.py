@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from cicada.index.lexical.tokens import normalised
+
 _FREQUENT = {
     "eng": "the of and to in a is that for it was on are as with his they be at this have from or had by but what all were when your can there an which she do how their if will about up out them then who would been has more no not he you we my me i",  # noqa: E501
     "deu": "der die und das den von zu ist mit sich des auf für nicht ein eine im dem als auch es an werden aus er hat dass sie nach wird bei einer um am sind noch wie einem über so zum war haben nur oder aber vor zur bis mehr durch man wer was wo wann ich wir ihr",  # noqa: E501
@@ -40,11 +42,14 @@ _FREQUENT = {
     "nep": "र को मा छ पनि हो यो का ले लाई भएको थियो गर्न गरेको छन् एक तर भने बाट त्यो के कसरी कहाँ रहेको हुन्छ",
     "mar": "आहे आणि या ते व हे च होते केले नाही आहेत तर एक म्हणून होता काय कोण",
     "heb": "של את על הוא לא היא זה עם כי גם או אם כל היה מה יש אני אבל הם",
+    "ell": "και το η ο του της τα των να με για από στο στη στην που δεν είναι τον την σε θα οι ένα μια ως αυτό τι ποιος πού πότε ήταν έχει",  # noqa: E501
+    "hye": "և է որ են ու մի այս նա այդ իր ինչ ով որտեղ երբ համար հետ եմ էր նրա",
+    "tam": "ஒரு மற்றும் என்று இந்த அந்த என்ன யார் எங்கே எப்போது இது அது உள்ளது இருந்து",
     "yid": "און די איז פֿון פון אַז אין דער דאָס נישט צו מיט אויף װאָס וואס האָט ער זי איך א אַ",
 }
 
-FREQUENT: dict[str, frozenset[str]] = {code: frozenset(words.split()) for code, words in _FREQUENT.items()}
-"""By ISO 639-3 code."""
+FREQUENT: dict[str, frozenset[str]] = {code: frozenset(normalised(words).split()) for code, words in _FREQUENT.items()}
+"""By ISO 639-3 code, in normal form."""
 
 _SHARED = Counter(word for words in FREQUENT.values() for word in words)
 EVIDENCE: dict[str, dict[str, float]] = {}

@@ -134,6 +134,12 @@ def cosines(
     return found
 
 
+def rescored_rows(total: int, limit: int) -> int:
+    """How many rows are scored after a scan, of ``total`` that may be found, for ``limit`` hits."""
+    share = min(max(total // _RESCORED_SHARE, _RESCORED_ROWS), _RESCORED_AT_MOST)
+    return max(share, _RESCORED_PER_HIT * limit)
+
+
 def _probes(parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None]) -> list[Probe]:
     if not parts:
         return []
@@ -159,8 +165,7 @@ def _candidates(probes: Sequence[Probe], limit: int) -> list[Indices]:
         return [
             np.arange(probe.part.count) if probe.allowed is None else np.flatnonzero(probe.allowed) for probe in probes
         ]
-    share = min(max(total // _RESCORED_SHARE, _RESCORED_ROWS), _RESCORED_AT_MOST)
-    return scan(probes, max(share, _RESCORED_PER_HIT * limit))
+    return scan(probes, rescored_rows(total, limit))
 
 
 def _cold_hits(probes: Sequence[Probe], cold: Sequence[int], gather: Gather) -> list[VectorHits]:
