@@ -262,7 +262,9 @@ def bench(count: int, query_count: int, with_bm25s: bool) -> None:
         asked = queries_of(query_count, common=common, seed=7)
         exact = Exact(numbers, starts, asked)
         touched = np.median([exact.postings(query) for query in asked])
-        print(f"{'one very common word each' if common else 'OR of 3 to 6 words'}: {touched:,.0f} postings in the median")
+        print(
+            f"{'one very common word each' if common else 'OR of 3 to 6 words'}: {touched:,.0f} postings in the median"
+        )
         print("| engine | CPU ms median | p99 | x cicada | exact top 10 | nDCG of exact scores | build CPU s |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         base = 0.0

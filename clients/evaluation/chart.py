@@ -131,8 +131,9 @@ def _bar(x: float, estimate: Estimate, colour: str, what: str) -> Iterator[str]:
 
 
 def _short(value: float) -> str:
-    """``.407``: there is room for no more above a bar."""
-    return f"{value:.3f}".removeprefix("0")
+    """``.407`` or ``1.0``: there is room for no more above a bar."""
+    told = f"{value:.3f}"
+    return told[1:] if told.startswith("0") else told[:3]
 
 
 def _y(value: float) -> float:

@@ -94,9 +94,7 @@ def _reader(store: ObjectStore, embedder: Embedder) -> Iterator[IndexReader]:
         reader.close()
 
 
-def _indexed(
-    judged: JudgedSet, store: ObjectStore, embedder: Embedder, meter: MeteredClient, told: Told
-) -> Indexing:
+def _indexed(judged: JudgedSet, store: ObjectStore, embedder: Embedder, meter: MeteredClient, told: Told) -> Indexing:
     before = meter.tokens
     written = _written(judged, store, embedder, told)
     tokens = meter.tokens - before

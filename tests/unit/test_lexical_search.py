@@ -68,7 +68,7 @@ def reference(texts: Sequence[Document], query: str) -> list[float]:
     return scores
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(documents, queries, st.integers(1, 12))
 def test_scores_are_the_formulas_and_the_best_are_found(texts, query, limit):
     part = part_of(texts)
@@ -80,7 +80,7 @@ def test_scores_are_the_formulas_and_the_best_are_found(texts, query, limit):
     assert len(set(hits.row.tolist())) == len(hits.row)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(documents, queries, st.data())
 def test_scores_do_not_depend_on_how_the_corpus_is_cut_nor_on_the_order_of_rows(texts, query, data):
     whole = part_of(texts)
@@ -100,7 +100,7 @@ def test_scores_do_not_depend_on_how_the_corpus_is_cut_nor_on_the_order_of_rows(
     assert len(hits.row) == len(one.search([None], len(texts)).row)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(documents, queries, st.data())
 def test_deleted_rows_count_for_nothing(texts, query, data):
     alive = np.array(data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))))
@@ -116,7 +116,7 @@ def test_deleted_rows_count_for_nothing(texts, query, data):
     assert hits.score.tobytes() == compacted.score.tobytes()
 
 
-@settings(max_examples=75)
+@settings(max_examples=30)
 @given(documents, queries, st.data())
 def test_filters_rank_among_what_they_allow_with_the_scores_of_the_whole(texts, query, data):
     allowed = np.array(data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts))))
@@ -142,16 +142,15 @@ def test_many_rows_and_common_words_are_ranked_as_the_formula_does():
 
 
 def test_rows_beyond_the_first_65536_are_found_and_scored():
-    texts = plain(*["gauge"] * 3, *["pipe"] * 70_000, "gauge leak", *["pipe gauge"] * 800, *["pipe"] * 65_000, "leak")
+    texts = plain(*["gauge"] * 3, *["pipe"] * 65_600, "gauge leak", *["pipe gauge"] * 800, "leak")
     part = part_of(texts)
-    assert part.row_blocks == 3
-    assert found([part], "leak") == [len(texts) - 1, 70_003]
-    assert found([part], "leak gauge", 2) == [70_003, len(texts) - 1]
-    scores = LexicalQuery([part], "pipe gauge", [None], gather_resident).scores(
-        np.zeros(4, np.intp), np.array([70_004, 0, len(texts) - 1, 70_003])
-    )
+    assert part.row_blocks == 2
+    assert found([part], "leak") == [66_404, 65_603]
+    assert found([part], "leak gauge", 2) == [65_603, 66_404]
+    rows = [65_604, 0, 66_404, 65_603]
+    scores = LexicalQuery([part], "pipe gauge", [None], gather_resident).scores(np.zeros(4, np.intp), np.array(rows))
     expected = reference(texts, "pipe gauge")
-    assert scores.tolist() == pytest.approx([expected[70_004], expected[0], 0.0, expected[70_003]], rel=1e-5)
+    assert scores.tolist() == pytest.approx([expected[row] for row in rows], rel=1e-5)
 
 
 def test_given_rows_are_scored_in_any_order_and_without_a_match_score_nothing():
@@ -204,7 +203,7 @@ def test_phrases_of_scripts_without_spaces_and_of_codes():
     assert sorted(found([part], "文")) == [0, 1]
 
 
-@settings(max_examples=75)
+@settings(max_examples=30)
 @given(documents, st.lists(st.sampled_from(WORDS), min_size=2, max_size=3))
 def test_phrases_are_found_where_plain_reading_finds_them(texts, phrase):
     def has(words: list[str]) -> bool:
@@ -253,8 +252,8 @@ def test_each_passage_is_found_by_its_own_languages_forms():
 # --- anything goes ---
 
 
-@settings(max_examples=200)
-@given(st.text() | st.text(alphabet='"*“”«» gaugepi.:-\'全犬'))
+@settings(max_examples=150)
+@given(st.text() | st.text(alphabet="\"*“”«» gaugepi.:-'全犬"))
 def test_no_query_is_an_error(query):
     hits = LexicalQuery([ANYTHING], query, [None], gather_resident).search([None], 3)
     assert len(hits.row) <= 3
@@ -266,7 +265,7 @@ ANYTHING = part_of(plain("gauge pipe", "全文検索 犬", "l'été P0700", ""),
 
 def test_very_long_queries_are_answered():
     assert found([ANYTHING], "pipe " * 100_000) == [0]
-    assert found([ANYTHING], '"' + "pipe " * 5000 + '"') == []
+    assert found([ANYTHING], '"' + "pipe " * 3000 + '"') == []
     assert 1 in found([ANYTHING], "検索" * 20_000)
 
 

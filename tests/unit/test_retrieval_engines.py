@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import (
+    IndexFailure,
     IndexMismatch,
     IndexMissing,
     IndexUnavailable,
@@ -98,13 +99,14 @@ def test_an_engine_that_answers_is_all_that_is_asked() -> None:
 
 
 @pytest.mark.parametrize("error", [IndexUnavailable("down"), IndexMissing("not there"), IndexMismatch("other filter")])
-def test_where_the_engine_fails_the_shards_answer_and_say_so(error: Exception) -> None:
+def test_where_the_engine_fails_the_shards_answer_and_say_so(error: IndexFailure) -> None:
     result = FallbackRetriever(Engine(failing(error)), Shards(), name="Amazon S3 Vectors").search(QUERY)
     assert (result.engine, result.index_version, len(result.hits)) == ("shards", "000007-g", 1)
     (note,) = result.degraded
     assert note == Degradation(
         "engine_fallback",
-        f"{error}. The index's own shards were searched instead, in version 000007-g, the same.",
+        f"Amazon S3 Vectors could not answer ({error.code}). "
+        "The index's own shards were searched instead, in version 000007-g, the same.",
     )
 
 
@@ -159,6 +161,14 @@ def test_an_engine_that_fails_again_and_again_is_left_alone_for_a_while() -> Non
     now[0] = REST_S
     engine.act = lambda: None
     assert retriever.search(QUERY).engine == "s3vectors"
+
+
+def test_queries_that_the_engine_refuses_are_no_outage() -> None:
+    engine = Engine(failing(IndexMismatch("no such attribute")))
+    retriever = FallbackRetriever(engine, Shards())
+    for _ in range(2 * FAILURES_TO_REST):
+        retriever.search(QUERY)
+    assert engine.searches == 2 * FAILURES_TO_REST
 
 
 def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:
@@ -235,7 +245,8 @@ def test_s3_vectors_that_cannot_be_reached_falls_back_with_the_query_embedded_on
     result = retriever.search(QUERY)
     assert made == ["s3vectors"]
     assert result.engine == "shards"
-    assert result.degraded[0].message.startswith("the connection to Amazon S3 Vectors failed")
+    assert result.degraded[0].message.startswith("Amazon S3 Vectors could not answer (index_unavailable).")
+    assert "127.0.0.1" not in result.degraded[0].message
     assert embedder.asked == [QUERY.text]
 
 

@@ -82,37 +82,37 @@ class FallbackRetriever:
         """
         self._prepare(query)
         if self._clock() < self._rests_until_s:
-            why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while"
-            return self._from_shards(query, IndexUnavailable(why))
+            why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while."
+            return self._from_shards(query, why, IndexUnavailable(why))
         try:
             result = self._within_budget(query)
-        except IndexFailure as error:
-            self._failed()
-            logger.warning("engine failed", extra={"engine": self._name, "code": error.code, "why": str(error)})
-            return self._from_shards(query, error)
+        except TimeoutError:
+            why = f"{self._name} did not answer within {self._budget_s:g} s."
+            return self._after_failure(query, why, IndexUnavailable(why))
+        except IndexFailure as error:  # its text may name resources: that is for the log
+            return self._after_failure(query, f"{self._name} could not answer ({error.code}).", error)
         with self._lock:
             self._failures = 0
         return result
 
     def _within_budget(self, query: SearchQuery) -> SearchResult:
-        try:
-            return self._pool.submit(self._primary.search, query).result(self._budget_s)
-        except TimeoutError as error:
-            raise IndexUnavailable(f"{self._name} did not answer within {self._budget_s:g} s") from error
+        return self._pool.submit(self._primary.search, query).result(self._budget_s)
 
-    def _failed(self) -> None:
+    def _after_failure(self, query: SearchQuery, why: str, error: IndexFailure) -> SearchResult:
+        logger.warning("engine failed", extra={"engine": self._name, "code": error.code, "why": str(error)})
         with self._lock:
-            self._failures += 1
+            self._failures += isinstance(error, IndexUnavailable)  # a filter that it refuses is no outage
             if self._failures >= FAILURES_TO_REST:
                 self._failures = 0
                 self._rests_until_s = self._clock() + REST_S
+        return self._from_shards(query, why, error)
 
-    def _from_shards(self, query: SearchQuery, why: IndexFailure) -> SearchResult:
+    def _from_shards(self, query: SearchQuery, why: str, error: IndexFailure) -> SearchResult:
         try:
             result = self._shards.search(query)
-        except IndexFailure as error:
-            raise IndexUnavailable(f"{why}; the shards cannot answer either: {error}") from error
-        told = Degradation("engine_fallback", f"{_sentence(str(why))} {self._versions(result.index_version)}")
+        except IndexFailure as second:
+            raise IndexUnavailable(f"{error}; the shards cannot answer either: {second}") from second
+        told = Degradation("engine_fallback", f"{why} {self._versions(result.index_version)}")
         return replace(result, degraded=(told, *result.degraded))
 
     def _versions(self, searched: str) -> str:
@@ -122,10 +122,6 @@ class FallbackRetriever:
         if held is None:
             return f"{told}; which version {self._name} holds is not known."
         return f"{told}, the same." if held == searched else f"{told}; {self._name} holds version {held}."
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
 class RememberingEmbedder:

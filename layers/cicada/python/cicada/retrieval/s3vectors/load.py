@@ -182,7 +182,8 @@ class Loader:
         told(0, source.count)
         for written in self._in_parallel(put_batch, batches(missing())):
             done.put += written
-            told(done.put + done.kept, source.count)
+            if done.put + done.kept < source.count:
+                told(done.put + done.kept, source.count)
         told(done.put + done.kept, source.count)
         return done
 
