@@ -1,10 +1,12 @@
-"""Vector search beside FAISS: ``python -m benchmarks.vector_search [--sets 100000x384 ...] [--real PATH]``.
+"""Vector search beside FAISS.
+
+``OPENBLAS_NUM_THREADS=1 python -m benchmarks.vector_search [--sets 100000x384 ...] [--real PATH]``
 
 CPU time of one query on one thread, top 10, the median over the queries. The engines take turns every 20 queries, so
 that whatever else runs on the machine slows all of them. Peers: FAISS's exact scan of float32 (``IndexFlatIP``, which
 also says what the true neighbours are), and its scan of 1-bit codes (``IndexBinaryFlat`` over the signs of
-``row - mean``) with as many rows scored again in float32 as ours scores again. Recall is recall@10 with a 95 % interval by
-the bootstrap over queries.
+``row - mean``) with as many rows scored again in float32 as ours scores again. Recall is recall@10 with a 95 % interval
+by the bootstrap over queries.
 
 Filtered: 1 % of the rows, drawn at random, may be found. Cold: only the heads are in memory; bytes and ranges are what
 one search asks for. Memory: sections, opened heads and a thread's scratch, over one bit and one byte a number.
@@ -17,16 +19,12 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,19 +99,24 @@ class Ours:
         """Of each cold search the ranges and the bytes."""
 
     def search(self, query: Floats) -> list[int]:
+        """Everything is in memory."""
         return self._found(search_vectors(self._warm, query, [None] * len(self._warm), TOP_K, gather_resident))
 
     def search_filtered(self, allowed: NDArray[np.bool_]) -> Search:
+        """A search among some of the rows."""
         masks = [allowed[inputs] for inputs in self._inputs]
         return lambda query: self._found(search_vectors(self._warm, query, masks, TOP_K, gather_resident))
 
     def search_cold(self, query: Floats) -> list[int]:
+        """Only the heads are in memory."""
         return self._found(search_vectors(self._cold, query, [None] * len(self._cold), TOP_K, self._read))
 
     def head_bytes(self) -> int:
+        """Bytes of the heads."""
         return sum(part.centroids.nbytes // 2 + 8 * len(part.offsets) for part in self._warm)
 
     def resident_bytes(self) -> int:
+        """All that a warm search keeps in memory."""
         opened = sum(
             value.nbytes for part in self._warm for value in vars(part).values() if isinstance(value, np.ndarray)
         )
@@ -150,10 +153,12 @@ class Faiss:
             self._binary.add(np.packbits(block > self._mean, axis=1))
 
     def flat(self, query: Floats) -> list[int]:
+        """Score every row in float32."""
         found: list[int] = self._flat.search(query[None], TOP_K)[1][0].tolist()
         return found
 
     def binary(self, query: Floats) -> list[int]:
+        """Compare the signs of every row, and score the best in float32."""
         _, found = self._binary.search(np.packbits(query > self._mean)[None], self._rescored)
         candidates = found[0]
         best = np.argsort(-(self._rows[candidates] @ query), kind="stable")[:TOP_K]
@@ -171,9 +176,9 @@ def take_turns(searches: dict[str, Search], queries: Floats) -> tuple[dict[str, 
         for name, search in searches.items():
             search(queries[start - 1])  # another engine's rows are in the caches
             for query in queries[start : start + TURN]:
-                began = time.thread_time()
+                began = time.process_time()
                 found[name].append(search(query))
-                took[name].append(1e3 * (time.thread_time() - began))
+                took[name].append(1e3 * (time.process_time() - began))
     return {name: float(np.median(times)) for name, times in took.items()}, found
 
 
@@ -192,7 +197,7 @@ def bench(vectors: VectorSet) -> dict[str, Any]:
     ours = Ours(rows)
     rescored = rescored_rows(count, TOP_K)
     faiss = Faiss(rows, rescored)
-    allowed = np.random.default_rng(1).random(count) < 0.01
+    allowed: NDArray[np.bool_] = np.asarray(np.random.default_rng(1).random(count) < 0.01)
     few = np.flatnonzero(allowed)
     exact = [few[np.argsort(-scores)[:TOP_K]].tolist() for scores in queries @ rows[few].T]
     searches: dict[str, Search] = {

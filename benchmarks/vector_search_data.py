@@ -1,11 +1,11 @@
 """Vectors for the vector benchmark: hard synthetic ones, and MiniLM's of real documentation.
 
-Synthetic: 2,000 gaussian clusters with Zipf-distributed weights, in a space and with clusters whose standard deviations
-fall as a power law, scaled to unit length. Half of the queries are draws of their own, half are rows with noise.
-Nearest neighbours are harder to tell apart in them than in text.
+Synthetic: 2,000 gaussian clusters with Zipf-distributed weights, centres and clusters having standard deviations that
+fall as a power law along the axes of a random basis, scaled to unit length. Half of the queries are draws of their own,
+half are rows with noise. Nearest neighbours are harder to tell apart in them than in text.
 
-Real: the documentation strings of botocore's service models, at most 30 words each, in a fixed random order, embedded by
-all-MiniLM-L6-v2; the last 500 are queries.
+Real: the documentation strings of botocore's service models, at most 30 words each, in a fixed random order, embedded
+by all-MiniLM-L6-v2; the last 500 are queries.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ Floats = NDArray[np.float32]
 
 REAL_QUERIES = 500
 _CLUSTERS = 2_000
-_SPECTRUM_EXPONENT = 0.3
-_SPREAD = 0.7
+_SPECTRUM_EXPONENT = 0.4
+_SPREAD = 0.8
 """Of a cluster, as a share of the spread of the centres."""
 _QUERY_NOISE = 0.5
 """Length of the noise that makes a query of a row."""
@@ -53,6 +53,7 @@ def synthetic(count: int, dimensions: int, query_count: int) -> VectorSet:
     generator = np.random.default_rng(0)
     spectrum = (np.arange(1, dimensions + 1) ** -_SPECTRUM_EXPONENT).astype(np.float32)
     spectrum /= np.linalg.norm(spectrum)
+    basis = np.linalg.qr(generator.standard_normal((dimensions, dimensions)))[0].astype(np.float32)
     centres = generator.standard_normal((_CLUSTERS, dimensions), dtype=np.float32) * spectrum
     weights = 1 / np.arange(1, _CLUSTERS + 1)
     weights /= weights.sum()
@@ -63,6 +64,7 @@ def synthetic(count: int, dimensions: int, query_count: int) -> VectorSet:
         block *= _SPREAD * spectrum
         block += centres[generator.choice(_CLUSTERS, len(block), p=weights)]
         block /= np.linalg.norm(block, axis=1, keepdims=True)
+        block[:] = block @ basis
     rows, queries = drawn[:count], drawn[count:]
     half = query_count // 2
     noise = generator.standard_normal((half, dimensions), dtype=np.float32) * np.float32(_QUERY_NOISE / dimensions**0.5)

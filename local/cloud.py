@@ -10,7 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
-from local import deployed, interpreter
+from local import deployed, interpreter, schedules
 from local.bedrock import server as bedrock
 from local.bedrock.answerer import ExtractiveAnswerer
 from local.bedrock.minilm import CachedEmbedder
@@ -79,6 +79,8 @@ class Cloud:
             overrides=self._function_variables,
             faults=self.faults,
         )
+        schedules.install()
+        self._schedules = schedules.Schedules(schedules.deployed_rules, functions.invoke)
         gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
         calls = CallLog()
         page = Page(ROOT / "clients" / "web", self._page_config)
@@ -88,6 +90,7 @@ class Cloud:
             functions=functions,
             gateway=GatewayControl(gateway),
             executions=lambda: interpreter.executions(ACCOUNT_ID, REGION),
+            schedules=self._schedules,
             health=self.describe,
             save=self.keeper.save,
             stop=stop,
@@ -102,7 +105,7 @@ class Cloud:
             Kendra(self.faults),
         )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
-        self._saving: asyncio.Task[None] | None = None
+        self._background: list[asyncio.Task[None]] = []
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Answer requests."""
@@ -111,15 +114,15 @@ class Cloud:
             await web.SockSite(self._runner, one).start()
 
     async def restore(self) -> None:
-        """Fill the deployed buckets and tables with what was saved, and keep saving from now on."""
+        """Fill the deployed buckets and tables with what was saved; keep saving, and run schedules, from now on."""
         await asyncio.to_thread(self.keeper.restore)
-        self._saving = asyncio.create_task(self._save_now_and_then())
+        self._background = [asyncio.create_task(self._save_now_and_then()), asyncio.create_task(self._schedules.run())]
 
     async def close(self) -> None:
         """End the connections and the functions' processes, and save."""
-        if self._saving is not None:
-            self._saving.cancel()
-            await asyncio.gather(self._saving, return_exceptions=True)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         await self._runner.cleanup()
         await asyncio.to_thread(self.keeper.save)
         self._moto.close()

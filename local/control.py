@@ -12,6 +12,8 @@
 ``DELETE connections/{id}``             cut one, as a network would: without a close frame
 ``GET functions``                       each function's invocations, cold starts, errors and process ids
 ``GET executions``                      the latest runs of the workflow, each with the states that it went through
+``GET schedules``                       the deployed schedules, each with the functions it invokes and when it is due
+``POST schedules/{name}``               run one now, and wait: each function with its ``result``, or its ``error``
 ``POST save``                           write the state to disk now
 ``POST stop``                           stop the local cloud
 ======================================  =============================================================================
@@ -33,6 +35,7 @@ from local.calls import CallLog
 from local.faults import Faults
 from local.functions import FunctionService
 from local.gateway import GatewayControl
+from local.schedules import Schedules
 
 PREFIX = "/_cicada"
 
@@ -52,6 +55,7 @@ class Control:
         functions: FunctionService,
         gateway: GatewayControl,
         executions: Callable[[], list[dict[str, Any]]],
+        schedules: Schedules,
         health: Callable[[], dict[str, Any]],
         save: Callable[[], None],
         stop: Callable[[], None],
@@ -64,6 +68,7 @@ class Control:
             functions: whose processes and figures are told.
             gateway: whose connections are told and cut.
             executions: the workflow's latest runs.
+            schedules: told, and run out of turn.
             health: the status, and what is deployed.
             save: writes the state to disk; may block.
             stop: begins to stop everything, and returns at once.
@@ -73,6 +78,7 @@ class Control:
         self._functions = functions
         self._gateway = gateway
         self._executions = executions
+        self._schedules = schedules
         self._health = health
         self._save = save
         self._stop = stop
@@ -91,6 +97,8 @@ class Control:
             ("DELETE", "connections/{id}"): self._delete_connection,
             ("GET", "functions"): self._get_functions,
             ("GET", "executions"): self._get_executions,
+            ("GET", "schedules"): self._get_schedules,
+            ("POST", "schedules/{name}"): self._post_schedule,
             ("POST", "save"): self._post_save,
             ("POST", "stop"): self._post_stop,
         }
@@ -144,6 +152,15 @@ class Control:
 
     async def _get_executions(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response(self._executions())
+
+    async def _get_schedules(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        return web.json_response(self._schedules.describe())
+
+    async def _post_schedule(self, request: web.Request) -> web.Response:
+        outcomes = await self._schedules.fire(request.match_info["name"])
+        if outcomes is None:
+            raise web.HTTPNotFound(text="There is no such schedule.\n")
+        return web.json_response(outcomes)
 
     async def _post_save(self, request: web.Request) -> web.Response:  # noqa: ARG002
         await asyncio.to_thread(self._save)

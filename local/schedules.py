@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from local.functions import InvokeResult, LambdaApiError
 from local.places import ACCOUNT_ID, REGION
-from local.schedule_expressions import parse_schedule
+from local.schedule_expressions import ScheduleInvalid, parse_schedule
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,27 @@ class Invoke(Protocol):
     def __call__(self, name_or_arn: str, payload: bytes, *, invocation_type: str) -> Awaitable[InvokeResult]:
         """Raises LambdaApiError when the service refuses."""
         ...
+
+
+class _Expressions:
+    """Stands for moto's patterns of expressions, which let through what EventBridge refuses."""
+
+    @staticmethod
+    def match(expression: str) -> bool:
+        try:
+            parse_schedule(expression)
+        except ScheduleInvalid as error:
+            logger.warning("%s", error)
+            return False
+        return True
+
+
+def install() -> None:
+    """Let moto's EventBridge, and so the deployment of a rule, refuse the expressions that EventBridge refuses."""
+    from moto.events.models import EventsBackend
+
+    strict: Any = _Expressions()
+    EventsBackend._CRON_REGEX = EventsBackend._RATE_REGEX = strict
 
 
 def deployed_rules() -> list[ScheduledRule]:

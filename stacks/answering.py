@@ -11,6 +11,7 @@ from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
 from stacks.function import CicadaFunction
 from stacks.layers import Layers
+from stacks.maintenance import IndexMaintenance
 from stacks.settings import DAY_S, Settings
 from stacks.workflow import CLOSING_TIMEOUT_S, AnswerWorkflow, attempt_timeout_s
 
@@ -31,7 +32,7 @@ KEY_ACTIONS = (
 
 
 class AnsweringStack(Stack):
-    """Message processor, answer worker, the function that closes exhausted requests, and the answer workflow."""
+    """Message processor, answer worker, what closes exhausted requests, the answer workflow, the index's upkeep."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
@@ -61,6 +62,7 @@ class AnsweringStack(Stack):
         )
         self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
+        self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=self._layers)
 
     def _answer(self) -> CicadaFunction:
         settings, models = self._settings, self._settings.models

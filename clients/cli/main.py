@@ -10,12 +10,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 
 from cicada.index.garbage import KEEP_VERSIONS
 from cicada.protocol.actions import MAX_TOP_K
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchQuery
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
 from clients.cli import engine, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
@@ -96,6 +97,20 @@ def build_parser() -> argparse.ArgumentParser:
     _add_filter(searching, "--episode", "only this episode")
     _add_filter(searching, "--speaker", "only what this character says")
     _add_filter(searching, "--collection", "only this collection")
+    searching.add_argument(
+        "--metadata",
+        type=_metadata,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="only passages with this metadata, source among it; the values of a repeated key are alternatives",
+    )
+    searching.add_argument(
+        "--mode",
+        choices=get_args(SearchMode),
+        default="hybrid",
+        help="by meaning and words, by meaning alone, or by words alone (default: %(default)s)",
+    )
     searching.add_argument(
         "--top-k", type=_top_k, default=DEFAULT_TOP_K, metavar="N", help="hits at most (default: %(default)s)"
     )
@@ -240,6 +255,13 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _metadata(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if key and separator:
+        return key, value
+    raise argparse.ArgumentTypeError("must be a key and a value: KEY=VALUE")
+
+
 def _share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) <= 1:
@@ -272,8 +294,11 @@ def _load(args: argparse.Namespace) -> Exit:
 
 
 def _search(args: argparse.Namespace) -> Exit:
-    filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker))
-    query = SearchQuery(args.query, filters, args.top_k, args.min_score)
+    wanted: dict[str, tuple[str, ...]] = {}
+    for key, value in args.metadata:
+        wanted[key] = (*wanted.get(key, ()), value)
+    filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
+    query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode)
     return search(_deployment(args, INDEX), query, as_json=args.json, out=_console())
 
 

@@ -36,6 +36,8 @@ def search(deployment: Deployment, query: SearchQuery, *, as_json: bool, out: Co
         return Exit.FAILED
     finally:
         reader.close()
+    for one in result.degraded:
+        complain(one.message)
     if as_json:
         print(json.dumps(_plain(query, result)))
     elif out.is_terminal:
@@ -51,6 +53,8 @@ def _plain(query: SearchQuery, result: SearchResult) -> dict[str, Any]:
         "query": query.text,
         "indexVersion": result.index_version,
         "searched": result.searched,
+        "mode": query.mode,
+        "degraded": [{"code": one.code, "message": one.message} for one in result.degraded],
         "timingsMs": {name: round(taken, 3) for name, taken in result.timings_ms.items()},
         "hits": [
             {"score": round(hit.score, 6), "passage": hit.passage.model_dump(mode="json", by_alias=True)}

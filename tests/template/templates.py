@@ -20,6 +20,7 @@ FUNCTIONS = {
     "message_processor": "MessageProcessor",
     "answer": "Answer",
     "exhausted": "Exhausted",
+    "index_maintenance": "IndexMaintenanceWorker",
     "connection": "Connection",
     "authorizer": "Authorizer",
 }

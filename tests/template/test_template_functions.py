@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.settings import AnswerSettings, AuthorizerSettings, DeliverySettings, MessageProcessorSettings
+from cicada.settings import (
+    AnswerSettings,
+    AuthorizerSettings,
+    DeliverySettings,
+    IndexMaintenanceSettings,
+    MessageProcessorSettings,
+)
 from stacks.findings import flat
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
 
@@ -96,6 +102,7 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
         "message_processor": callback | {name.upper() for name in MessageProcessorSettings.model_fields},
         "answer": callback | {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in AnswerSettings.model_fields},
         "exhausted": callback | {name.upper() for name in DeliverySettings.model_fields},
+        "index_maintenance": {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in IndexMaintenanceSettings.model_fields},
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},
         "connection": set(),
     }

@@ -14,8 +14,10 @@ FREE_WHILE_IDLE = {
     "AWS::ApiGatewayV2::RouteResponse",
     "AWS::ApiGatewayV2::Stage",
     "AWS::DynamoDB::Table",
+    "AWS::Events::Rule",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
+    "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::Function",
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
@@ -83,7 +85,7 @@ def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
 def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, days in ((shipped, 30), (full, 14)):
         groups = list(synthesis.resources("AWS::Logs::LogGroup"))
-        assert len(groups) == 7  # five functions, the workflow, the access log
+        assert len(groups) == 8  # six functions, the workflow, the access log
         for group in groups:
             assert group.properties["RetentionInDays"] == days
             assert group.rest["DeletionPolicy"] == "Delete"

@@ -152,13 +152,16 @@ def test_the_workflows_role_is_taken_in_the_name_of_this_account_only(shipped: S
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_functions_are_invoked_by_this_api_only(each: Synthesis) -> None:
+def test_functions_are_invoked_by_this_api_and_this_rule_only(each: Synthesis) -> None:
     permissions = list(each.resources("AWS::Lambda::Permission"))
-    assert len(permissions) >= 3
+    assert len(permissions) >= 4
     for permission in permissions:
-        assert permission.properties["Principal"] == "apigateway.amazonaws.com"
-        source = flat(permission.properties["SourceArn"])
-        assert f":{each.prefix}-Data-ApiId/" in source
+        principal, source = permission.properties["Principal"], flat(permission.properties["SourceArn"])
+        if principal == "events.amazonaws.com":
+            assert source == f"<{each.one('AWS::Events::Rule').id}.Arn>"
+        else:
+            assert principal == "apigateway.amazonaws.com"
+            assert f":{each.prefix}-Data-ApiId/" in source
         assert "*" not in source
 
 
@@ -169,10 +172,10 @@ def test_nobody_reads_the_bucket_in_the_clear(each: Synthesis) -> None:
     assert all(s["Effect"] == "Deny" for s in policy)
 
 
-def test_a_key_of_ones_own_is_used_by_those_who_read_the_table(full: Synthesis) -> None:
+def test_a_key_of_ones_own_is_used_by_those_who_read_the_table_or_write_the_index(full: Synthesis) -> None:
     users = {
         name
         for name, id in FUNCTIONS.items()
         if any(action.startswith("kms:") for action, _, _ in full.permissions(id + "Role"))
     }
-    assert users == {"message_processor", "answer", "exhausted"}
+    assert users == {"message_processor", "answer", "exhausted", "index_maintenance"}

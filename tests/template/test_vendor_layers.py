@@ -20,6 +20,7 @@ IMPORTS = {
     "message_processor": {"aws_lambda_powertools", "pydantic"},
     "answer": {"aws_lambda_powertools", "pydantic", "numpy"},
     "exhausted": {"aws_lambda_powertools", "pydantic"},
+    "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
     "connection": {"aws_lambda_powertools", "pydantic"},
     "authorizer": {"aws_lambda_powertools", "pydantic", "jwt", "cryptography"},
 }
@@ -39,11 +40,11 @@ def test_a_function_finds_what_it_imports(shipped: Synthesis, folder: str) -> No
     assert IMPORTS[folder] | {"cicada"} <= found
 
 
-def test_numpy_is_carried_by_the_answer_worker_only(shipped: Synthesis) -> None:
+def test_numpy_is_carried_only_by_those_who_read_the_index(shipped: Synthesis) -> None:
     carriers = {
         folder for folder in FUNCTIONS if any((layer / "python" / "numpy").exists() for layer in shipped.layers(folder))
     }
-    assert carriers == {"answer"}
+    assert carriers == {"answer", "index_maintenance"}
 
 
 def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) -> None:

@@ -60,6 +60,7 @@ def services(tmp_path_factory: pytest.TempPathFactory, told: list[str], faults: 
         functions=nothing,
         gateway=nothing,
         executions=lambda: [{"name": "r1", "states": ["Rag", "Direct"]}],
+        schedules=nothing,
         health=lambda: {"status": "ready"},
         save=lambda: told.append("save"),
         stop=lambda: told.append("stop"),

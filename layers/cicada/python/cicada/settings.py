@@ -87,3 +87,14 @@ class AnswerSettings(DeliverySettings):
     kendra_index_id: str = ""
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
     """Seconds that a managed engine may take for a search before the shards are searched instead."""
+
+
+class IndexMaintenanceSettings(Environment):
+    """The function's that keeps the index in order."""
+
+    index_bucket: str
+    keep_versions: Annotated[int, Field(ge=1, le=1000)] = 10
+    """Versions that can be rolled back to, the current one included."""
+    garbage_grace_s: Annotated[float, Field(ge=0)] = DAY_S
+    """How long nothing is deleted that was written, or was current. Writers publish within half a day of their start,
+    and readers may hold on to a version: a shorter time is for tests."""

@@ -20,6 +20,7 @@ from cicada.index.sections import Encoded, Span
 from cicada.index.store import ObjectStore
 from cicada.index.texts import TextPart, encode_texts
 from cicada.index.vectors import VectorPart, decode_vectors, encode_vectors
+from cicada.index.vectors.layout import EXACT
 
 _IDS, _CONTENTS, _RECIPES = "rows.ids", "rows.contents", "rows.recipes"
 
@@ -90,7 +91,10 @@ class SegmentFile:
 
     def vectors(self, rows: NDArray[np.intp]) -> Vectors:
         """The vectors of some rows, as exactly as they were stored. Shape ``(len(rows), d)``."""
-        return decode_vectors(self._vector_part(), self._reader.gather)[rows]
+        stride = 2 * self.dimensions
+        spans = [Span(self._sections, EXACT, row * stride, stride) for row in rows.tolist()]
+        data = b"".join(self._reader.gather(spans))
+        return np.frombuffer(data, dtype="<f2").reshape(len(rows), self.dimensions).astype(np.float32)
 
     def contents(self) -> SegmentContents:
         """Everything, in document order."""

@@ -93,14 +93,15 @@ def _best_rows(
     else:
         at = len(lists)
     rows, scores = _collected(seen, totals, floor - open_[at])
-    if at < len(lists) and len(rows):
-        order = np.argsort(rows)
-        rows, scores = rows[order], scores[order]
-        for place in range(at, len(lists)):
-            floor = max(floor, kth_largest(scores, limit))
-            kept = scores >= floor - open_[place]
-            rows, scores = rows[kept], scores[kept]
-            scores = scores + _at_rows(lists[place], rows, norms)
+    if at == len(lists) or not len(rows):
+        return rows, scores
+    order = np.argsort(rows)
+    rows, scores = rows[order], scores[order]
+    for place in range(at, len(lists)):
+        floor = max(floor, kth_largest(scores, limit))
+        kept = scores >= floor - open_[place]
+        rows, scores = rows[kept], scores[kept]
+        scores += _at_rows(lists[place], rows, norms)
     return rows, scores
 
 

@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-ROWS_PER_CLUSTER = 512
-"""On average. Finer clusters lead a cold search to better rows for the same bytes, but cost more memory and calls."""
-MAX_CLUSTER_ROWS = 4 * ROWS_PER_CLUSTER
-_SAMPLE_PER_CLUSTER = 64
-_ITERATIONS = 8
+MIN_MEAN_ROWS = 128
+"""Rows of a cluster, on average, where there is room for so many centroids. Finer clusters lead a search to better rows
+for the same work, but their centroids take memory and time."""
+CENTROID_BYTES = 768 << 10
+"""For the centroids of a segment as float16; with many rows, or many dimensions, clusters get larger instead."""
+MAX_MEANS = 4
+"""A cluster has at most so many times the mean number of rows."""
+_SAMPLE_PER_CLUSTER = 32
+_ITERATIONS = 6
 _BLOCK_ROWS = 8192
 
 
@@ -30,11 +34,11 @@ def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
 
     Returns:
         ``order``, shape ``(n,)``: the rows, cluster by cluster, in a cluster by position; and ``offsets``, shape
-        ``(k + 1,)``: where in it each cluster begins. No cluster is empty, none has more than
-        :data:`MAX_CLUSTER_ROWS` rows, and clusters beside each other are similar.
+        ``(k + 1,)``: where in it each cluster begins. No cluster is empty or has more than :data:`MAX_MEANS` times
+        :func:`mean_rows`, and clusters beside each other are similar.
     """
     generator = np.random.default_rng(seed)
-    clusters = list(_limited(vectors, np.arange(len(vectors)), generator))
+    clusters = list(_limited(vectors, np.arange(len(vectors)), mean_rows(*vectors.shape), generator))
     if not clusters:
         return np.zeros(0, dtype=np.intp), np.zeros(1, dtype=np.intp)
     means = np.stack([vectors[members].mean(axis=0) for members in clusters])
@@ -42,18 +46,23 @@ def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
     return np.concatenate(clusters), np.concatenate(([0], np.cumsum([len(members) for members in clusters])))
 
 
+def mean_rows(count: int, dimensions: int) -> int:
+    """How many rows a cluster is to have on average."""
+    return max(MIN_MEAN_ROWS, -(-2 * count * dimensions // CENTROID_BYTES))
+
+
 def _limited(
-    vectors: Floats, members: Indices, generator: np.random.Generator, again: bool = True
+    vectors: Floats, members: Indices, mean: int, generator: np.random.Generator, again: bool = True
 ) -> Iterator[Indices]:
     """Cluster the members; a cluster that is too large is clustered once more, then cut (it may be of equal rows)."""
-    wanted = -(-len(members) // ROWS_PER_CLUSTER)
+    wanted = -(-len(members) // mean)
     for cluster in _kmeans(vectors, members, wanted, generator):
-        if len(cluster) <= MAX_CLUSTER_ROWS:
+        if len(cluster) <= MAX_MEANS * mean:
             yield cluster
         elif again:
-            yield from _limited(vectors, cluster, generator, again=False)
+            yield from _limited(vectors, cluster, mean, generator, again=False)
         else:
-            yield from np.array_split(cluster, -(-len(cluster) // ROWS_PER_CLUSTER))
+            yield from np.array_split(cluster, -(-len(cluster) // mean))
 
 
 def _kmeans(vectors: Floats, members: Indices, wanted: int, generator: np.random.Generator) -> list[Indices]:

@@ -9,13 +9,13 @@ section                   part type             content
 ``vectors.offsets``       head uint32 (k + 1)   first row of each cluster, then ``n``
 ``vectors.spreads``       head float32 (k)      root mean square distance of the rows to their centroid
 ``vectors.codes``         body uint64 (w, m)    signs of each row's residual, one bit a dimension, word by word, ...
-\                              float32 (m / 64) ... then the mean length of the residuals of each unit
+\                              float32 (m / 32) ... then the mean length of the residuals of each unit
 ``vectors.rows``          body uint8 (n, d + 4) the residual as int8 (d), and a float32 that scales it
 ``vectors.exact``         body float16 (n, d)   the rows as given, unrotated; read by compaction alone
 ========================= ==== ================ ===============================================================
 
 The residual is ``row - centroid`` with the centroid as it was rounded to float16. In the codes each cluster is filled
-up to whole *units* of 64 rows, ``m`` in all. The rows of a cluster are in the order of their residuals' lengths, so
+up to whole *units* of 32 rows, ``m`` in all. The rows of a cluster are in the order of their residuals' lengths, so
 that those of a unit are about equally long: one length stands for all, and the differing bits alone tell them apart.
 """
 
@@ -33,7 +33,7 @@ CODES = "vectors.codes"
 ROWS = "vectors.rows"
 EXACT = "vectors.exact"
 
-UNIT_ROWS = 64
+UNIT_ROWS = 32
 MAX_DIMENSIONS = 8192
 """Hamming distances and sizes stay far within their types."""
 

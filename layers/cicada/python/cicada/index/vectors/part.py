@@ -30,7 +30,8 @@ class VectorPart:
         spreads: float32 ``(k,)``, root mean square distance of a cluster's rows to its centroid.
         offsets: ``(k + 1,)``, the first row of each cluster, then ``n``.
         sizes: ``(k,)``, rows of each cluster.
-        units: ``(k + 1,)``, the first unit of each cluster in the codes, then the number of units.
+        unit_owners: which cluster each unit of the codes is of; ``unit_rows``: its first row; ``unit_ends``: the end of
+            its cluster's rows.
     """
 
     body_names: ClassVar[tuple[str, ...]] = (layout.CODES, layout.ROWS)
@@ -57,14 +58,18 @@ class VectorPart:
         if self.offsets[0] != 0 or self.offsets[-1] != count or np.any(self.offsets[1:] <= self.offsets[:-1]):
             raise IndexCorrupt("the clusters of the vectors do not cover the rows")
         self.sizes: NDArray[np.intp] = np.diff(self.offsets)
-        self.units = layout.unit_offsets(self.offsets)
+        units = layout.unit_offsets(self.offsets)
+        self.unit_owners: NDArray[np.intp] = np.repeat(np.arange(clusters), np.diff(units))
+        self.unit_ends: NDArray[np.intp] = self.offsets[1:][self.unit_owners]
+        firsts = self.offsets[:-1] - layout.UNIT_ROWS * units[:-1]
+        self.unit_rows: NDArray[np.intp] = firsts[self.unit_owners] + layout.UNIT_ROWS * np.arange(units[-1])
         self.centroids: Floats = self._head(layout.CENTROIDS, "<f2", (clusters, dimensions)).astype(np.float32)
         self.spreads: Floats = self._head(layout.SPREADS, "<f4", (clusters,)).astype(np.float32)
         self.lengths: Floats = np.einsum("ij,ij->i", self.centroids, self.centroids)
         if not (np.all(np.isfinite(self.lengths)) and np.all((self.spreads >= 0) & (self.spreads <= _LONGEST))):
             raise IndexCorrupt("the centroids of the vectors are not finite numbers")
         for name, size in (
-            (layout.CODES, int(self.units[-1]) * layout.unit_bytes(dimensions)),
+            (layout.CODES, len(self.unit_owners) * layout.unit_bytes(dimensions)),
             (layout.ROWS, count * layout.row_bytes(dimensions)),
             (layout.EXACT, count * dimensions * 2),
         ):
@@ -72,11 +77,11 @@ class VectorPart:
                 raise IndexCorrupt(f"{name} has {sections.size(name)} bytes, not {size}")
 
     def resident_codes(self) -> tuple[NDArray[np.uint64], Floats] | None:
-        """The sign codes, shape ``(w, units, 64)``, and residual lengths, ``(units,)``, if they are in memory."""
+        """The sign codes, shape ``(w, units, 32)``, and residual lengths, ``(units,)``, if they are in memory."""
         data = self.sections.resident(layout.CODES)
         if data is None:
             return None
-        shape = (layout.words_of(self.dimensions), int(self.units[-1]), layout.UNIT_ROWS)
+        shape = (layout.words_of(self.dimensions), len(self.unit_owners), layout.UNIT_ROWS)
         signs = np.frombuffer(data, dtype=np.uint64, count=math.prod(shape)).reshape(shape)
         return signs, np.frombuffer(data, dtype="<f4", offset=signs.nbytes)
 

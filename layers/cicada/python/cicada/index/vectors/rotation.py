@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
-_ROUNDS = 4
+_ROUNDS = 3
 _BLOCK_ROWS = 4096
 
 
@@ -50,9 +50,8 @@ def _hadamard_transform(rows: Floats) -> Floats:
     count, size = rows.shape
     outer = 1 << (size.bit_length() - 1) // 2
     inner = size // outer
-    table = rows.reshape(count * outer, inner) @ _hadamard(inner)
-    turned = np.ascontiguousarray(table.reshape(count, outer, inner).swapaxes(1, 2)).reshape(count * inner, outer)
-    transformed: Floats = (turned @ _hadamard(outer)).reshape(count, inner, outer).swapaxes(1, 2).reshape(count, size)
+    tables = (rows.reshape(count * outer, inner) @ _hadamard(inner)).reshape(count, outer, inner)
+    transformed: Floats = (_hadamard(outer) @ tables).reshape(count, size)
     return transformed
 
 

@@ -12,7 +12,7 @@ and Long, "RaBitQ: Quantizing High-Dimensional Vectors with a Theoretical Error 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -25,18 +25,20 @@ from cicada.index.vectors.scratch import scratch
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-ALWAYS_SCANNED_ROWS = 65_536
+ALWAYS_SCANNED_ROWS = 49_152
 """So many rows are looked at, if there are as many."""
-SCANNED_SHARE = 0.5
+SCANNED_SHARE = 0.4
 """Of more rows, the clusters that are likeliest to hold the nearest are looked at until they have this share of what
 may be found."""
 _BLOCK_WORDS = 98_304
 """Words of codes looked at in one go: enough to hide the cost of the calls, few enough to stay in a cache."""
-_STRETCH_UNITS = 2_048
+_FILLED_GAP_UNITS = 32
+"""So few units are looked at in less time than it takes to leave them out."""
+_STRETCH_UNITS = 4_096
 """Units after which the bound is brought up to date."""
 _ALL_BITS = np.iinfo(np.uint16).max
 _FIRST_SHARE = 4
-"""Rows looked at first, as a multiple of those wanted."""
+"""The rows that set the first bound, as a multiple of those wanted."""
 
 
 def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
@@ -50,12 +52,11 @@ def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
         For each probe its rows, ascending.
     """
     nearest = _Nearest(wanted)
-    queries = [_ClusterQueries(position, probe) for position, probe in enumerate(probes)]
-    # The best clusters first: they set a bound that few rows of the others keep.
-    for likely in _likely_clusters(probes, _FIRST_SHARE * wanted):
-        for query, clusters in zip(queries, likely, strict=True):
-            if len(clusters):
-                query.scan(clusters, nearest)
+    chosen = _likely_clusters(probes)
+    # The segment with the likeliest cluster first: its rows set a bound that few rows of the others keep.
+    for position in sorted(range(len(probes)), key=lambda position: probes[position].distances.min(initial=np.inf)):
+        if np.any(chosen[position]):
+            _ClusterQueries(position, probes[position]).scan(chosen[position], nearest)
     return nearest.rows(len(probes))
 
 
@@ -64,8 +65,8 @@ class _Nearest:
 
     def __init__(self, wanted: int) -> None:
         self.bound = np.inf
-        """No row as far as this is wanted any more."""
-        self._wanted = wanted
+        """No row farther than this is wanted any more."""
+        self.wanted = wanted
         self._segment: list[Indices] = []
         self._row: list[Indices] = []
         self._distance: list[Floats] = []
@@ -76,7 +77,7 @@ class _Nearest:
         self._row.append(row)
         self._distance.append(distance)
         self._count += len(row)
-        if self._count > (2 if np.isfinite(self.bound) else 1) * self._wanted:
+        if self._count > 2 * self.wanted:
             self._shrink()
 
     def rows(self, segments: int) -> list[Indices]:
@@ -91,30 +92,25 @@ class _Nearest:
     def _shrink(self) -> None:
         segment, row = np.concatenate(self._segment), np.concatenate(self._row)
         distance = np.concatenate(self._distance)
-        if self._count > self._wanted:
-            kept = np.argpartition(distance, self._wanted - 1)[: self._wanted]
+        if self._count > self.wanted:
+            kept = np.argpartition(distance, self.wanted - 1)[: self.wanted]
             segment, row, distance = segment[kept], row[kept], distance[kept]
             self.bound = float(distance.max())
         self._segment, self._row, self._distance, self._count = [segment], [row], [distance], len(row)
 
 
-def _likely_clusters(probes: Sequence[Probe], first: int) -> Iterator[list[Indices]]:
-    """Of each probe the clusters to look at, ascending: the likeliest that have ``first`` rows, then all others."""
+def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
+    """Of each probe which clusters to look at."""
     counts = np.concatenate([probe.counts for probe in probes])
     sizes = np.concatenate([probe.part.sizes for probe in probes])
-    edges = np.cumsum([len(probe.counts) for probe in probes])[:-1]
-    order = np.argsort(np.concatenate([probe.distances for probe in probes]), kind="stable")
+    order = np.argsort(np.concatenate([probe.distances for probe in probes]))
     order = order[counts[order] > 0]
-    found, passed = np.cumsum(counts[order]), np.cumsum(sizes[order])
+    found = np.cumsum(counts[order])
     share = SCANNED_SHARE * found[-1] if len(found) else 0
-    enough = max(np.searchsorted(found, share), np.searchsorted(passed, ALWAYS_SCANNED_ROWS)) + 1
-    best, likely = (np.zeros(len(counts), dtype=bool) for _ in range(2))
-    best[order[: np.searchsorted(found, first) + 1]] = True
+    enough = max(np.searchsorted(found, share), np.searchsorted(np.cumsum(sizes[order]), ALWAYS_SCANNED_ROWS)) + 1
+    likely = np.zeros(len(counts), dtype=bool)
     likely[order[:enough]] = True
-    # One cluster between two others is looked at in less time than it takes to leave it out.
-    likely[1:-1] |= likely[:-2] & likely[2:] & (counts[1:-1] > 0)
-    for chosen in (best, likely & ~best):
-        yield [np.flatnonzero(part) for part in np.split(chosen, edges)]
+    return np.split(likely, np.cumsum([len(probe.counts) for probe in probes])[:-1])
 
 
 class _ClusterQueries:
@@ -126,45 +122,55 @@ class _ClusterQueries:
             raise ValueError("the codes are not in memory")
         self._codes, radii = codes
         self._position = position
-        self._part = probe.part
-        self._allowed = probe.allowed
-        centroids = probe.part.centroids
+        self._probe = probe
+        centroids, owners = probe.part.centroids, probe.part.unit_owners
         above = np.less(centroids, probe.query, out=scratch("above", centroids.shape, np.bool_))
         self._signs = np.ascontiguousarray(pack_signs(above).T)
-        self._owners = np.repeat(np.arange(len(centroids)), np.diff(probe.part.units))
         # The distance of a row is its unit's base and as many slopes as bits differ.
-        squares = probe.squares[self._owners]
-        turns = np.float32(np.pi) * radii * np.sqrt(squares)
+        turns = radii * (np.float32(np.pi) * np.sqrt(probe.squares))[owners]
         self._slopes = np.maximum(turns * np.float32(2 / probe.part.dimensions), np.finfo(np.float32).tiny)
-        self._bases = squares + radii * radii - turns
+        self._bases = probe.squares[owners] + radii * radii - turns
 
-    def scan(self, clusters: Indices, nearest: _Nearest) -> None:
-        """Offer the rows of some clusters."""
-        chosen = np.zeros(len(self._part.sizes), dtype=bool)
-        chosen[clusters] = True
-        units = np.flatnonzero(chosen[self._owners])
+    def scan(self, clusters: NDArray[np.bool_], nearest: _Nearest) -> None:
+        """Offer the rows of some clusters, and of what lies in small gaps between them."""
+        units = _without_gaps(np.flatnonzero(clusters[self._probe.part.unit_owners]))
         for start in range(0, len(units), _STRETCH_UNITS):
             self._scan_units(units[start : start + _STRETCH_UNITS], nearest)
 
     def _scan_units(self, units: Indices, nearest: _Nearest) -> None:
-        part, owners = self._part, self._owners[units]
         slopes, bases = self._slopes[units], self._bases[units]
-        bits = self._differing_bits(units, owners)
-        most = np.clip(np.ceil((nearest.bound - bases) / slopes), 0, _ALL_BITS).astype(np.uint16)
+        bits = self._differing_bits(units)
+        if nearest.bound == np.inf:
+            best = self._best_units(units, nearest.wanted)
+            _, distances = self._distances(units[best], bits[best].reshape(-1), np.arange(len(best) * UNIT_ROWS))
+            if len(distances) > nearest.wanted:
+                nearest.bound = float(np.partition(distances, nearest.wanted)[nearest.wanted])
+        most = np.clip(np.floor((nearest.bound - bases) / slopes) + 1, 0, _ALL_BITS).astype(np.uint16)
         near = np.less(bits, most[:, None], out=scratch("near", bits.shape, np.bool_))
-        kept = np.flatnonzero(near)
-        place = kept // UNIT_ROWS
-        first_rows = part.offsets[owners] + UNIT_ROWS * (units - part.units[owners] - np.arange(len(units)))
-        rows = first_rows[place] + kept
-        real = rows < part.offsets[owners + 1][place]
-        if self._allowed is not None:
-            real &= self._allowed[np.minimum(rows, part.count - 1)]
-        kept, place = kept[real], place[real]
-        nearest.offer(self._position, rows[real], bases[place] + slopes[place] * bits.reshape(-1)[kept])
+        nearest.offer(self._position, *self._distances(units, bits.reshape(-1), np.flatnonzero(near)))
 
-    def _differing_bits(self, units: Indices, owners: Indices) -> NDArray[np.uint16]:
-        """In how many bits rows of the units differ from the query, shape ``(units, 64)``."""
-        codes, words = self._codes, len(self._codes)
+    def _best_units(self, units: Indices, wanted: int) -> Indices:
+        """Places of the units that are likely to have some more than the wanted rows among the nearest of all."""
+        owners = self._probe.part.unit_owners[units]
+        order = np.argsort(self._probe.distances[owners])
+        expected = np.cumsum((self._probe.counts / self._probe.part.sizes)[owners[order]]) * UNIT_ROWS
+        return order[: int(np.searchsorted(expected, _FIRST_SHARE * wanted)) + 1]
+
+    def _distances(self, units: Indices, bits: NDArray[np.uint16], places: Indices) -> tuple[Indices, Floats]:
+        """The rows at some places in the units, as far as they exist and may be found, and their distances."""
+        part, allowed = self._probe.part, self._probe.allowed
+        unit, row = np.divmod(places, UNIT_ROWS)
+        unit = units[unit]
+        row += part.unit_rows[unit]
+        real = row < part.unit_ends[unit]
+        if allowed is not None:
+            real &= allowed[np.minimum(row, part.count - 1)]
+        unit, places = unit[real], places[real]
+        return row[real], self._bases[unit] + self._slopes[unit] * bits[places]
+
+    def _differing_bits(self, units: Indices) -> NDArray[np.uint16]:
+        """In how many bits rows of the units differ from the query, shape ``(units, 32)``."""
+        codes, words, owners = self._codes, len(self._codes), self._probe.part.unit_owners[units]
         room = max(_BLOCK_WORDS // (words * UNIT_ROWS), 1)
         query_signs = scratch("query signs", (words, len(units)), np.uint64)
         self._signs.take(owners, axis=1, out=query_signs, mode="clip")  # without a mode, numpy would make a copy first
@@ -185,3 +191,12 @@ class _ClusterQueries:
             np.bitwise_count(differing[:, block], out=counts[:, block])
             np.add.reduce(counts[:, block], axis=0, dtype=np.uint16, out=bits[start:end])
         return bits
+
+
+def _without_gaps(units: Indices) -> Indices:
+    """Fill in the units of small gaps."""
+    cuts = np.flatnonzero(units[1:] > units[:-1] + _FILLED_GAP_UNITS) + 1
+    firsts, ends = units[np.concatenate(([0], cuts))], units[np.concatenate((cuts - 1, [-1]))] + 1
+    lengths = ends - firsts
+    filled: Indices = np.arange(lengths.sum()) + np.repeat(firsts - np.cumsum(lengths) + lengths, lengths)
+    return filled

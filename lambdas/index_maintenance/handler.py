@@ -1,0 +1,48 @@
+"""Keeps the index in order: merges its small segments, and deletes what no version needs any more."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cicada.index.maintenance import maintain
+from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.settings import IndexMaintenanceSettings
+from cicada.telemetry import logger, metrics
+
+settings = IndexMaintenanceSettings.read(os.environ)
+store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Do what is due; damage fails the invocation, after everything else is done."""
+    done = maintain(
+        store,
+        memory_bytes=int(context.memory_limit_in_mb) * 2**20,
+        remaining_s=lambda: context.get_remaining_time_in_millis() / 1000,
+        keep_versions=settings.keep_versions,
+        grace_s=settings.garbage_grace_s,
+    )
+    told = {
+        "merged": done.merged,
+        "publications": len(done.compactions),
+        "collected_objects": done.collected.objects if done.collected else 0,
+        "collected_bytes": done.collected.bytes if done.collected else 0,
+        "put_off": done.put_off,
+        "too_large": done.too_large,
+    }
+    logger.info("index maintained", extra=told)
+    # A metric costs by the hour in which it has a value: an index that nobody changes has none.
+    if done.merged:
+        metrics.add_metric(name="SegmentsMerged", unit=MetricUnit.Count, value=done.merged)
+    if done.collected and done.collected.objects:
+        metrics.add_metric(name="GarbageCollected", unit=MetricUnit.Bytes, value=done.collected.bytes)
+    if done.failures:
+        raise done.failures[0]
+    return told

@@ -1,0 +1,103 @@
+"""What keeps the index in order beside the answers: one function, and its schedule."""
+
+from __future__ import annotations
+
+from aws_cdk import Duration
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from stacks.data import INDEX_PREFIX, DataStack
+from stacks.findings import accept
+from stacks.function import CicadaFunction
+from stacks.layers import Layers
+from stacks.settings import Settings
+
+PERIOD = Duration.hours(1)
+TIMEOUT = Duration.minutes(15)
+"""Lambda's longest."""
+LATEST_START = Duration.minutes(45)
+"""An event that waits for longer is dropped: a run ends before the next begins."""
+
+MEMORY_MB = 3008
+"""The most that a new account may ask for: with more, the stack could not be deployed there.
+
+A merge needs about 2 bytes for each stored byte of vectors and 32 for each of texts and postings, and the function
+counts on three quarters of what the runtime leaves: 2.06 GiB. A row of 1,024 dimensions and 150 words is stored in
+3,200 + 650 bytes and takes 27 KB: 81,000 rows are merged into one segment. A full segment of 262,144 such rows is
+7.1 GB: it is never written again here, but by ``cicada index compact`` on a machine that has them.
+"""
+
+
+class IndexMaintenance(Construct):
+    """Compacts the index and collects its garbage, once an hour.
+
+    The schedule is a rule on the account's default bus: it is free, and needs no role (EventBridge Scheduler would). No
+    concurrency is reserved to keep runs apart, since an account with a quota of ten can reserve none. Runs beside each
+    other are safe, the later publication is refused; and there are none: a run ends before the next, and is not retried.
+    """
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, layers: Layers) -> None:
+        """Make the function and its schedule.
+
+        Args:
+            scope: the stack.
+            id: the construct's id.
+            settings: the deployer's.
+            data: has the bucket.
+            layers: the stack's.
+        """
+        super().__init__(scope, id)
+        self.worker = CicadaFunction(
+            self,
+            "Worker",
+            settings=settings,
+            folder="index_maintenance",
+            layers=layers.of("base", "search"),
+            timeout_s=int(TIMEOUT.to_seconds()),
+            memory_mb=MEMORY_MB,
+            key=data.key,
+            environment={
+                "INDEX_BUCKET": data.bucket_name,
+                "OPENBLAS_NUM_THREADS": "1",  # the function has 1.7 processors
+            },
+        )
+        self.worker.function.configure_async_invoke(retry_attempts=0, max_event_age=LATEST_START)
+        self._allow_index(data)
+        rule = events.Rule(
+            self,
+            "Schedule",
+            rule_name=f"{settings.stack_prefix}-index-maintenance",
+            description="Compacts the index and collects its garbage",
+            schedule=events.Schedule.rate(PERIOD),
+            targets=[targets.LambdaFunction(self.worker.function, retry_attempts=0, max_event_age=LATEST_START)],
+        )
+        next_run = "What a run leaves undone the next one does: there is nothing to keep of an event."
+        accept(rule, {"Serverless-EventBusDLQ": next_run})
+        accept(self.worker, {"Serverless-LambdaDLQ": next_run, "Serverless-LambdaAsyncFailureDestination": next_run})
+
+    @property
+    def function(self) -> lambda_.Function:
+        """The function."""
+        return self.worker.function
+
+    def _allow_index(self, data: DataStack) -> None:
+        self.worker.allow(
+            ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"),
+            data.index_arn,
+            because="The index's objects are named by their content.",
+        )
+        bucket_arn = data.index_arn.removesuffix(f"/{INDEX_PREFIX}*")
+        self.worker.allow_statement(
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[bucket_arn],
+                # IfExists: without this right on a read, which has no prefix, S3 answers 403 and not 404 for an object
+                # that is not there, as is the index before the first load.
+                conditions={"StringLikeIfExists": {"s3:prefix": f"{INDEX_PREFIX}*"}},
+            )
+        )
+        if data.key is not None:
+            self.worker.allow(("kms:Decrypt", "kms:GenerateDataKey"), data.key.key_arn)
