@@ -155,7 +155,7 @@ class Cron:
 
 
 def _cron(fields: Sequence[str]) -> Cron:
-    if len(fields) != 6:  # noqa: PLR2004 (the unpacking below names them)
+    if len(fields) != 6:
         raise ScheduleInvalid(f"cron: {len(fields)} fields instead of six")
     minute, hour, day_of_month, month, day_of_week, year = fields
     if (day_of_month == "?") == (day_of_week == "?"):

@@ -15,28 +15,21 @@ from stacks.function import CicadaFunction
 from stacks.layers import Layers
 from stacks.settings import Settings
 
-PERIOD = Duration.hours(1)
+PERIOD = Duration.days(1)
+"""Loads compact by themselves: this is for what small changes leave, and costs next to nothing while idle."""
 TIMEOUT = Duration.minutes(15)
 """Lambda's longest."""
 LATEST_START = Duration.minutes(45)
 """An event that waits for longer is dropped: a run ends before the next begins."""
 
-MEMORY_MB = 3008
-"""The most that a new account may ask for: with more, the stack could not be deployed there.
-
-A merge needs about 2 bytes for each stored byte of vectors and 32 for each of texts and postings, and the function
-counts on three quarters of what the runtime leaves: 2.06 GiB. A row of 1,024 dimensions and 150 words is stored in
-3,200 + 650 bytes and takes 27 KB: 81,000 rows are merged into one segment. A full segment of 262,144 such rows is
-7.1 GB: it is never written again here, but by ``cicada index compact`` on a machine that has them.
-"""
 
 
 class IndexMaintenance(Construct):
-    """Compacts the index and collects its garbage, once an hour.
+    """Compacts the index and collects its garbage, once a day.
 
     The schedule is a rule on the account's default bus: it is free, and needs no role (EventBridge Scheduler would). No
-    concurrency is reserved to keep runs apart, since an account with a quota of ten can reserve none. Runs beside each
-    other are safe, the later publication is refused; and there are none: a run ends before the next, and is not retried.
+    concurrency is reserved to keep runs apart: an account with a quota of ten can reserve none, and two at once do no
+    harm, since the later publication is refused. Nor are there two: a run ends before the next, and is not retried.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, layers: Layers) -> None:
@@ -57,7 +50,7 @@ class IndexMaintenance(Construct):
             folder="index_maintenance",
             layers=layers.of("base", "search"),
             timeout_s=int(TIMEOUT.to_seconds()),
-            memory_mb=MEMORY_MB,
+            memory_mb=settings.maintenance_memory_mb,
             key=data.key,
             environment={
                 "INDEX_BUCKET": data.bucket_name,

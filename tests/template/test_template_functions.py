@@ -102,7 +102,8 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
         "message_processor": callback | {name.upper() for name in MessageProcessorSettings.model_fields},
         "answer": callback | {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in AnswerSettings.model_fields},
         "exhausted": callback | {name.upper() for name in DeliverySettings.model_fields},
-        "index_maintenance": {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in IndexMaintenanceSettings.model_fields},
+        "index_maintenance": {"OPENBLAS_NUM_THREADS"}
+        | {name.upper() for name in IndexMaintenanceSettings.model_fields},
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},
         "connection": set(),
     }

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
 from cicada.errors import IndexCorrupt, IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX
 from cicada.index.publish import set_allow_partial

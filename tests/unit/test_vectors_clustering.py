@@ -5,8 +5,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cicada.index.vectors.clustering import MAX_CLUSTER_ROWS, cluster_rows
+from cicada.index.vectors.clustering import MAX_MEANS, MIN_MEAN_ROWS, cluster_rows, mean_rows
 from cicada.index.vectors.rotation import rotate
+
+MAX_CLUSTER_ROWS = MAX_MEANS * MIN_MEAN_ROWS
 
 
 def _groups(count: int, dimensions: int, groups: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -46,6 +48,12 @@ def test_a_crowded_place_among_scattered_rows_is_cut_too():
     assert len(set(order)) == len(scattered) + len(crowd)
 
 
+def test_clusters_get_larger_where_there_is_no_room_for_more_centroids():
+    assert mean_rows(1_000, 384) == MIN_MEAN_ROWS
+    assert mean_rows(262_144, 384) == 256
+    assert mean_rows(262_144, 1_024) > 512
+
+
 def test_the_same_seed_gives_the_same_clusters():
     rows, _ = _groups(2_000, 8, 5)
     first, again = cluster_rows(rows, seed=3), cluster_rows(rows, seed=3)
@@ -77,7 +85,7 @@ def test_a_rotation_is_the_same_for_one_row_and_for_many():
     assert np.allclose(rotate(rows)[4_321], rotate(rows[4_321:4_322])[0], atol=1e-5)
 
 
-PINNED = [-5.0, -3.5, -4.8284, 7.5, 3.9246, -6.8891, 6.6213, -1.7574, 10.0962, -1.7175, -7.2071, 11.0711]
+PINNED = [5.0, 3.5, 4.8284, 7.5, 5.0, 4.5, 1.1716, -11.5, -3.6569, -9.0711, 4.364, 9.7782]
 
 
 def test_a_rotation_never_changes():

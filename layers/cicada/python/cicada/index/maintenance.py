@@ -40,13 +40,13 @@ class Maintained:
     compactions: list[Compacted] = field(default_factory=list)
     """One publication each."""
     collected: Collected | None = None
-    """None if there was no time for it, or others published all the time."""
+    """None if nothing is published, there was no time for it, or others published all the time."""
     put_off: list[str] = field(default_factory=list)
-    """Collections that were due and are still: for want of time, or because others published. The next run tries again."""
+    """Collections that are still due, for want of time or because others published: the next run tries again."""
     too_large: list[str] = field(default_factory=list)
     """Collections that are due, but with segments that do not fit into this memory."""
     failures: list[Exception] = field(default_factory=list)
-    """Of collections that are damaged, and of the collection of garbage. What is sound was gone on with."""
+    """Of collections that are damaged; what is sound was gone on with."""
 
     @property
     def merged(self) -> int:
@@ -80,8 +80,9 @@ def maintain(
         IndexUnavailable: the store does not respond.
     """
     done = Maintained()
-    current = read_current(store)
-    for collection in current.manifest.collections if current else ():
+    if (current := read_current(store)) is None:
+        return done
+    for collection in current.manifest.collections:
         _compact(store, current.manifest, collection, done, memory_bytes, remaining_s, now)
     if remaining_s() >= COLLECTION_S:
         try:

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,22 +26,17 @@ _BETWEEN = b"\0"
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What the dictionary knows of a term."""
 
     counts: tuple[int, ...]
-    """Its postings in each block of 65,536 rows."""
+    """Its postings in each block of 65,536 rows, those of deleted rows among them."""
     postings_start: int
+    postings_size: int
     positions_start: int
     positions_size: int
     bound: float
     """No posting's saturated weight, tf / (tf + norm), is larger, at the segment's own average length."""
-
-    @property
-    def df(self) -> int:
-        """Passages that have the term, deleted ones among them."""
-        return sum(self.counts)
 
 
 @dataclass(frozen=True)
@@ -53,12 +49,6 @@ class TermTable:
     positions_sizes: NDArray[np.int64]
     bounds: NDArray[np.uint8]
     """In units of 1/255, rounded up."""
-
-
-def postings_size(postings: int, code_width: int) -> int:
-    """Bytes of a term's postings: 2 a row and the weights' codes, filled up to an even number."""
-    size = postings * (2 + code_width)
-    return size + (size & 1)
 
 
 def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:
@@ -180,12 +170,13 @@ class Block:
     def _entry(self, at: int) -> Entry:
         width, code = self._offset_width, self._offset_code
         counts_at = self._counts_at + at * self._row_blocks * self._width
-        (postings,) = struct.unpack_from(f"<{code}", self._data, self._postings_at + at * width)
-        start, end = struct.unpack_from(f"<2{code}", self._data, self._positions_at + at * width)
+        postings, postings_end = struct.unpack_from(f"<2{code}", self._data, self._postings_at + at * width)
+        positions, positions_end = struct.unpack_from(f"<2{code}", self._data, self._positions_at + at * width)
         return Entry(
             counts=struct.unpack_from(f"<{self._row_blocks}{self._count_code}", self._data, counts_at),
             postings_start=self._postings + postings,
-            positions_start=self._positions + start,
-            positions_size=end - start,
+            postings_size=postings_end - postings,
+            positions_start=self._positions + positions,
+            positions_size=positions_end - positions,
             bound=self._data[self._bounds_at + at] / 255,
         )

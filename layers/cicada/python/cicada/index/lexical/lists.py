@@ -75,18 +75,27 @@ class CodedList:
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """See the protocol."""
+        if len(self._counts) == 1:
+            return self._in_block(rows, 0, self._count)
         found = np.zeros(len(rows), np.float32)
         ends = rows.searchsorted([(block + 1) * ROW_BLOCK for block in range(len(self._counts))]).tolist()
         here = start = 0
         for count, end in zip(self._counts, ends, strict=True):
-            if count and end > here:
-                low = self._low[start : start + count]
-                wanted = rows[here:end].astype(np.uint16)
-                at = low.searchsorted(wanted)
-                np.minimum(at, count - 1, out=at)
-                frequencies = self._values.take(self._codes[start : start + count].take(at))
-                found[here:end] = frequencies * (low.take(at) == wanted)
+            if end > here:
+                found[here:end] = self._in_block(rows[here:end], start, count)
             here, start = end, start + count
+        return found
+
+    def _in_block(self, rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.float32]:
+        """The frequencies in rows of one block of 65,536, whose postings are ``count`` from ``start`` on."""
+        if not count:
+            return np.zeros(len(rows), np.float32)
+        low = self._low[start : start + count]
+        wanted = rows.astype(np.uint16)
+        at = low.searchsorted(wanted)
+        at[at == count] = 0
+        found = self._values.take(self._codes[start : start + count].take(at))
+        found *= low.take(at) == wanted
         return found
 
 

@@ -25,7 +25,7 @@ from cicada.index.lexical.constants import (
     WEIGHT_UNITS,
     WEIGHTS,
 )
-from cicada.index.lexical.dictionary import Block, Dictionary, Entry, postings_size
+from cicada.index.lexical.dictionary import Block, Dictionary, Entry
 from cicada.index.lexical.encoding import length_norms
 from cicada.index.sections import Sections, Span
 
@@ -56,6 +56,7 @@ class LexicalPart:
         self.languages = _languages(meta, count)
         self.average_length = _number(meta, "total_length") / max(count, 1)
         self.dictionary = Dictionary(sections.head(BLOCKS), sections.size(DICTIONARY))
+        self._postings_size, self._positions_size = sections.size(POSTINGS), sections.size(POSITIONS)
         values = sections.head(WEIGHTS)
         if (
             not 0 <= count <= MAX_ROWS
@@ -65,7 +66,7 @@ class LexicalPart:
             or len(values) > 2 << (8 * self.code_width)
             or sections.size(LENGTHS) != count * self.length_width
             or sections.size(LANGUAGES) != count
-            or not 0 <= sections.size(POSTINGS) - self.postings * (2 + self.code_width) <= self.terms
+            or not 0 <= self._postings_size - self.postings * (2 + self.code_width) <= self.terms
         ):
             raise IndexCorrupt("the sizes of the lexical part do not fit")
         self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(WEIGHT_UNITS)
@@ -108,17 +109,21 @@ class LexicalPart:
         return entry
 
     def check(self, entry: Entry) -> None:
-        """Raises IndexCorrupt if an entry points past its sections."""
-        if entry.postings_start + postings_size(entry.df, self.code_width) > self.sections.size(
-            POSTINGS
-        ) or entry.positions_start + entry.positions_size > self.sections.size(POSITIONS):
-            raise IndexCorrupt("an entry of the dictionary points past its postings")
+        """Raises IndexCorrupt if an entry points past its sections, or its postings are not of their number."""
+        size = sum(entry.counts) * (2 + self.code_width)
+        if (
+            entry.postings_size != size + (size & 1)
+            or entry.postings_start + size > self._postings_size
+            or entry.positions_size < 0
+            or entry.positions_start + entry.positions_size > self._positions_size
+        ):
+            raise IndexCorrupt("an entry of the dictionary does not fit its postings")
 
     # --- postings and lengths ---
 
     def postings_span(self, entry: Entry) -> Span:
         """Where a term's postings lie."""
-        return Span(self.sections, POSTINGS, entry.postings_start, postings_size(entry.df, self.code_width))
+        return Span(self.sections, POSTINGS, entry.postings_start, entry.postings_size)
 
     def positions_span(self, entry: Entry) -> Span:
         """Where a term's positions lie."""

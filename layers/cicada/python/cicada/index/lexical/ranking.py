@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,7 @@ _WORTH_A_FLOOR = 512
 """Postings that a list must have for a better floor to be looked for before it is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Weighed:
+class Weighed(NamedTuple):
     """A list, and what its term adds to a score: ``weight`` x tf / (tf + norm), at most ``bound``."""
 
     postings: PostingList

@@ -124,19 +124,17 @@ def _read_postings(
         resident = part.sections.resident(POSTINGS)
         placed = part.sections.resident(POSITIONS) if phrased else None
         for term, entry in entries[number].items():
-            span = part.postings_span(entry)
             if resident is not None:
-                found[number][term] = resident[span.start : span.start + span.length]
+                found[number][term] = resident[entry.postings_start : entry.postings_start + entry.postings_size]
             else:
-                spans.append(span)
+                spans.append(part.postings_span(entry))
                 wanted.append((found[number], term))
             if term not in phrased:
                 continue
-            span = part.positions_span(entry)
             if placed is not None:
-                positions[number][term] = placed[span.start : span.start + span.length]
+                positions[number][term] = placed[entry.positions_start : entry.positions_start + entry.positions_size]
             else:
-                spans.append(span)
+                spans.append(part.positions_span(entry))
                 wanted.append((positions[number], term))
     for (where, term), data in zip(wanted, gather(spans) if spans else [], strict=True):
         where[term] = data

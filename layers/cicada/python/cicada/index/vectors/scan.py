@@ -25,20 +25,27 @@ from cicada.index.vectors.scratch import scratch
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-ALWAYS_SCANNED_ROWS = 49_152
+ALWAYS_SCANNED_ROWS = 40_000
 """So many rows are looked at, if there are as many."""
 SCANNED_SHARE = 0.4
 """Of more rows, the clusters that are likeliest to hold the nearest are looked at until they have this share of what
 may be found."""
 _BLOCK_WORDS = 98_304
 """Words of codes looked at in one go: enough to hide the cost of the calls, few enough to stay in a cache."""
-_FILLED_GAP_UNITS = 32
+_FILLED_GAP_UNITS = 24
 """So few units are looked at in less time than it takes to leave them out."""
 _STRETCH_UNITS = 4_096
 """Units after which the bound is brought up to date."""
 _ALL_BITS = np.iinfo(np.uint16).max
-_FIRST_SHARE = 4
-"""The rows that set the first bound, as a multiple of those wanted."""
+_UNIT_SHIFT = UNIT_ROWS.bit_length() - 1
+_SEGMENT_SHIFT = 32
+"""A row and its segment as one number."""
+_LEAST_SLOPE = np.float32(1e-6)
+"""Of a query at the centroid, or rows all at it: their distances do not depend on the bits."""
+_SAMPLED = 16
+"""One row in so many gives the first bound,"""
+_MARGIN = 1.4
+"""which is to be met by so many times the wanted rows."""
 
 
 def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
@@ -67,16 +74,14 @@ class _Nearest:
         self.bound = np.inf
         """No row farther than this is wanted any more."""
         self.wanted = wanted
-        self._segment: list[Indices] = []
-        self._row: list[Indices] = []
-        self._distance: list[Floats] = []
+        self._places: list[Indices] = []
+        self._distances: list[Floats] = []
         self._count = 0
 
-    def offer(self, segment: int, row: Indices, distance: Floats) -> None:
-        self._segment.append(np.full(len(row), segment, dtype=np.intp))
-        self._row.append(row)
-        self._distance.append(distance)
-        self._count += len(row)
+    def offer(self, segment: int, rows: Indices, distances: Floats) -> None:
+        self._places.append(rows + (segment << _SEGMENT_SHIFT))
+        self._distances.append(distances)
+        self._count += len(rows)
         if self._count > 2 * self.wanted:
             self._shrink()
 
@@ -85,18 +90,17 @@ class _Nearest:
         if self._count == 0:
             return [np.zeros(0, dtype=np.intp)] * segments
         self._shrink()
-        order = np.lexsort((self._row[0], self._segment[0]))
-        edges = np.searchsorted(self._segment[0][order], np.arange(1, segments))
-        return np.split(self._row[0][order], edges)
+        places = np.sort(self._places[0])
+        edges = np.searchsorted(places, np.arange(1, segments) << _SEGMENT_SHIFT)
+        return np.split(places & ((1 << _SEGMENT_SHIFT) - 1), edges)
 
     def _shrink(self) -> None:
-        segment, row = np.concatenate(self._segment), np.concatenate(self._row)
-        distance = np.concatenate(self._distance)
+        places, distances = np.concatenate(self._places), np.concatenate(self._distances)
         if self._count > self.wanted:
-            kept = np.argpartition(distance, self.wanted - 1)[: self.wanted]
-            segment, row, distance = segment[kept], row[kept], distance[kept]
-            self.bound = float(distance.max())
-        self._segment, self._row, self._distance, self._count = [segment], [row], [distance], len(row)
+            kept = np.argpartition(distances, self.wanted - 1)[: self.wanted]
+            places, distances = places[kept], distances[kept]
+            self.bound = float(distances.max())
+        self._places, self._distances, self._count = [places], [distances], len(places)
 
 
 def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
@@ -128,7 +132,7 @@ class _ClusterQueries:
         self._signs = np.ascontiguousarray(pack_signs(above).T)
         # The distance of a row is its unit's base and as many slopes as bits differ.
         turns = radii * (np.float32(np.pi) * np.sqrt(probe.squares))[owners]
-        self._slopes = np.maximum(turns * np.float32(2 / probe.part.dimensions), np.finfo(np.float32).tiny)
+        self._slopes = np.maximum(turns * np.float32(2 / probe.part.dimensions), _LEAST_SLOPE)
         self._bases = probe.squares[owners] + radii * radii - turns
 
     def scan(self, clusters: NDArray[np.bool_], nearest: _Nearest) -> None:
@@ -138,30 +142,34 @@ class _ClusterQueries:
             self._scan_units(units[start : start + _STRETCH_UNITS], nearest)
 
     def _scan_units(self, units: Indices, nearest: _Nearest) -> None:
-        slopes, bases = self._slopes[units], self._bases[units]
+        slopes, bases = self._slopes[units, None], self._bases[units, None]
         bits = self._differing_bits(units)
-        if nearest.bound == np.inf:
-            best = self._best_units(units, nearest.wanted)
-            _, distances = self._distances(units[best], bits[best].reshape(-1), np.arange(len(best) * UNIT_ROWS))
-            if len(distances) > nearest.wanted:
-                nearest.bound = float(np.partition(distances, nearest.wanted)[nearest.wanted])
-        most = np.clip(np.floor((nearest.bound - bases) / slopes) + 1, 0, _ALL_BITS).astype(np.uint16)
-        near = np.less(bits, most[:, None], out=scratch("near", bits.shape, np.bool_))
-        nearest.offer(self._position, *self._distances(units, bits.reshape(-1), np.flatnonzero(near)))
+        bound = nearest.bound if nearest.bound < np.inf else self._guessed_bound(units, bits, nearest.wanted)
+        rows, distances = self._nearer(units, bits, bases, slopes, bound)
+        if len(rows) < nearest.wanted and nearest.bound == np.inf:
+            rows, distances = self._nearer(units, bits, bases, slopes, np.inf)  # the guess was too low
+        nearest.offer(self._position, rows, distances)
 
-    def _best_units(self, units: Indices, wanted: int) -> Indices:
-        """Places of the units that are likely to have some more than the wanted rows among the nearest of all."""
-        owners = self._probe.part.unit_owners[units]
-        order = np.argsort(self._probe.distances[owners])
-        expected = np.cumsum((self._probe.counts / self._probe.part.sizes)[owners[order]]) * UNIT_ROWS
-        return order[: int(np.searchsorted(expected, _FIRST_SHARE * wanted)) + 1]
+    def _guessed_bound(self, units: Indices, bits: NDArray[np.uint16], wanted: int) -> float:
+        """A distance that somewhat more than the wanted rows are likely not to exceed, from a sample."""
+        sample = self._bases[units, None] + self._slopes[units, None] * bits[:, ::_SAMPLED]
+        found_of_all = self._probe.total / self._probe.part.count
+        rank = int(_MARGIN * wanted / (_SAMPLED * found_of_all))
+        return float(np.partition(sample.reshape(-1), rank)[rank]) if rank < sample.size else np.inf
+
+    def _nearer(
+        self, units: Indices, bits: NDArray[np.uint16], bases: Floats, slopes: Floats, bound: float
+    ) -> tuple[Indices, Floats]:
+        """Rows up to about the bound, and their distances."""
+        most = np.clip(np.rint((bound - bases) / slopes) + 1, 0, _ALL_BITS).astype(np.uint16)
+        near = np.less(bits, most, out=scratch("near", bits.shape, np.bool_))
+        return self._distances(units, bits.reshape(-1), np.flatnonzero(near))
 
     def _distances(self, units: Indices, bits: NDArray[np.uint16], places: Indices) -> tuple[Indices, Floats]:
         """The rows at some places in the units, as far as they exist and may be found, and their distances."""
         part, allowed = self._probe.part, self._probe.allowed
-        unit, row = np.divmod(places, UNIT_ROWS)
-        unit = units[unit]
-        row += part.unit_rows[unit]
+        unit = units[places >> _UNIT_SHIFT]
+        row = part.unit_rows[unit] + (places & (UNIT_ROWS - 1))
         real = row < part.unit_ends[unit]
         if allowed is not None:
             real &= allowed[np.minimum(row, part.count - 1)]
