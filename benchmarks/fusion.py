@@ -10,7 +10,8 @@ On the sample's questions and each folder (by default all of ``../shared/dataset
 
 Then what the choice of weights is worth: the weight of meaning that is best on all other sets, applied to the one left
 out; and the trust in an English model for other languages, over a range. Then what happens when one side gets worse: a
-share of noise in the query's vector, or a share of the query's words that answer replaced by other questions' words.
+share of noise in the query's vector, or a share of the query's words that answer replaced by other questions' words
+(which a script without spaces, of few words, hardly feels).
 Last, how many questions that have nothing to do with the sample find something in it.
 """
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from cicada.corpus.messages import Message
 from cicada.corpus.windows import passages
 from cicada.errors import IndexMismatch, IndexMissing, ModelBusy
+from cicada.index.manifest import CURRENT_KEY, parse_manifest
+from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Calibration, calibration_of
@@ -19,7 +21,6 @@ from tests.support.object_stores import InMemoryStore, WatchedStore
 from tests.support.passages import indexable, make_passages
 
 COUNT = 60
-LINEAR = Calibration(midpoint=0.5, slope=4.0)
 
 
 def message(number: int, text: str, speaker: str = "Mira", **texts: str) -> Message:
@@ -51,10 +52,11 @@ def retriever(searching):
     return searching(script=indexable(make_passages(COUNT)))[0]
 
 
-def test_the_passage_that_says_it_is_found_first(retriever):
-    result = retriever.search(SearchQuery(make_passages(COUNT)[17].context))
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "keyword"])
+def test_the_passage_that_says_it_is_found_first(retriever, mode):
+    result = retriever.search(SearchQuery(make_passages(COUNT)[17].context, mode=mode))
     assert result.hits[0].passage == make_passages(COUNT)[17]
-    assert result.hits[0].score == pytest.approx(LINEAR.score(1.0))
+    assert 0.9 < result.hits[0].score <= 1
     assert result.searched == COUNT
     assert result.index_version.startswith("000001-")
     assert set(result.timings_ms) == {"embed", "load", "rank"}
@@ -143,6 +145,87 @@ def test_a_model_that_is_busy_leaves_the_words(searching):
     by_words = retriever.search(SearchQuery("Line 2", min_score=0.0))
     assert by_words.hits[0].passage.id == "m2"
     assert [one.code for one in by_words.degraded] == ["words_only"]
+
+
+def test_scores_by_meaning_are_the_models_calibrated_cosines(retriever):
+    (hit,) = retriever.search(SearchQuery(make_passages(COUNT)[17].context, top_k=1, mode="dense")).hits
+    assert hit.score == pytest.approx(DEFAULT_CALIBRATION.score(1.0), abs=1e-3)
+
+
+def test_a_query_by_words_needs_no_model(searching):
+    class Broken(WordEmbedder):
+        def embed(self, texts, *, time_budget_s):
+            raise AssertionError("nothing was to be embedded")
+
+    retriever, _ = searching(script=indexable(make_passages(9)), embedder=Broken())
+    hits = retriever.search(SearchQuery('"line 4 of"', mode="keyword", min_score=0.0)).hits
+    assert [hit.passage.id for hit in hits] == ["m4"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "keyword"])
+def test_a_search_can_be_limited_by_metadata(searching, mode):
+    moods = ["glad", "grim", "calm"]
+    items = [
+        passage.model_copy(update={"metadata": {"mood": moods[n % 3]}}) for n, passage in enumerate(make_passages(30))
+    ]
+    retriever, _ = searching(script=indexable(items))
+    query = SearchQuery("Line of script", Filters(metadata={"mood": ("glad", "calm")}), 30, 0.0, mode)
+    result = retriever.search(query)
+    assert result.searched == 20
+    assert {hit.passage.id for hit in result.hits} == {f"m{n}" for n in range(30) if n % 3 != 1}
+    assert retriever.search(SearchQuery("Line", Filters(metadata={"none": ("x",)}), 30, 0.0, mode)).hits == ()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "keyword"])
+def test_what_was_deleted_is_not_found(searching, mode):
+    retriever, watched = searching(script=indexable(make_passages(12)))
+    IndexWriter(watched, WordEmbedder()).delete("script", ["m3", "m7"])
+    retriever._reader.refresh()
+    result = retriever.search(SearchQuery("Line of script", top_k=50, min_score=0.0, mode=mode))
+    assert result.searched == 10
+    assert {hit.passage.id for hit in result.hits} == {f"m{n}" for n in range(12)} - {"m3", "m7"}
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "keyword"])
+def test_an_index_of_which_everything_was_deleted_finds_nothing(searching, mode):
+    retriever, watched = searching(script=indexable(make_passages(2)))
+    IndexWriter(watched, WordEmbedder()).delete("script", ["m0", "m1"])
+    retriever._reader.refresh()
+    result = retriever.search(SearchQuery("Line", min_score=0.0, mode=mode))
+    assert (result.hits, result.searched) == ((), 0)
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "dense", "keyword"])
+@pytest.mark.parametrize("eager_bytes", [0, 10**9])
+def test_a_cold_search_finds_what_a_warm_one_does(searching, mode, eager_bytes):
+    _, watched = searching(
+        script=indexable(make_passages(COUNT)), notes=indexable(make_passages(9, collection="notes"))
+    )
+    reader = IndexReader(
+        watched, embedding_model_id="test.words", dimensions=64, refresh_interval_s=3600, eager_bytes=eager_bytes
+    )
+    retriever = ShardRetriever(reader, WordEmbedder())
+    query = SearchQuery("word3 Line 7 of script", Filters(speakers=("Mira", "Jon")), 10, 0.0, mode)
+    try:
+        first = retriever.search(query)
+        reader.warm_up()
+        assert first.hits == retriever.search(query).hits
+    finally:
+        reader.close()
+
+
+def test_a_version_in_part_says_how_much_is_missing(searching):
+    retriever, watched = searching(
+        script=indexable(make_passages(COUNT)), notes=indexable(make_passages(9, collection="notes"))
+    )
+    set_allow_partial(watched, True)
+    current = parse_manifest(watched.read(CURRENT_KEY).data)
+    del watched._store.objects[current.of_collection("notes")[0].key]
+    result = retriever.search(SearchQuery("Line 3", min_score=0.0, top_k=100))
+    missing = current.of_collection("notes")[0].live
+    assert [one.code for one in result.degraded] == ["partial_index"]
+    assert result.degraded[0].message.startswith(f"{missing} of {COUNT + 9} passages")
+    assert result.searched == COUNT + 9 - missing
 
 
 # --- calibration ---

@@ -31,11 +31,6 @@ class Calibration:
         """The relevance in [0, 1] of a cosine in [-1, 1]."""
         return 1 / (1 + math.exp(-self.slope * (cosine - self.midpoint)))
 
-    def scores(self, cosines: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The relevance of many cosines, shape ``(k,)``."""
-        scores: NDArray[np.float32] = (1 / (1 + np.exp(-self.slope * (cosines - self.midpoint)))).astype(np.float32)
-        return scores
-
 
 DEFAULT_CALIBRATION = Calibration(midpoint=0.25, slope=9.0)
 """For a model that was not measured, such as Titan Text v2: a little below what was fitted for another one."""

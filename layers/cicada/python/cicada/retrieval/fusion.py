@@ -32,7 +32,7 @@ Scores = NDArray[np.float32]
 
 KEYWORD_SLOPE = 9.3
 """Log-odds of a whole share: the slope of a typical model's cosines, so that both count alike. Between two thirds and
-one and a half of that, nDCG@10 on the public sets moves by less than 0.01."""
+one and a half of that, nDCG@10 on the public sets and the sample moves by 0.01 at most."""
 KEYWORD_MIDPOINT = 0.06
 """The share that speaks neither for nor against. Below what the best passage has by chance (a median of 0.08 on the
 sample script, 0.13 on the public sets, for questions from elsewhere): among short replies, those that answer have no

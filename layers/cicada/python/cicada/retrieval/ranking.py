@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from cicada.index.embedding import Vector
 from cicada.index.loaded import LoadedIndex, Scope
-from cicada.retrieval.calibration import calibration_of
+from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
 from cicada.retrieval.ports import SearchMode
 
 if TYPE_CHECKING:
@@ -64,13 +65,14 @@ def rank(
     if mode == "keyword" or vector is None:
         query = index.words(text, scope)
         words = query.search(scope.allowed, depth)
-        return _ranking(words.segment, words.row, keyword_scores(words.score, query), depth)
-    calibration = calibration_of(model_id)
+        scores = keyword_score(words.score, _evidence(text, model_id, scope, query))
+        return _ranking(words.segment, words.row, scores, depth)
     if mode == "dense":
         found = index.search_vectors(vector, scope, depth)
-        return _ranking(found.segment, found.row, calibration.scores(found.cosine), depth)
+        return _ranking(found.segment, found.row, dense_score(found.cosine, model_id), depth)
     candidates = max(CANDIDATES, depth)
-    if index.warm:
+    warm = index.warm
+    if warm:
         found = index.search_vectors(vector, scope, candidates)
         query = index.words(text, scope)
     else:  # both wait for the store: side by side
@@ -78,16 +80,18 @@ def rank(
             prepared = pool.submit(index.words, text, scope)
             found = index.search_vectors(vector, scope, candidates)
             query = prepared.result()
-    words = query.search(scope.allowed, candidates if index.warm else min(candidates, COLD_CANDIDATES))
+    words = query.search(scope.allowed, candidates if warm else min(candidates, COLD_CANDIDATES))
     segment, row = _union(found, words)
     cosine = _cosines(index, scope, vector, found, segment, row)
-    fused = np.maximum(calibration.scores(cosine), keyword_scores(query.scores(segment, row), query))
+    fused = fuse(Candidates(cosine, query.scores(segment, row)), _evidence(text, model_id, scope, query))
     return _ranking(segment, row, fused, depth)
 
 
-def keyword_scores(bm25: Scores, query: LexicalQuery) -> Scores:
-    """BM25 as the share of what the query could score at most."""
-    return bm25 / np.float32(query.asked_ideal or 1.0)
+def _evidence(text: str, model_id: str, scope: Scope, query: LexicalQuery) -> QueryEvidence:
+    languages: Counter[str] = Counter()
+    for segment in scope.segments:
+        languages.update(segment.lexical.languages)
+    return QueryEvidence(text, model_id, query.asked_ideal, languages)
 
 
 def _cosines(
