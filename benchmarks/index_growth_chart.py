@@ -7,19 +7,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-"""Told apart with any kind of colour vision. Source: Okabe and Ito, "Color Universal Design", 2008."""
+COLOURS = (("#0072b2", "#56b4e9"), ("#d55e00", "#e69f00"), ("#009e73", "#2fc79b"), ("#a8588a", "#e0a3c6"))
+"""On light, and on dark; told apart with any kind of colour vision. After Okabe and Ito, "Color Universal Design",
+2008, lighter or darker where the ground asks for it."""
 COLUMNS = 2
 PANEL_WIDTH, PANEL_HEIGHT = 480, 300
-LEFT, RIGHT, TOP, BOTTOM = 58, 148, 48, 44
+LEFT, RIGHT, TOP, BOTTOM = 58, 158, 48, 44
 LABEL_HEIGHT = 15
 """Between two names at least, in pixels."""
 
 _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;font-size:14px}.small{font-size:11px}"
-    ".back{fill:#fff}.grid{stroke:#ddd}"
-    "@media(prefers-color-scheme:dark){text{fill:#ddd}.back{fill:#0d1117}.grid{stroke:#333a44}}"
+    ".back{fill:#fff}.grid{stroke:#ddd}.line{fill:none;stroke-width:2}"
+    ".dashed{stroke-dasharray:5 4}.name{font-weight:600}"
 )
+_DARK_STYLE = "text{fill:#ddd}.back{fill:#0d1117}.grid{stroke:#333a44}"
+
+
+def _style() -> str:
+    def coloured(shade: int) -> str:
+        return "".join(
+            f".line.c{place}{{stroke:{pair[shade]}}}circle.c{place},text.c{place}{{fill:{pair[shade]}}}"
+            for place, pair in enumerate(COLOURS)
+        )
+
+    return f"{_STYLE}{coloured(0)}@media(prefers-color-scheme:dark){{{_DARK_STYLE}{coloured(1)}}}"
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,8 @@ class Line:
 
     name: str
     points: Sequence[tuple[int, float]]
+    dashed: bool = False
+    """Of somebody else; it has the colour of the line before it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +61,7 @@ def chart(panels: Sequence[Panel]) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">',
         f"<title>{escape(told)}</title>",
-        f"<style>{_STYLE}</style>",
+        f"<style>{_style()}</style>",
         f'<rect class="back" width="{width}" height="{height}"/>',
     ]
     for number, panel in enumerate(panels):
@@ -93,29 +107,37 @@ def _drawn(panel: Panel) -> Iterator[str]:
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>'
         yield f'<text class="small" x="{x:.1f}" y="{bottom + 16}" text-anchor="middle">{int(value):,}</text>'
     yield f'<text class="small" x="{(LEFT + right) / 2:.1f}" y="{bottom + 33}" text-anchor="middle">passages</text>'
-    colours = dict(zip((line.name for line in panel.lines), COLOURS, strict=False))
+    colours = _colours(panel.lines)
     for line in panel.lines:
         yield from _line(line, colours[line.name], across, up)
     yield from _names(panel.lines, colours, up, right)
 
 
-def _line(line: Line, colour: str, across: _Axis, up: _Axis) -> Iterator[str]:
+def _colours(lines: Sequence[Line]) -> dict[str, int]:
+    """By a line's name the place of its colour."""
+    found: dict[str, int] = {}
+    place = -1
+    for line in lines:
+        place += 0 if line.dashed else 1
+        found[line.name] = max(place, 0)
+    return found
+
+
+def _line(line: Line, colour: int, across: _Axis, up: _Axis) -> Iterator[str]:
     places = [(across.at(passages), up.at(value)) for passages, value in line.points]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    yield f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>'
+    dashed = " dashed" if line.dashed else ""
+    yield f'<polyline class="line c{colour}{dashed}" points="{path}"/>'
     for (x, y), (passages, value) in zip(places, line.points, strict=True):
         told = escape(f"{line.name}, {passages:,} passages: {value:,.4g}")
-        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"><title>{told}</title></circle>'
+        yield f'<circle class="c{colour}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{told}</title></circle>'
 
 
-def _names(lines: Sequence[Line], colours: dict[str, str], up: _Axis, right: float) -> Iterator[str]:
+def _names(lines: Sequence[Line], colours: dict[str, int], up: _Axis, right: float) -> Iterator[str]:
     """Beside each line's last point, and far enough from each other to be read."""
-    last = sorted(lines, key=lambda line: line.points[-1][1], reverse=True)
     y = -math.inf
-    for line in last:
-        y = max(up.at(line.points[-1][1]), y + LABEL_HEIGHT)
-        passages, value = line.points[-1]
-        yield (
-            f'<text class="small" x="{right + 10}" y="{y + 4:.1f}" style="fill:{colours[line.name]};font-weight:600">'
-            f"{escape(line.name)} {value:,.3g}</text>"
-        )
+    for line in sorted(lines, key=lambda line: line.points[-1][1], reverse=True):
+        _, value = line.points[-1]
+        y = max(up.at(value), y + LABEL_HEIGHT)
+        told = f"{line.name} {value:,.0f}" if value >= 100 else f"{line.name} {value:,.2g}"
+        yield f'<text class="small name c{colours[line.name]}" x="{right + 10}" y="{y + 4:.1f}">{escape(told)}</text>'

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -25,20 +24,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.cold_start_data import BUCKET, DIMENSIONS, MODEL_ID, Prepared, Vectors
+from benchmarks.cold_start_data import BUCKET, DIMENSIONS, MODEL_ID, Vectors
+from benchmarks.index_growth_tasks import BLOCKS, MODES, TOP_K, Added, Compared, Memory, Replaced, Served, Task
 from benchmarks.s3_manners import Store
 
 if TYPE_CHECKING:
     from cicada.corpus.indexable import Indexable
-    from cicada.index.loaded import LoadedIndex
+    from cicada.index.loaded import LoadedIndex, Scope
     from cicada.index.reader import IndexReader
     from cicada.retrieval.ports import SearchMode
     from cicada.retrieval.ranking import Ranking
 
-TOP_K = 10
 DEPTH = 2 * TOP_K
 """What the retriever asks a ranking for: texts in several languages are one hit."""
-MODES: tuple[SearchMode, ...] = ("hybrid", "dense", "keyword")
 WARM_UP = 8
 """Queries before those that are measured."""
 TURN = 16
@@ -49,115 +47,6 @@ TEXT_READS = 32
 ADDED = 100
 BUDGET_S = 120.0
 """For becoming warm."""
-BLOCKS = "passages.blocks"
-_STATUS = re.compile(r"^(VmHWM|VmRSS|RssAnon|VmData):\s+(\d+) kB$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Of a process, in MiB."""
-
-    resident: float
-    anonymous: float
-    """What is resident and of no file."""
-    peak: float
-    """The most that was resident so far."""
-    mapped: float
-    """What ``RLIMIT_DATA`` limits."""
-
-    @classmethod
-    def now(cls) -> Memory:
-        """As the kernel tells it."""
-        found = {name: int(kib) / 1024 for name, kib in _STATUS.findall(Path("/proc/self/status").read_text())}
-        return cls(found["VmRSS"], found["RssAnon"], found["VmHWM"], found["VmData"])
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a process is told."""
-
-    name: str
-    """``serve``, ``replace``, ``publish`` or ``peer``."""
-    folder: str
-    rows: int
-    texts: list[str]
-    """Of queries."""
-    number: int = 0
-    """Of the query that is the first one."""
-    text_bytes: int = 0
-    """Texts, compressed, that are kept in memory at most."""
-    limit_mb: int | None = None
-    """Of ``RLIMIT_DATA``, in MiB."""
-
-    @property
-    def prepared(self) -> Prepared:
-        """The corpus."""
-        return Prepared(Path(self.folder), self.rows)
-
-
-@dataclass(frozen=True)
-class Served:
-    """A reader's way from nothing to warm searches. Times in seconds, or in CPU milliseconds of one query each."""
-
-    first_s: float
-    first_cpu_s: float
-    first_gets: int
-    first_bytes: int
-    first_rounds: int
-    warm_after_s: float
-    warm_gets: int
-    warm_bytes: int
-    section_bytes: dict[str, int]
-    """By section: all that a segment's body has, in all segments."""
-    head_bytes: int
-    segments: int
-    resident_bytes: int
-    """Heads and the sections that are in memory."""
-    at_start: Memory
-    """Everything imported, nothing read."""
-    warm: Memory
-    search_cpu_ms: dict[str, list[float]]
-    text_cpu_ms: list[float]
-    text_s: list[float]
-    text_gets: float
-    """A search."""
-
-
-@dataclass(frozen=True)
-class Replaced:
-    """A warm reader under which every segment was replaced by another."""
-
-    load_s: float
-    before: Memory
-    after: Memory
-
-
-@dataclass(frozen=True)
-class Added:
-    """A writer that added passages."""
-
-    passages: int
-    wall_s: float
-    cpu_s: float
-    gets: int
-    writes: int
-    bytes: int
-    """Read."""
-    memory: Memory
-    passage_bytes: float
-    """Of a passage as JSON, the mean."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Warm dense searches, in turns with FAISS."""
-
-    ours_cpu_ms: list[float]
-    flat_cpu_ms: list[float]
-    flat_bytes: int
-    recall: float
-    recalls: list[float] = field(default_factory=list)
-    """By query, of the ten nearest."""
 
 
 @dataclass(frozen=True)
@@ -188,12 +77,9 @@ class _Queries:
 
     def rank(self, index: LoadedIndex, number: int, mode: SearchMode) -> Ranking:
         """A search without its texts."""
-        from cicada.retrieval.ports import Filters
         from cicada.retrieval.ranking import rank
-        from cicada.retrieval.shards import row_filter
 
-        scope = index.scope(row_filter(Filters()))
-        return rank(index, scope, self.texts[number], self.vector(number), mode, MODEL_ID, DEPTH)
+        return rank(index, _everything(index), self.texts[number], self.vector(number), mode, MODEL_ID, DEPTH)
 
 
 def _queries(task: Task) -> _Queries:
@@ -211,8 +97,8 @@ def _reader(task: Task) -> IndexReader:
 
 def serve(task: Task) -> Served:
     """Search for the first time, become warm, and search on."""
-    from cicada.retrieval.ports import Filters, SearchQuery
-    from cicada.retrieval.shards import ShardRetriever, row_filter
+    from cicada.retrieval.ports import SearchQuery
+    from cicada.retrieval.shards import ShardRetriever
 
     store = Store(os.environ["AWS_ENDPOINT_URL"])
     queries = _queries(task)
@@ -229,17 +115,11 @@ def serve(task: Task) -> Served:
     if text_bytes <= task.text_bytes:
         _until(lambda: all(segment.sections.resident(BLOCKS) is not None for segment in index.segments))
     first, warm = store.counts(until=first_at), store.counts(until=warm_at)
-    searches = {mode: _timed(queries, index, mode) for mode in MODES}
+    searches: dict[str, list[float]] = {mode: _timed(queries, index, mode) for mode in MODES}
 
-    scope = index.scope(row_filter(Filters()))
     rankings = [queries.rank(index, number, "hybrid") for number in range(TEXT_READS)]
     store.count_anew()
-    text_cpu_ms, text_s = [], []
-    for ranking in rankings:
-        cpu, begun_read = time.process_time(), time.monotonic()
-        index.passages(scope, ranking.rows[:TOP_K])
-        text_s.append(time.monotonic() - begun_read)
-        text_cpu_ms.append(1000 * (time.process_time() - cpu))
+    text_cpu_ms, text_s = _texts_read(index, rankings)
     text_gets = store.counts().gets
     sections: dict[str, int] = {}
     for segment in index.segments:
@@ -261,11 +141,31 @@ def serve(task: Task) -> Served:
         resident_bytes=head_bytes + sum(segment.sections.resident_bytes() for segment in index.segments),
         at_start=at_start,
         warm=Memory.now(),
-        search_cpu_ms=dict(searches),
+        search_cpu_ms=searches,
         text_cpu_ms=text_cpu_ms,
         text_s=text_s,
         text_gets=text_gets / TEXT_READS,
     )
+
+
+def _texts_read(index: LoadedIndex, rankings: Sequence[Ranking]) -> tuple[list[float], list[float]]:
+    """Of the texts of each ranking's best: CPU milliseconds, and seconds."""
+    scope = _everything(index)
+    cpu_ms, wall_s = [], []
+    for ranking in rankings:
+        cpu, begun = time.process_time(), time.monotonic()
+        index.passages(scope, ranking.rows[:TOP_K])
+        wall_s.append(time.monotonic() - begun)
+        cpu_ms.append(1000 * (time.process_time() - cpu))
+    return cpu_ms, wall_s
+
+
+def _everything(index: LoadedIndex) -> Scope:
+    """What the retriever searches where nothing is filtered."""
+    from cicada.retrieval.ports import Filters
+    from cicada.retrieval.shards import row_filter
+
+    return index.scope(row_filter(Filters()))
 
 
 def _until(true: Callable[[], bool]) -> None:
@@ -374,7 +274,7 @@ def _passages(rows: int, texts: Any) -> list[Indexable]:
 def compare(task: Task) -> Compared:
     """Search by meaning alone in turns with FAISS's exact scan of float32, both warm."""
     try:
-        import faiss  # type: ignore[import-untyped]
+        import faiss
     except ImportError:
         sys.exit("faiss is missing: pip install -r requirements-bench.txt, or --no-faiss")
     faiss.omp_set_num_threads(1)
@@ -405,15 +305,12 @@ def compare(task: Task) -> Compared:
                     cpu = time.process_time()
                     one(number)
                     taken.append(1000 * (time.process_time() - cpu))
-    recalls = [_recall(index, found[number], nearest[number].tolist()) for number in range(count)]
-    return Compared(ours, theirs, 4 * DIMENSIONS * task.rows, float(np.mean(recalls)), recalls)
+    recall = np.mean([_recall(index, found[number], nearest[number].tolist()) for number in range(count)])
+    return Compared(ours, theirs, 4 * DIMENSIONS * task.rows, float(recall))
 
 
 def _recall(index: LoadedIndex, rows: list[tuple[int, int]], nearest: list[int]) -> float:
-    from cicada.retrieval.ports import Filters
-    from cicada.retrieval.shards import row_filter
-
-    passages = index.passages(index.scope(row_filter(Filters())), rows)
+    passages = index.passages(_everything(index), rows)
     return len({int(passage.id.removeprefix("p")) for passage in passages} & set(nearest)) / len(nearest)
 
 

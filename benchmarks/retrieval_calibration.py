@@ -83,28 +83,28 @@ def cross_validated(relevant: Cosines, foreign: Cosines) -> tuple[float, float]:
     return float(relevant_share), float(foreign_share)
 
 
-def relevant_cosines(retriever: ShardRetriever, questions: Sequence[Judged], passage_count: int) -> Cosines:
+def relevant_cosines(
+    retriever: ShardRetriever, model_id: str, questions: Sequence[Judged], passage_count: int
+) -> Cosines:
     """The cosine of each passage that answers a question."""
     found: list[float] = []
     for question in questions:
-        hits = retriever.search(SearchQuery(question.text, question.filters, passage_count, min_score=0.0)).hits
-        found += [_cosine(hit.score) for hit in hits if hit.passage.locator.message_id in question.gains]
+        query = SearchQuery(question.text, question.filters, passage_count, min_score=0.0, mode="dense")
+        hits = retriever.search(query).hits
+        found += [_cosine(hit.score, model_id) for hit in hits if hit.passage.id in question.gains]
     return np.array(found)
 
 
-def best_cosines(retriever: ShardRetriever, questions: Sequence[str]) -> Cosines:
+def best_cosines(retriever: ShardRetriever, model_id: str, questions: Sequence[str]) -> Cosines:
     """The cosine of the best passage for each question."""
-    return np.array(
-        [_cosine(retriever.search(SearchQuery(text, top_k=1, min_score=0.0)).hits[0].score) for text in questions]
-    )
+    queries = (SearchQuery(text, top_k=1, min_score=0.0, mode="dense") for text in questions)
+    return np.array([_cosine(retriever.search(query).hits[0].score, model_id) for query in queries])
 
 
-IDENTITY = Calibration(midpoint=0.0, slope=1.0)
-
-
-def _cosine(score: float) -> float:
-    """Undo :data:`IDENTITY`."""
-    return float(np.log(score / (1 - score)))
+def _cosine(score: float, model_id: str) -> float:
+    """Undo the calibration that is in use."""
+    calibration = calibration_of(model_id)
+    return calibration.midpoint + float(np.log(score / (1 - score))) / calibration.slope
 
 
 def _describe(name: str, cosines: Cosines) -> None:
@@ -119,9 +119,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     embedder = embedder_of(args.model, args.dimensions)
     items = list(passages("sample", read_script(script_files([SAMPLE_SCRIPT]))))
-    retriever = retriever_over(items, "sample", embedder, calibration=IDENTITY)
-    relevant = relevant_cosines(retriever, sample_questions(), len(items))
-    foreign = best_cosines(retriever, FOREIGN_QUESTIONS)
+    retriever = retriever_over(items, "sample", embedder)
+    relevant = relevant_cosines(retriever, embedder.model_id, sample_questions(), len(items))
+    foreign = best_cosines(retriever, embedder.model_id, FOREIGN_QUESTIONS)
     fitted = fit(relevant, foreign)
     _describe("passages that answer", relevant)
     _describe("best for a foreign question", foreign)
@@ -132,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     }.items():
         print(f"at 0.5, {name}: {kept:.3f} of the passages that answer kept, {refused:.3f} of the foreign ones refused")
     if args.folder:
-        other = best_cosines(retriever, [question.text for question in beir_questions(args.folder)])
+        other = best_cosines(retriever, embedder.model_id, [question.text for question in beir_questions(args.folder)])
         _describe(f"best for {args.folder.name}", other)
         print(f"of these refused: {(other < fitted.midpoint).mean():.3f}")
     return 0

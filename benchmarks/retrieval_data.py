@@ -24,7 +24,6 @@ from cicada.index.writer import IndexWriter
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.ports import Embedder
-from cicada.retrieval.calibration import Calibration
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import ShardRetriever
 from local.bedrock.minilm import CachedEmbedder
@@ -110,14 +109,12 @@ def model_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dimensions", type=int, default=1024, help="of a Bedrock model (default: %(default)s)")
 
 
-def retriever_over(
-    items: Iterable[Indexable], collection: str, embedder: Embedder, calibration: Calibration | None = None
-) -> ShardRetriever:
+def retriever_over(items: Iterable[Indexable], collection: str, embedder: Embedder) -> ShardRetriever:
     """Production's own way from passages to a retriever, over a store in memory."""
     store = InMemoryStore()
     IndexWriter(store, embedder, progress=_tell).replace(collection, items)
     reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
-    return ShardRetriever(reader, embedder, calibration=calibration)
+    return ShardRetriever(reader, embedder)
 
 
 def sample_questions() -> list[Judged]:

@@ -1,13 +1,9 @@
-"""How good retrieval is, beside what else could be done: ``python -m benchmarks.retrieval_quality [BEIR folder ...]``.
+"""What a message's neighbours are worth to retrieval: ``python -m benchmarks.retrieval_quality``.
 
-On the sample's questions, with the filters that they come with:
-
-- *neighbours fade in*: what Cicada does, see ``cicada.corpus.windows``;
-- *message alone*: each message embedded by itself;
-- *window as one text*: each message embedded together with its neighbours;
-- *bm25s*: lexical search by the package of that name, if it is installed (it is no dependency of the project).
-
-The same for each folder in BEIR's layout that is given (its documents have no neighbours).
+On the sample's questions, with the filters that they come with: what Cicada does, by meaning, words and both, where a
+message's neighbours count by fading shares (``cicada.corpus.windows``); the same with each message by itself; each
+message embedded together with its neighbours as one text; and lexical search by the package ``bm25s``, if it is
+installed. Judged sets are measured by ``cicada eval``.
 """
 
 from __future__ import annotations
@@ -16,15 +12,12 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.retrieval_data import (
     SAMPLE_SCRIPT,
     Judged,
     Measured,
     Ranker,
-    beir_documents,
-    beir_questions,
     embedder_of,
     mean_and_interval,
     model_arguments,
@@ -35,19 +28,19 @@ from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import Window, passages
 from cicada.models.ports import Embedder
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, SearchQuery
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 
 TOP_K = 20
 COLLECTION = "sample"
 
 
-def vector_ranker(retriever: ShardRetriever, min_score: float = 0.0) -> Ranker:
+def ranker(retriever: ShardRetriever, mode: SearchMode, min_score: float = 0.0) -> Ranker:
     """Rank by a retriever."""
 
     def rank(question: Judged) -> list[str]:
-        found = retriever.search(SearchQuery(question.text, question.filters, TOP_K, min_score))
-        return [hit.passage.locator.message_id for hit in found.hits]
+        found = retriever.search(SearchQuery(question.text, question.filters, TOP_K, min_score, mode))
+        return [hit.passage.id for hit in found.hits]
 
     return rank
 
@@ -98,43 +91,31 @@ def measure_sample(embedder: Embedder) -> None:
     retriever = retriever_over(ours, COLLECTION, embedder)
     alone = retriever_over(passages(COLLECTION, messages, Window(reach=0)), COLLECTION, embedder)
     rankers = {
-        "neighbours fade in": vector_ranker(retriever),
-        f"... and minScore {DEFAULT_MIN_SCORE}": vector_ranker(retriever, DEFAULT_MIN_SCORE),
-        "message alone": vector_ranker(alone),
-        "window as one text": vector_ranker(retriever_over(as_one, COLLECTION, embedder)),
+        "hybrid": ranker(retriever, "hybrid"),
+        f"... and minScore {DEFAULT_MIN_SCORE}": ranker(retriever, "hybrid", DEFAULT_MIN_SCORE),
+        "meaning": ranker(retriever, "dense"),
+        "words": ranker(retriever, "keyword"),
+        "hybrid, message alone": ranker(alone, "hybrid"),
+        "meaning, message alone": ranker(alone, "dense"),
+        "words, message alone": ranker(alone, "keyword"),
+        "meaning, window as one text": ranker(retriever_over(as_one, COLLECTION, embedder), "dense"),
     }
     if bm25 := bm25_ranker(ours):
         rankers["bm25s"] = bm25
     questions = sample_questions()
     print_table("sample", questions, rankers)
-    filtered = vector_ranker(retriever, DEFAULT_MIN_SCORE)
+    filtered = ranker(retriever, "hybrid", DEFAULT_MIN_SCORE)
     print(f"\nhits of {TOP_K} at minScore {DEFAULT_MIN_SCORE} for questions that the script does not answer:")
     for question in (question for question in questions if not question.gains):
         print(f"{len(filtered(question)):4}  {question.text}")
 
 
-def measure_beir(folder: Path, embedder: Embedder) -> None:
-    """Print how well a public set's queries are answered."""
-    documents = beir_documents(folder)
-    retriever = retriever_over(documents, folder.name, embedder)
-    rankers = {
-        "vectors": vector_ranker(retriever),
-        f"... and minScore {DEFAULT_MIN_SCORE}": vector_ranker(retriever, DEFAULT_MIN_SCORE),
-    }
-    if bm25 := bm25_ranker(documents):
-        rankers["bm25s"] = bm25
-    print_table(folder.name, beir_questions(folder), rankers)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure retrieval.")
-    parser.add_argument("folders", nargs="*", type=Path, help="corpora in BEIR's layout")
     model_arguments(parser)
     args = parser.parse_args(argv)
     embedder = embedder_of(args.model, args.dimensions)
     measure_sample(embedder)
-    for folder in args.folders:
-        measure_beir(folder, embedder)
     return 0
 
 
