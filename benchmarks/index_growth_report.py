@@ -177,10 +177,8 @@ def table(report: Report) -> Iterator[str]:
         "resident, anonymous, texts in memory",
         lambda growth: f"{growth.with_texts['warm']['anonymous']:,.0f}" if growth.with_texts else "do not fit",
     )
-    yield row("peak, all segments replaced", lambda growth: f"{growth.replaced['after']['peak']:,.0f}")
-    yield row(
-        "peak, all segments replaced, + function", lambda growth: f"{growth.replaced['after']['peak'] + rest:,.0f}"
-    )
+    yield row("peak, every segment replaced", lambda growth: f"{growth.replaced['after']['peak']:,.0f}")
+    yield row("- and the function around it", lambda growth: f"{growth.replaced['after']['peak'] + rest:,.0f}")
     yield heading("Warm search, CPU ms, p50 / p99")
     for mode in ("hybrid", "dense", "keyword"):
         yield row(mode, lambda growth, mode=mode: cpu(growth, mode))  # type: ignore[misc]
@@ -256,8 +254,9 @@ def panels(report: Report) -> list[Panel]:
             [
                 line("1M searches", lambda growth: priced[growth.rows].million_searches),
                 line("S3 Vectors", lambda growth: priced[growth.rows].vectors_million_searches, dashed=True),
-                line("a month stored", lambda growth: priced[growth.rows].storage_month),
-                line("so, S3 Vectors", lambda growth: priced[growth.rows].vectors_storage_month, dashed=True),
+                line("in memory", lambda growth: priced[growth.rows].million_searches_texts_in_memory),
+                line("stored a month", lambda growth: priced[growth.rows].storage_month),
+                line("S3 Vectors'", lambda growth: priced[growth.rows].vectors_storage_month, dashed=True),
             ],
         ),
     ]

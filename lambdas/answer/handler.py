@@ -16,7 +16,7 @@ from cicada.answering.workflow import AttemptTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
-from cicada.index.s3direct.store import DirectS3Store
+from cicada.index.s3direct.store import store_for_answers
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.bedrock_text import BedrockTextModel
@@ -26,7 +26,7 @@ from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
 
 settings = AnswerSettings.read(os.environ)
-store = DirectS3Store(settings.index_bucket)
+store = store_for_answers(settings.index_bucket)
 reader = IndexReader(
     store,
     embedding_model_id=settings.embedding_model_id,

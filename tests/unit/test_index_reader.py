@@ -11,9 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cicada.errors import IndexCorrupt, IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
-from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX
+from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, parse_manifest
 from cicada.index.publish import set_allow_partial
-from cicada.index.reader import IndexReader
+from cicada.index.reader import RETRY_INTERVAL_S, IndexReader
+from cicada.index.rounds import RoundReader, open_segments
+from cicada.index.sections import Span
 from cicada.index.writer import IndexWriter
 from tests.support.damage import DAMAGES, damage
 from tests.support.embedding import WordEmbedder
@@ -381,7 +383,7 @@ def test_a_segment_that_is_damaged_where_a_search_reads_is_left_out_and_told(rea
     store.objects[segment] = store.objects[segment][: index.segments[-1].entry.head_bytes] + bytes(100_000)
     with pytest.raises(IndexCorrupt) as caught:
         found(index)
-    rest = reader.without(index, caught.value)
+    rest = reader.after_damage(index, caught.value)
     assert found(rest) == summary(OLD)
     assert reader.current() is rest
 
@@ -395,3 +397,90 @@ def test_a_version_that_must_be_whole_is_never_answered_from_in_part(reader_of):
     del store.objects[segment]
     with pytest.raises(IndexCorrupt):
         reader_of(store).current()
+
+
+def test_a_segment_that_comes_back_is_used_again(reader_of):
+    store = InMemoryStore()
+    segment = partial(store)
+    lost = store.objects.pop(segment)
+    now = [1000.0]
+    reader = reader_of(store, clock=lambda: now[0])
+    assert reader.current().unreadable
+    store.objects[segment] = lost
+    reader.refresh()
+    assert reader.current().unreadable
+    now[0] += RETRY_INTERVAL_S
+    reader.refresh()
+    assert not reader.current().unreadable
+    assert found(reader.current()) == everything(OLD, NOTES)
+
+
+def test_a_version_that_was_collected_under_a_search_gives_way_to_the_current_one(store, reader_of):
+    reader = reader_of(store, eager_bytes=0)
+    index = reader.current()
+    old = keys(store, SEGMENTS_PREFIX)
+    publish(store, make_passages(12, start=100))
+    for key in old:
+        del store.objects[key]
+    with pytest.raises(IndexCorrupt) as caught:
+        found(index)
+    assert found(reader.after_damage(index, caught.value)) == everything(make_passages(12, start=100))
+
+
+# --- memory and threads ---
+
+
+def test_a_large_new_version_takes_over_before_it_is_loaded(store, reader_of):
+    reader = reader_of(store, eager_bytes=0, swap_bytes=0)
+    reader.warm_up()
+    publish(store, make_passages(40, start=100))
+    reader.refresh()
+    assert not reader.current().warm
+    assert found(reader.current()) == everything(make_passages(40, start=100))
+
+
+def test_closing_ends_a_load_under_way(store, reader_of):
+    loading, go_on = threading.Event(), threading.Event()
+
+    class Slow(WatchedStore):
+        def _call(self, what, key, call):
+            if len(self.calls) > 3:
+                loading.set()
+                go_on.wait(30)
+            return super()._call(what, key, call)
+
+    watched = Slow(store)
+    reader = reader_of(watched, eager_bytes=0)
+    reader.current()
+    reader.warm_soon()
+    assert loading.wait(30)
+    closing = threading.Thread(target=reader.close)
+    closing.start()
+    go_on.set()
+    closing.join(30)
+    assert not closing.is_alive()
+    assert not reader.current().warm
+
+
+def test_a_load_gives_way_to_a_search_that_waits(store):
+    entries = parse_manifest(store.objects[CURRENT_KEY]).segments
+    (sections,), _ = open_segments(store, entries)
+    searching, loaded = threading.Event(), []
+
+    class Slow(WatchedStore):
+        def _call(self, what, key, call):
+            if threading.current_thread() is searcher:
+                searching.set()
+                time.sleep(0.1)
+                assert loaded == []
+            return super()._call(what, key, call)
+
+    rounds = RoundReader(Slow(store))
+    span = Span(sections, "vectors.rows", 0, 8)
+    searcher = threading.Thread(target=lambda: rounds.gather([span]))
+    searcher.start()
+    searching.wait(30)
+    rounds.load(sections, ["vectors.codes"])
+    loaded.append("codes")
+    searcher.join()
+    assert sections.resident("vectors.codes") is not None

@@ -79,7 +79,7 @@ class TestFusing:
     @given(st.lists(st.tuples(cosines, shares), min_size=1, max_size=8), st.sampled_from(["", "Wo ist der?", "渡し船"]))
     def test_scores_are_numbers_between_0_and_1(self, pairs, text):
         scores = fuse(candidates(*pairs), evidence(text=text, ideal=1.0))
-        assert scores.dtype == np.float32
+        assert scores.dtype == np.float64
         assert scores.shape == (len(pairs),)
         assert np.all((scores >= 0) & (scores <= 1))
 

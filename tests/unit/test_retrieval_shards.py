@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada.corpus.messages import Message
+from cicada.corpus.passages import DocumentLocator
 from cicada.corpus.windows import passages
 from cicada.errors import IndexMismatch, IndexMissing, ModelBusy
 from cicada.index.manifest import CURRENT_KEY, parse_manifest
@@ -98,14 +99,45 @@ def test_a_search_can_be_limited_to_collections(searching):
     assert {hit.passage.collection for hit in one.hits} == {"notes"}
 
 
-def test_a_message_in_several_languages_is_one_hit_in_the_language_that_fits(searching):
+@pytest.mark.parametrize("languages", [2, 5])
+def test_a_message_in_several_languages_is_one_hit(searching, languages):
+    spoken = [
+        message(n, f"line {n} shared", **{f"L{k}": f"line {n} shared" for k in range(languages)}) for n in range(30)
+    ]
+    retriever, _ = searching(script=list(passages("script", spoken)))
+    result = retriever.search(SearchQuery("line 7 shared", top_k=12, min_score=0.0))
+    assert result.searched == 30 * (1 + languages)
+    assert len(result.hits) == 12
+    assert len({hit.passage.locator.message_id for hit in result.hits}) == 12
+
+
+def test_the_language_that_fits_is_the_one_that_is_shown(searching):
     texts = {f"L{a}{b}": f"word{a}{b} shared" for a, b in ("AA", "AB", "BA", "BB")}
-    bilingual = [message(n, f"english{n} shared", **texts) for n in range(10)]
-    retriever, _ = searching(script=list(passages("script", bilingual)))
+    retriever, _ = searching(script=list(passages("script", [message(n, f"english{n}", **texts) for n in range(10)])))
     result = retriever.search(SearchQuery("wordAB shared", top_k=10, min_score=0.0))
-    assert result.searched == 50
-    assert len({hit.passage.locator.message_id for hit in result.hits}) == 10
     assert {hit.passage.metadata["language"] for hit in result.hits} == {"LAB"}
+    assert len(result.hits) == 10
+
+
+def test_passages_of_one_page_are_hits_of_their_own(searching):
+    pages = [
+        passage.model_copy(update={"locator": DocumentLocator(source="a.pdf", title="A", page=3)})
+        for passage in make_passages(10)
+    ]
+    retriever, _ = searching(script=indexable(pages))
+    assert len(retriever.search(SearchQuery("Line of script", min_score=0.0)).hits) == 10
+    assert len(retriever.search(SearchQuery("Line", Filters(metadata={"source": ("a.pdf",)}), 20, 0.0)).hits) == 10
+
+
+def test_metadata_tells_the_source_where_the_place_does_not(searching):
+    items = [passage.model_copy(update={"metadata": {"source": "wiki"}}) for passage in make_passages(3)]
+    retriever, _ = searching(script=indexable(items))
+    assert retriever.search(SearchQuery("Line", Filters(metadata={"source": ("wiki",)}), 20, 0.0)).searched == 3
+
+
+def test_a_search_for_nothing_is_refused():
+    with pytest.raises(ValueError, match="top_k"):
+        SearchQuery("Line", top_k=0)
 
 
 def test_a_warm_search_reads_nothing(searching):

@@ -48,6 +48,10 @@ class ScriptLocator(CorpusModel):
         """Whose words they are."""
         return self.speaker
 
+    def whole(self) -> str | None:
+        """What passages with the same text in several languages have in common: the message."""
+        return f"{self.episode_id}/{self.message_id}"
+
 
 class DocumentLocator(CorpusModel):
     """Where a passage stands in a document."""
@@ -75,6 +79,10 @@ class DocumentLocator(CorpusModel):
 
     def voice(self) -> str | None:
         """A document is nobody's speech."""
+        return None
+
+    def whole(self) -> str | None:
+        """Each of a document's passages stands for itself."""
         return None
 
 

@@ -22,6 +22,8 @@ MAX_FIELDS = 64
 """Fields that the passages of one segment may be filtered by."""
 METADATA = "metadata."
 """Begins the field of a metadata key."""
+SOURCE = "source"
+"""What a passage's locator says, or else its metadata."""
 
 RowFilter = Mapping[str, Collection[str]]
 """The values that a field may have. A field that is not named, or has no value to choose from, allows all."""
@@ -58,7 +60,8 @@ def columns_of(passages: Sequence[Passage]) -> dict[str, Column]:
 def fields_of(passage: Passage) -> dict[str, str]:
     """What a passage can be filtered by, beside its collection."""
     metadata = {METADATA + key: value for key, value in passage.metadata.items()}
-    return {**metadata, **passage.locator.fields()}
+    source = {SOURCE: passage.metadata[SOURCE]} if SOURCE in passage.metadata else {}
+    return {**metadata, **source, **passage.locator.fields()}
 
 
 def concat_columns(parts: Sequence[tuple[Mapping[str, Column], int]]) -> dict[str, Column]:

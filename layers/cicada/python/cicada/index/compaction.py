@@ -63,6 +63,7 @@ def compact(
     collection: str | None = None,
     progress: Progress = silent,
     segment_rows: int = SEGMENT_ROWS,
+    go_on: Callable[[], bool] = lambda: True,
     now: Callable[[], datetime] = utc_now,
 ) -> Compacted | None:
     """Merge what is due, and publish that as one version.
@@ -75,6 +76,7 @@ def compact(
         collection: the one to compact; None for all.
         progress: told of each new segment.
         segment_rows: rows of a new segment at most.
+        go_on: asked after each new segment whether there is time for another; what is merged by then is published.
         now: the time.
 
     Returns:
@@ -92,6 +94,9 @@ def compact(
     began_at = now()
     merges: list[_Merge] = []
     for done, group in enumerate(groups):
+        if merges and not go_on():
+            groups = groups[:done]
+            break
         progress("compacting", done, len(groups))
         merges.append(_merge(store, base.manifest, group))
     progress("compacting", len(groups), len(groups))

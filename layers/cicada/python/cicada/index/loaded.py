@@ -82,7 +82,7 @@ class LoadedIndex:
 
     manifest: Manifest
     segments: tuple[OpenSegment, ...]
-    reader: RoundReader
+    rounds: RoundReader
     unreadable: tuple[SegmentEntry, ...] = ()
     """Segments of the version that cannot be read, where it allows to do without them."""
     scopes: dict[tuple[tuple[str, frozenset[str]], ...], Scope] = field(default_factory=dict, compare=False)
@@ -116,7 +116,7 @@ class LoadedIndex:
             IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
         """
         parts = [segment.vectors for segment in scope.segments]
-        return search_vectors(parts, query, scope.allowed, limit, self.reader.gather)
+        return search_vectors(parts, query, scope.allowed, limit, self.rounds.gather)
 
     def cosines(
         self, query: Vector, scope: Scope, segment: NDArray[np.intp], row: NDArray[np.intp]
@@ -126,7 +126,7 @@ class LoadedIndex:
         Raises:
             IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
         """
-        return cosines([one.vectors for one in scope.segments], query, segment, row, self.reader.gather)
+        return cosines([one.vectors for one in scope.segments], query, segment, row, self.rounds.gather)
 
     def words(self, query: str, scope: Scope) -> LexicalQuery:
         """A query by words, prepared: what it needs is read.
@@ -136,7 +136,15 @@ class LoadedIndex:
         Raises:
             IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
         """
-        return LexicalQuery([one.lexical for one in scope.segments], query, scope.alive, self.reader.gather)
+        return LexicalQuery([one.lexical for one in scope.segments], query, scope.alive, self.rounds.gather)
+
+    def load_places(self, scope: Scope) -> None:
+        """Bring into memory where each row's passage lies: small, and a round less before texts are shown.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: it could not be read.
+        """
+        self.rounds.load_at_once([(segment.sections, PLACES) for segment in scope.segments])
 
     def passages(self, scope: Scope, rows: Sequence[tuple[int, int]]) -> list[Passage]:
         """The passages of ``(segment in the scope, row)`` pairs, in order.
@@ -151,10 +159,10 @@ class LoadedIndex:
         texts = [scope.segments[segment].texts for segment, _ in asked]
 
         place_spans = [part.place_spans(of) for part, (_, of) in zip(texts, asked, strict=True)]
-        place_data = _cut(self.reader.gather([span for spans in place_spans for span in spans]), place_spans)
+        place_data = _cut(self.rounds.gather([span for spans in place_spans for span in spans]), place_spans)
         places = [part.places(of, data) for part, (_, of), data in zip(texts, asked, place_data, strict=True)]
         block_spans = [part.block_spans(at) for part, at in zip(texts, places, strict=True)]
-        block_data = _cut(self.reader.gather([span for spans in block_spans for span in spans]), block_spans)
+        block_data = _cut(self.rounds.gather([span for spans in block_spans for span in spans]), block_spans)
         found: dict[tuple[int, int], Passage] = {}
         for part, (segment, of), at, data in zip(texts, asked, places, block_data, strict=True):
             found.update(zip(((segment, row) for row in of), part.passages(at, data), strict=True))
@@ -165,7 +173,7 @@ class LoadedIndex:
         return LoadedIndex(
             self.manifest,
             tuple(segment for segment in self.segments if segment.entry.key != key),
-            self.reader,
+            self.rounds,
             (*self.unreadable, *(segment.entry for segment in self.segments if segment.entry.key == key)),
         )
 
@@ -173,7 +181,7 @@ class LoadedIndex:
         collections = where.pop(COLLECTION, frozenset())
         chosen = [segment for segment in self.segments if not collections or segment.entry.collection in collections]
         spans = [segment.columns.spans(where) for segment in chosen]
-        data = _cut(self.reader.gather([span for each in spans for span in each]), spans)
+        data = _cut(self.rounds.gather([span for each in spans for span in each]), spans)
         segments: list[OpenSegment] = []
         allowed: list[Mask | None] = []
         count = 0

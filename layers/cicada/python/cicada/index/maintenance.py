@@ -111,7 +111,13 @@ def _compact(
         done.put_off.append(collection)
     else:
         try:
-            compacted = compact(store, collection=collection, segment_rows=rows, now=now)
+            compacted = compact(
+                store,
+                collection=collection,
+                segment_rows=rows,
+                go_on=lambda: remaining_s() >= COMPACTION_S,
+                now=now,
+            )
         except PublishConflict as error:
             logger.info("compaction is left for the next run", extra={"collection": collection, "why": str(error)})
             done.put_off.append(collection)

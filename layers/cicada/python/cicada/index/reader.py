@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -18,8 +19,12 @@ logger = logging.getLogger(__name__)
 
 REFRESH_INTERVAL_S = 5.0
 """How often a running function looks for a new version, in seconds."""
+RETRY_INTERVAL_S = 60.0
+"""How often segments that could not be read are tried again, in seconds."""
 EAGER_BYTES = 16 * 2**20
 """A version that is no larger is read whole before it is searched: ranges would hardly be faster."""
+SWAP_BYTES = 128 * 2**20
+"""A new version with more to load takes over before it is loaded, so that two do not fill the memory."""
 TEXT_BYTES = 256 * 2**20
 """Texts, compressed, are kept in memory if all of a version's are no larger; else what is shown is read when it is."""
 
@@ -47,6 +52,7 @@ class IndexReader:
         dimensions: int,
         refresh_interval_s: float = REFRESH_INTERVAL_S,
         eager_bytes: int = EAGER_BYTES,
+        swap_bytes: int = SWAP_BYTES,
         text_bytes: int = TEXT_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -54,6 +60,7 @@ class IndexReader:
         self._store = store
         self._rounds = RoundReader(store)
         self._eager_bytes = eager_bytes
+        self._swap_bytes = swap_bytes
         self._text_bytes = text_bytes
         self._model = (embedding_model_id, dimensions)
         self._refresh_interval_s = refresh_interval_s
@@ -62,6 +69,7 @@ class IndexReader:
         self._loading = threading.Lock()
         self._checked_at = float("-inf")
         self._wake = threading.Event()
+        self._partial_at = float("-inf")
         self._searched = False
         self._warmed = False
         self._closed = False
@@ -90,7 +98,7 @@ class IndexReader:
     def refresh_soon(self) -> None:
         """Have the thread look for a new version, or load the first, unless it just did. Returns at once."""
         self._start()
-        if not 0 <= self._clock() - self._checked_at < self._refresh_interval_s:
+        if self._due():
             self._wake.set()
 
     def warm_soon(self) -> None:
@@ -112,12 +120,18 @@ class IndexReader:
                 self._held = _Held(index, held.etag)
         self._warmed = True
 
-    def without(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
-        """The rest of a version, after a search of it met a damaged segment.
+    def after_damage(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
+        """What to search after a search met a damaged or missing segment: a newer version, or the rest of this one.
 
         Raises:
             IndexCorrupt: the error, where the version does not allow to do without, or it is no segment's.
         """
+        held = self._held
+        if held is not None and held.index is index:
+            with contextlib.suppress(CicadaError):
+                self.refresh()  # a version that was replaced long ago may have been collected
+        if (held := self._held) is not None and held.index.manifest.version != index.manifest.version:
+            return held.index
         rest = _rest(index, error)
         with self._loading:
             held = self._held
@@ -128,6 +142,7 @@ class IndexReader:
     def close(self) -> None:
         """Stop looking for new versions; what is held can still be searched."""
         self._closed = True
+        self._rounds.stop_loading()
         self._wake.set()
         if self._thread is not None:
             self._thread.join()
@@ -135,6 +150,8 @@ class IndexReader:
     def _load(self) -> _Held:
         held = self._held
         self._checked_at = self._clock()
+        if held is not None and held.index.unreadable and self._checked_at - self._partial_at >= RETRY_INTERVAL_S:
+            held = None  # what could not be read may have come back
         try:
             found = self._store.read_if_changed(CURRENT_KEY, held.etag) if held else self._store.read(CURRENT_KEY)
         except ObjectMissing as error:
@@ -142,6 +159,7 @@ class IndexReader:
         if held is None or found is not None:
             assert found is not None  # an unconditional read returns an object
             held = self._held = _Held(self._read_version(found, held), found.etag)
+            self._partial_at = self._checked_at
             logger.info("index loaded", extra={"index_version": held.index.manifest.version})
         return held
 
@@ -157,9 +175,10 @@ class IndexReader:
                 f"queries with {self._model[0]} at {self._model[1]}"
             )
         index = self._open(manifest, held)
-        if held is not None and self._warmed:
+        cold_bytes = sum(segment.cold_bytes for segment in index.segments)
+        if held is not None and self._warmed and cold_bytes <= self._swap_bytes:
             return self._as_far_as_allowed(index, self._warm)
-        self._warmed = sum(segment.cold_bytes for segment in index.segments) <= self._eager_bytes
+        self._warmed = cold_bytes <= self._eager_bytes
         return self._as_far_as_allowed(index, self._load_at_once) if self._warmed else index
 
     def _open(self, manifest: Manifest, held: _Held | None) -> LoadedIndex:
@@ -222,6 +241,9 @@ class IndexReader:
                 self._thread = threading.Thread(target=self._keep_fresh, name="index-refresh", daemon=True)
                 self._thread.start()
 
+    def _due(self) -> bool:
+        return not 0 <= self._clock() - self._checked_at < self._refresh_interval_s
+
     def _keep_fresh(self) -> None:
         while True:
             self._wake.wait(self._refresh_interval_s)
@@ -229,7 +251,8 @@ class IndexReader:
             if self._closed:
                 return
             try:
-                self.refresh()
+                if self._due():
+                    self.refresh()
                 if self._searched and not self._warmed:
                     self.warm_up()
             except IndexMissing:

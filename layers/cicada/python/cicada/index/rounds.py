@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cicada.errors import IndexCorrupt
+from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.columns import Mask
 from cicada.index.container import CHUNK_BYTES, Head, decode_head
 from cicada.index.fetch import PART_BYTES, Part, fetch
@@ -149,6 +149,7 @@ class RoundReader:
         self._store = store
         self._waiting = 0
         self._quiet = threading.Condition()
+        self._stopped = False
         self.rounds = 0
         """Rounds of reading that searches have waited for."""
 
@@ -181,11 +182,17 @@ class RoundReader:
 
         Raises:
             IndexCorrupt: a section is damaged or missing.
-            IndexUnavailable: the store does not respond.
+            IndexUnavailable: the store does not respond, or :meth:`stop_loading` was called.
         """
         for name in names:
             if sections.resident(name) is None:
                 sections.keep(name, self._whole(sections, name))
+
+    def stop_loading(self) -> None:
+        """End every :meth:`load` before its next piece."""
+        with self._quiet:
+            self._stopped = True
+            self._quiet.notify_all()
 
     def load_at_once(self, wanted: Sequence[tuple[SegmentSections, str]]) -> None:
         """Bring whole sections into memory in one round.
@@ -203,7 +210,9 @@ class RoundReader:
         buffer = np.empty(size, dtype=np.uint8).data
         for start in range(0, size, LOAD_BYTES):
             with self._quiet:
-                self._quiet.wait_for(lambda: not self._waiting)
+                self._quiet.wait_for(lambda: self._stopped or not self._waiting)
+            if self._stopped:
+                raise IndexUnavailable("the reader is being closed")
             end = min(start + LOAD_BYTES, size)
             self._fetch([(sections, name, start, buffer[start:end])])
         return buffer

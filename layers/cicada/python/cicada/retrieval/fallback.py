@@ -96,7 +96,11 @@ class FallbackRetriever:
         return result
 
     def _within_budget(self, query: SearchQuery) -> SearchResult:
-        return self._pool.submit(self._primary.search, query).result(self._budget_s)
+        asked = self._pool.submit(self._primary.search, query)
+        try:
+            return asked.result(self._budget_s)
+        finally:
+            asked.cancel()  # what still waits for a thread is not worth one any more
 
     def _after_failure(self, query: SearchQuery, why: str, error: IndexFailure) -> SearchResult:
         logger.warning("engine failed", extra={"engine": self._name, "code": error.code, "why": str(error)})

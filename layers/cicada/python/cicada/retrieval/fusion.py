@@ -28,7 +28,10 @@ from numpy.typing import NDArray
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.model_languages import trust_in
 
-Scores = NDArray[np.float32]
+Evidence = NDArray[np.float32]
+"""Cosines or BM25, shape ``(k,)``."""
+Scores = NDArray[np.float64]
+"""Probabilities, shape ``(k,)``: in double precision, so that those near 1 keep their order."""
 
 KEYWORD_SLOPE = 9.3
 """Log-odds of a whole share: the slope of a typical model's cosines, so that both count alike. Between two thirds and
@@ -43,9 +46,9 @@ more, and a lost answer costs more than a passage too many."""
 class Candidates:
     """The best rows by meaning and by words, in one list. All arrays have one shape ``(k,)``."""
 
-    cosine: Scores
+    cosine: Evidence
     """To the query, in [-1, 1]; every candidate's, by whichever search it was found."""
-    bm25: Scores
+    bm25: Evidence
     """At least 0; 0 where no word matched."""
 
 
@@ -84,25 +87,26 @@ def fuse(candidates: Candidates, evidence: QueryEvidence, calibration: Calibrati
     return _probability(trust * by_meaning + _keyword_log_odds(candidates.bm25, evidence.ideal))
 
 
-def dense_score(cosine: Scores, model_id: str, calibration: Calibration | None = None) -> Scores:
+def dense_score(cosine: Evidence, model_id: str, calibration: Calibration | None = None) -> Scores:
     """Score cosines alone, shape ``(k,)``, in [0, 1], as :class:`~cicada.retrieval.calibration.Calibration` does."""
     return _probability(_dense_log_odds(cosine, calibration or calibration_of(model_id)))
 
 
-def keyword_score(bm25: Scores, evidence: QueryEvidence) -> Scores:
+def keyword_score(bm25: Evidence, evidence: QueryEvidence) -> Scores:
     """Score BM25 alone, shape ``(k,)``, in [0, 1]; below 0.5 where a passage has next to nothing of the query."""
     if evidence.ideal <= 0:
-        return np.zeros(len(bm25), np.float32)
+        return np.zeros(len(bm25))
     return _probability(_keyword_log_odds(bm25, evidence.ideal))
 
 
-def _dense_log_odds(cosine: Scores, calibration: Calibration) -> NDArray[np.float64]:
+def _dense_log_odds(cosine: Evidence, calibration: Calibration) -> NDArray[np.float64]:
     return calibration.slope * (cosine.astype(np.float64) - calibration.midpoint)
 
 
-def _keyword_log_odds(bm25: Scores, ideal: float) -> NDArray[np.float64]:
+def _keyword_log_odds(bm25: Evidence, ideal: float) -> NDArray[np.float64]:
     return KEYWORD_SLOPE * (bm25.astype(np.float64) / ideal - KEYWORD_MIDPOINT)
 
 
 def _probability(log_odds: NDArray[np.float64]) -> Scores:
-    return (1 / (1 + np.exp(-log_odds))).astype(np.float32)
+    scores: Scores = 1 / (1 + np.exp(-log_odds))
+    return scores

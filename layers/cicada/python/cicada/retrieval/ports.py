@@ -38,6 +38,15 @@ class SearchQuery:
     min_score: float = DEFAULT_MIN_SCORE
     mode: SearchMode = "hybrid"
 
+    def __post_init__(self) -> None:
+        """Refuse what no search can be made of.
+
+        Raises:
+            ValueError: ``top_k`` is below 1.
+        """
+        if self.top_k < 1:
+            raise ValueError(f"top_k is {self.top_k}: at least one passage is to be returned")
+
 
 @dataclass(frozen=True)
 class Hit:

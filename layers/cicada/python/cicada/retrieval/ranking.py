@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +26,7 @@ COLD_CANDIDATES = 24
 """Of the search by words, while vectors are read by range: each of its hits may cost a range of its own."""
 
 Indices = NDArray[np.intp]
-Scores = NDArray[np.float32]
+Cosines = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,12 @@ def rank(
         found = index.search_vectors(vector, scope, candidates)
         query = index.words(text, scope)
     else:  # both wait for the store: side by side
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(2) as pool:
             prepared = pool.submit(index.words, text, scope)
+            places = pool.submit(index.load_places, scope)
             found = index.search_vectors(vector, scope, candidates)
             query = prepared.result()
+            places.result()
     words = query.search(scope.allowed, candidates if warm else min(candidates, COLD_CANDIDATES))
     segment, row = _union(found, words)
     cosine = _cosines(index, scope, vector, found, segment, row)
@@ -88,15 +91,20 @@ def rank(
 
 
 def _evidence(text: str, model_id: str, scope: Scope, query: LexicalQuery) -> QueryEvidence:
+    return QueryEvidence(text, model_id, query.asked_ideal, languages_of(scope))
+
+
+def languages_of(scope: Scope) -> Mapping[str, int]:
+    """How many of the passages are in each language (ISO 639-3), the deleted ones included."""
     languages: Counter[str] = Counter()
     for segment in scope.segments:
         languages.update(segment.lexical.languages)
-    return QueryEvidence(text, model_id, query.asked_ideal, languages)
+    return languages
 
 
 def _cosines(
     index: LoadedIndex, scope: Scope, vector: Vector, found: VectorHits, segment: Indices, row: Indices
-) -> Scores:
+) -> Cosines:
     """The cosines of rows, of which the search by vectors has found some."""
     known = {
         (of, at): cosine
@@ -110,7 +118,7 @@ def _cosines(
     return cosine
 
 
-def _ranking(segment: Indices, row: Indices, scores: Scores, depth: int) -> Ranking:
+def _ranking(segment: Indices, row: Indices, scores: NDArray[np.float64], depth: int) -> Ranking:
     best = np.argsort(-scores, kind="stable")[:depth]
     rows = list(zip(segment[best].tolist(), row[best].tolist(), strict=True))
     return Ranking(rows, scores[best].tolist())

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 
-from cicada.corpus.passages import Locator
+from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
-from cicada.index.columns import METADATA, RowFilter
+from cicada.index.columns import METADATA, SOURCE, RowFilter
 from cicada.index.embedding import Vector, unit_vectors
-from cicada.index.loaded import COLLECTION, LoadedIndex, Scope
+from cicada.index.loaded import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchMode, SearchQuery, SearchResult
-from cicada.retrieval.ranking import Ranking, rank
+from cicada.retrieval.ranking import languages_of, rank
 
 logger = logging.getLogger(__name__)
 
 EMBED_BUDGET_S = 8.0
 """Seconds for embedding a query, retries included: the asker waits for it."""
+MAX_LANGUAGES = 4
+"""Of more languages, it is unlikely that every message's every passage is among the best."""
 MAX_DEPTH = 10_000
 """Passages that a search looks through at most when those before were all the same messages in other languages."""
 
@@ -48,7 +50,7 @@ class ShardRetriever:
             try:
                 hits, searched = self._best(index, query, vector, mode)
             except IndexCorrupt as error:
-                index = self._reader.without(index, error)
+                index = self._reader.after_damage(index, error)
             else:
                 break
         timer.lap("rank")
@@ -76,41 +78,45 @@ class ShardRetriever:
         """The best hits, and how many passages were ranked.
 
         A message in several languages has a passage in each, and is one hit, its best: so more rows than hits may be
-        needed.
+        needed. Usually so many times more as there are languages, which are read as one round.
         """
         scope = index.scope(row_filter(query.filters))
-        depth = query.top_k
+        depth = min(query.top_k * min(max(1, len(languages_of(scope))), MAX_LANGUAGES), MAX_DEPTH)
+        shown: dict[tuple[int, int], Passage] = {}
         while True:
-            depth = min(2 * depth, MAX_DEPTH)
             ranking = rank(index, scope, query.text, vector, mode, self._embedder.model_id, depth)
-            hits = tuple(_hits(index, scope, ranking, query))
-            exhausted = len(ranking.scores) < depth or depth == MAX_DEPTH or ranking.scores[-1] < query.min_score
-            if len(hits) == query.top_k or exhausted:
-                return hits, scope.count
+            good = [pair for pair, score in zip(ranking.rows, ranking.scores, strict=True) if score >= query.min_score]
+            missing = [pair for pair in good if pair not in shown]
+            shown.update(zip(missing, index.passages(scope, missing), strict=True))
+            hits = _one_a_message(shown, good, ranking.scores)[: query.top_k]
+            if len(hits) == query.top_k or len(good) < depth or depth == MAX_DEPTH:
+                return tuple(hits), scope.count
+            depth = min(2 * depth, MAX_DEPTH)
 
 
 def row_filter(filters: Filters) -> RowFilter:
     """A query's filters as the index's fields."""
     where = {COLLECTION: filters.collections, "episode": filters.episodes, "speaker": filters.speakers}
     for key, allowed in filters.metadata.items():
-        where["source" if key == "source" else METADATA + key] = allowed
+        where[SOURCE if key == SOURCE else METADATA + key] = allowed
     return where
 
 
-def _hits(index: LoadedIndex, scope: Scope, ranking: Ranking, query: SearchQuery) -> Iterator[Hit]:
-    """The passages of a ranking, a few at a time, one a place, down to the minimum score."""
-    seen: set[tuple[str, Locator]] = set()
-    good = sum(score >= query.min_score for score in ranking.scores)
-    start = 0
-    while start < good and len(seen) < query.top_k:
-        end = min(start + query.top_k - len(seen), good)
-        rows = ranking.rows[start:end]
-        for passage, score in zip(index.passages(scope, rows), ranking.scores[start:end], strict=True):
-            place = (passage.collection, passage.locator)
-            if place not in seen:
-                seen.add(place)
-                yield Hit(passage, score)
-        start = end
+def _one_a_message(
+    shown: Mapping[tuple[int, int], Passage], rows: Sequence[tuple[int, int]], scores: Sequence[float]
+) -> list[Hit]:
+    """Hits in the order of rows, without those that say in another language what one before them says."""
+    hits: list[Hit] = []
+    seen: set[tuple[str, str]] = set()
+    for pair, score in zip(rows, scores, strict=False):
+        passage = shown[pair]
+        whole = passage.locator.whole()
+        if whole is not None:
+            if (passage.collection, whole) in seen:
+                continue
+            seen.add((passage.collection, whole))
+        hits.append(Hit(passage, score))
+    return hits
 
 
 def _partial(index: LoadedIndex) -> Degradation:

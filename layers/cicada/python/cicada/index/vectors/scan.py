@@ -25,9 +25,9 @@ from cicada.index.vectors.scratch import scratch
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-ALWAYS_SCANNED_ROWS = 40_000
+ALWAYS_SCANNED_ROWS = 32_768
 """So many rows are looked at, if there are as many."""
-SCANNED_SHARE = 0.4
+SCANNED_SHARE = 0.33
 """Of more rows, the clusters that are likeliest to hold the nearest are looked at until they have this share of what
 may be found."""
 _BLOCK_WORDS = 98_304

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from cicada.corpus.passages import Locator
 from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnavailable
 from cicada.index.embedding import unit_vectors
 from cicada.index.store import ObjectStore
@@ -93,13 +92,15 @@ class S3VectorsRetriever:
         # A message in several languages has a passage in each, and is one hit: so more vectors than hits are needed.
         try:
             found = self._query({**request, "topK": min(MAX_TOP_K, 2 * query.top_k)})
+            laps.lap("query")
+            held = self._held.current()
+            self._check_model(held)
+            hits = tuple(islice(self._hits(found, held.passages, query.min_score), query.top_k))
         except IndexMismatch:
             self._held.current()  # that nothing was loaded yet says more
             raise
-        laps.lap("query")
-        held = self._held.current()
-        self._check_model(held)
-        hits = tuple(islice(self._hits(found, held.passages, query.min_score), query.top_k))
+        except (KeyError, TypeError) as error:
+            raise IndexUnavailable(f"{NAME} gave an answer that cannot be read: {error!r}") from error
         laps.lap("read")
         version, loading = self._version(held)
         return SearchResult(hits, version, 0, laps.ms, ENGINE, (*notes, *loading))
@@ -158,15 +159,15 @@ class S3VectorsRetriever:
         return found
 
     def _hits(self, found: Sequence[Mapping[str, Any]], passages: int, min_score: float) -> Iterator[Hit]:
-        seen: set[tuple[str, Locator]] = set()
+        seen: set[tuple[str, str | None]] = set()
         for vector in found:
             score = self._score(vector, passages)
             if score < min_score:
                 continue
             passage = passage_of(vector.get("metadata"), self._store)
-            place = (passage.collection, passage.locator)
-            if place not in seen:
-                seen.add(place)
+            whole = passage.locator.whole()
+            if whole is None or (passage.collection, whole) not in seen:
+                seen.add((passage.collection, whole))
                 yield Hit(passage, score)
 
     def _score(self, vector: Mapping[str, Any], passages: int) -> float:
