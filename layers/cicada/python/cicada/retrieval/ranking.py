@@ -63,6 +63,26 @@ def rank(
     Raises:
         IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.
     """
+    if index.warm:
+        return _rank(index, scope, text, vector, mode, model_id, depth, None)
+    with ThreadPoolExecutor(2) as beside:  # everything waits for the store: side by side what can be
+        places = beside.submit(index.load_places, scope)
+        ranking = _rank(index, scope, text, vector, mode, model_id, depth, beside)
+        places.result()
+    return ranking
+
+
+def _rank(
+    index: LoadedIndex,
+    scope: Scope,
+    text: str,
+    vector: Vector | None,
+    mode: SearchMode,
+    model_id: str,
+    depth: int,
+    beside: ThreadPoolExecutor | None,
+) -> Ranking:
+    """:func:`rank`, with a thread to read words beside vectors when the index is cold."""
     if mode == "keyword" or vector is None:
         query = index.words(text, scope)
         words = query.search(scope.allowed, depth)
@@ -72,18 +92,10 @@ def rank(
         found = index.search_vectors(vector, scope, depth)
         return _ranking(found.segment, found.row, dense_score(found.cosine, model_id), depth)
     candidates = max(CANDIDATES, depth)
-    warm = index.warm
-    if warm:
-        found = index.search_vectors(vector, scope, candidates)
-        query = index.words(text, scope)
-    else:  # both wait for the store: side by side
-        with ThreadPoolExecutor(2) as pool:
-            prepared = pool.submit(index.words, text, scope)
-            places = pool.submit(index.load_places, scope)
-            found = index.search_vectors(vector, scope, candidates)
-            query = prepared.result()
-            places.result()
-    words = query.search(scope.allowed, candidates if warm else min(candidates, COLD_CANDIDATES))
+    prepared = None if beside is None else beside.submit(index.words, text, scope)
+    found = index.search_vectors(vector, scope, candidates)
+    query = index.words(text, scope) if prepared is None else prepared.result()
+    words = query.search(scope.allowed, candidates if beside is None else min(candidates, COLD_CANDIDATES))
     segment, row = _union(found, words)
     cosine = _cosines(index, scope, vector, found, segment, row)
     fused = fuse(Candidates(cosine, query.scores(segment, row)), _evidence(text, model_id, scope, query))

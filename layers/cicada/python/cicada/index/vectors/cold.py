@@ -18,10 +18,10 @@ from cicada.index.vectors.probe import Probe
 
 Indices = NDArray[np.intp]
 
-COLD_BYTES = 20 << 20
+COLD_BYTES = 12 << 20
 """What a search reads of rows that are not in memory, in all segments together; what lies between joined ranges comes
 on top. Segments that are smaller together are read whole."""
-JOINED_GAP_BYTES = 384 << 10
+JOINED_GAP_BYTES = 256 << 10
 """Ranges that lie nearer than this are read as one."""
 MAX_RANGES = 128
 """More ranges than this are joined over wider gaps."""
