@@ -29,6 +29,8 @@ from cicada.index.lexical.dictionary import Block, Dictionary, Entry
 from cicada.index.lexical.encoding import length_norms
 from cicada.index.sections import Sections, Span
 
+AVERAGES_REMEMBERED = 3
+"""Average lengths, one for each choice of collections and each version, whose norms a part remembers."""
 MAX_REMEMBERED_ENTRIES = 16_384
 """Dictionary entries that a part remembers, about 300 bytes each."""
 
@@ -71,7 +73,7 @@ class LexicalPart:
             raise IndexCorrupt("the sizes of the lexical part do not fit")
         self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(WEIGHT_UNITS)
         self._remembered: dict[bytes, Entry | None] = {}
-        self._norms: tuple[float, NDArray[np.float32]] | None = None
+        self._norms: dict[float, NDArray[np.float32]] = {}
         self._alive: Alive | None = None
 
     # --- the dictionary ---
@@ -150,22 +152,19 @@ class LexicalPart:
             alive = self._alive = Alive(mask, self._lengths(lengths))
         return alive
 
-    def has_norms(self, average: float) -> bool:
-        """Whether the norms at an average length are remembered."""
-        return self._norms is not None and self._norms[0] == average
-
     def norms(self, average: float, lengths: memoryview | None) -> NDArray[np.float32]:
-        """BM25's length norm of each row; the last average's are remembered (4 bytes a row).
+        """BM25's length norm of each row; the last averages' are remembered (4 bytes a row each).
 
         Args:
             average: the average length of living rows, in units of 1/64.
-            lengths: all rows' lengths; None if they are resident, or if the norms are remembered.
+            lengths: all rows' lengths; None if they are resident.
         """
-        remembered = self._norms
-        if remembered is None or remembered[0] != average:
+        norms = self._norms.get(average)
+        if norms is None:
             norms = length_norms(self._lengths(lengths).astype(np.float64), average)
-            remembered = self._norms = (average, norms)
-        return remembered[1]
+            latest = list(self._norms.items())[1 - AVERAGES_REMEMBERED :]
+            self._norms = dict([*latest, (average, norms)])  # replaced, not changed: other threads read it
+        return norms
 
     def _lengths(self, data: memoryview | None) -> NDArray[np.unsignedinteger[Any]]:
         if data is None:

@@ -21,7 +21,7 @@ MAX_QUERY_TOKENS = 512
 """Of its words, the first."""
 
 _PHRASE = r"\"([^\"]*)\"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»"
-_PREFIX = r"(?<![\w*])(\w(?:[-\w.:@]*\w)?)\*(?![\w*])"
+_PREFIX = r"(?<![\w*])(\w(?:[-\w.:@]{0,62}\w)?)\*(?![\w*])"  # bounded: no query may cost its length squared
 _SPECIAL = re.compile(f"{_PHRASE}|{_PREFIX}")
 _UNKNOWN = ""
 

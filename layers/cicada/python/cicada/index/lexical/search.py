@@ -74,7 +74,7 @@ class LexicalQuery:
                 languages[language] = languages.get(language, 0) + rows
         asked = QueryAnalyzer(languages).clauses(query)
         clauses = [clause for clause, _ in asked]
-        lengths = _lengths_to_read(parts, alive)
+        lengths = _lengths_to_read(parts)
         entries, stands_for, read = read_entries(
             parts, clauses, gather, [parts[number].lengths_span() for number in lengths]
         )
@@ -160,17 +160,9 @@ class LexicalQuery:
         return scores
 
 
-def _lengths_to_read(parts: Sequence[LexicalPart], alive: Sequence[Mask]) -> list[int]:
-    """The parts whose lengths are needed, and not in memory."""
-    counted = [part.counted(mask) for part, mask in zip(parts, alive, strict=True)]
-    known = [each for each in counted if each is not None]
-    average = sum(each.total_length for each in known) / max(sum(each.count for each in known), 1)
-    complete = len(known) == len(parts)
-    return [
-        number
-        for number, part in enumerate(parts)
-        if not (complete and part.has_norms(average)) and part.sections.resident(LENGTHS) is None
-    ]
+def _lengths_to_read(parts: Sequence[LexicalPart]) -> list[int]:
+    """The parts whose lengths are not in memory."""
+    return [number for number, part in enumerate(parts) if part.sections.resident(LENGTHS) is None]
 
 
 def search_lexical(
