@@ -225,9 +225,9 @@ class Settings(_Group):
     answer_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
         1769, description="memory of the answer worker, which holds the index; 1,769 MB come with one whole CPU"
     )
-    # 3,008 MB is the most that a new account may ask for: with more, the stack could not be deployed there. A merge needs
-    # about 2 bytes for each stored byte of vectors and 32 for each of texts and postings, and the function counts on
-    # three quarters of what the runtime leaves, here 2.06 GiB. A row of 1,024 dimensions and 150 words is stored in
+    # 3,008 MB is the most that a new account may ask for: with more, the stack could not be deployed there. A merge
+    # needs about 2 bytes for each stored byte of vectors and 32 for each of texts and postings, and the function counts
+    # on three quarters of what the runtime leaves, here 2.06 GiB. A row of 1,024 dimensions and 150 words is stored in
     # 3,200 + 650 bytes and takes 27 KB: 81,000 rows are merged into one segment.
     maintenance_memory_mb: Annotated[int, Field(ge=512, le=10_240)] = Field(
         3008, description="memory of the function that merges segments; it bounds those that it can merge"
