@@ -23,7 +23,6 @@ LATEST_START = Duration.minutes(45)
 """An event that waits for longer is dropped: a run ends before the next begins."""
 
 
-
 class IndexMaintenance(Construct):
     """Compacts the index and collects its garbage, once a day.
 

@@ -63,9 +63,7 @@ class RagStrategy:
         sources = number_sources(found.hits[: self._prompt_passages])
         took_ms = round((searched - started) * 1000)
         degraded = tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
-        yield Retrieved(
-            sources, len(found.hits), found.index_version, found.searched, took_ms, found.engine, degraded
-        )
+        yield Retrieved(sources, len(found.hits), found.index_version, found.searched, took_ms, found.engine, degraded)
         if not sources:
             # Said by code: a model without a passage might answer from what it knows.
             yield TextDelta(NOTHING_FOUND)
