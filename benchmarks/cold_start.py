@@ -121,9 +121,12 @@ def _cicada(mode: str, queries: Vectors, texts: Sequence[str], *, stays_cold: bo
         def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:  # noqa: ARG002
             return [vectors[text] for text in texts]
 
+    shared = DirectS3Store(BUCKET)  # many cold readers with connections of their own would be too many
+
     def begin() -> tuple[Search, Callable[[], bool] | None]:
+        store = shared if stays_cold else DirectS3Store(BUCKET)
         kind = ColdReader if stays_cold else IndexReader
-        reader = kind(DirectS3Store(BUCKET), embedding_model_id=MODEL_ID, dimensions=DIMENSIONS)
+        reader = kind(store, embedding_model_id=MODEL_ID, dimensions=DIMENSIONS)
         retriever = ShardRetriever(reader, Embedder())
 
         def search(number: int) -> list[int]:

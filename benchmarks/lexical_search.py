@@ -120,7 +120,7 @@ def ours(passages: Callable[[int, int], Iterator[str]], count: int) -> Built:
         analysed_s, build_s = analysed_s + analysed - before, build_s + time.process_time() - before
         part = LexicalPart(MemorySections({"lexical": encoded}), stop - start)
         parts.append(part)
-        sizes = {name: len(section) for name, section in (encoded.body | encoded.head).items()}
+        sizes = {name: len(section) for name, section in {**encoded.body, **encoded.head}.items()}
         size, postings = size + sum(sizes.values()), postings + len(rows.terms)
         print(f"  segment of {stop - start:,}: {_listed(sizes)}")
     without = sum(len(part.sections.resident("lexical.positions") or b"") for part in parts)

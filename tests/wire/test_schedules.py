@@ -290,7 +290,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 
 def test_the_upkeep_of_the_index_is_deployed_with_its_schedule_and_runs(deployed: LocalCloud) -> None:
     (told,) = deployed.control("GET", "schedules")
-    assert (told["name"], told["expression"]) == ("Cicada-index-maintenance", "rate(1 hour)")
+    assert (told["name"], told["expression"]) == ("Cicada-index-maintenance", "rate(1 day)")
     (outcome,) = deployed.control("POST", "schedules/Cicada-index-maintenance")
     assert outcome["function"] == told["functions"][0]
     assert outcome["result"] == {
