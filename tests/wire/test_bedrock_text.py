@@ -88,11 +88,11 @@ def test_reasoning_is_no_part_of_the_answer(service):
     assert isinstance(end, Finished)
 
 
-def test_consecutive_answers_share_a_connection(service):
+def test_consecutive_answers_share_connections(service):
     answers = model(service)
-    for _ in range(3):
+    for _ in range(6):
         read(answers)
-    assert len(service.connections) == 1
+    assert len(service.connections) <= 2  # a reader may let go of one just after the next answer has begun
 
 
 # --- streams that break ---

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,6 +29,10 @@ from cicada.index.lexical.dictionary import TermTable, encode_dictionary
 from cicada.index.lexical.occurrences import encode_positions
 from cicada.index.lexical.termrows import TermRows, ragged
 from cicada.index.sections import Encoded
+
+
+POSTINGS_AT_ONCE = 1 << 20
+"""Postings that are put into bytes at once: about 100 bytes of memory each."""
 
 
 def length_norms(lengths: NDArray[np.float64], average: float) -> NDArray[np.float32]:
@@ -56,20 +63,27 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
     code_of[values] = np.arange(len(values))
     lengths = rows.lengths[order]
     row_blocks = max(-(-count // ROW_BLOCK), 1)
-    occurrences = rows.occurrences[pairs].astype(np.int64)
     position_ends = np.cumsum(rows.occurrences, dtype=np.int64)
-    taken = rows.positions[ragged(position_ends[pairs] - occurrences, occurrences)]
-    positions, position_sizes = encode_positions(occurrences, taken, term_starts)
+    postings: list[bytes] = []
+    positions: list[bytes] = []
+    position_sizes = [np.zeros(0, np.int64)]
+    for first, last in _chunks(term_starts, len(terms)):
+        here = slice(term_starts[first], term_starts[last] if last < len(names) else len(terms))
+        postings.append(_postings(row_of[here], code_of[weights[here]], df[first:last], width))
+        occurrences = rows.occurrences[pairs[here]].astype(np.int64)
+        taken = rows.positions[ragged(position_ends[pairs[here]] - occurrences, occurrences)]
+        coded, sizes = encode_positions(occurrences, taken, term_starts[first:last] - term_starts[first])
+        positions.append(coded)
+        position_sizes.append(sizes)
+    keys = terms.astype(np.int64) * row_blocks
+    keys += row_of // ROW_BLOCK
     table = TermTable(
         terms=names,
-        counts=np.bincount(
-            terms.astype(np.int64) * row_blocks + row_of // ROW_BLOCK, minlength=len(names) * row_blocks
-        ).reshape(len(names), row_blocks),
-        positions_sizes=position_sizes,
+        counts=np.bincount(keys, minlength=len(names) * row_blocks).reshape(len(names), row_blocks),
+        positions_sizes=np.concatenate(position_sizes),
         bounds=_bounds(weights, row_of, term_starts, lengths),
     )
     blocks, dictionary = encode_dictionary(table, width)
-    postings = _postings(row_of, code_of[weights], df, width)
     spoken = np.bincount(rows.languages, minlength=len(rows.language_names)).tolist()
     length_width = 2 if int(lengths.max(initial=0)) < 1 << 16 else 4
     return Encoded(
@@ -87,11 +101,17 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
         body={
             DICTIONARY: dictionary,
             LENGTHS: lengths.astype(f"<u{length_width}").tobytes(),
-            POSTINGS: postings,
-            POSITIONS: positions,
+            POSTINGS: b"".join(postings),
+            POSITIONS: b"".join(positions),
             LANGUAGES: rows.languages[order].tobytes(),
         },
     )
+
+
+def _chunks(term_starts: NDArray[np.intp], postings: int) -> Iterator[tuple[int, int]]:
+    """Ranges of terms, each with about as many postings as are encoded at once."""
+    bounds = np.searchsorted(term_starts, np.arange(0, postings, POSTINGS_AT_ONCE)).tolist()
+    yield from pairwise(dict.fromkeys([*bounds, len(term_starts)]))
 
 
 def _by_term(
@@ -111,8 +131,8 @@ def _by_term(
     row_of = np.repeat(np.arange(len(order), dtype=np.uint32), counts)
     terms = rank[rows.terms[pairs]]
     # Two stable passes over 16 bits each: a radix sort, which numpy does for numbers of that width alone.
-    by_low = np.argsort((terms & 0xFFFF).astype(np.uint16), kind="stable")
-    by_term = by_low[np.argsort((terms[by_low] >> 16).astype(np.uint16), kind="stable")]
+    by_term = np.argsort((terms & 0xFFFF).astype(np.uint16), kind="stable")
+    by_term = by_term[np.argsort((terms[by_term] >> 16).astype(np.uint16), kind="stable")]
     return [term for term, _ in written], terms[by_term], row_of[by_term], pairs[by_term]
 
 

@@ -25,8 +25,8 @@ class PostingList(Protocol):
         """``(m,)``."""
         ...
 
-    def frequencies(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
-        """Weighted frequencies of all rows, or of chosen ones; a new array."""
+    def frequencies(self) -> NDArray[np.float32]:
+        """The weighted frequency in each row; a new array."""
         ...
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
@@ -69,9 +69,9 @@ class CodedList:
                 start += count
         return rows
 
-    def frequencies(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
+    def frequencies(self) -> NDArray[np.float32]:
         """See the protocol."""
-        return self._values.take(self._codes if chosen is None else self._codes[chosen])
+        return self._values.take(self._codes)
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """See the protocol."""
@@ -113,9 +113,9 @@ class MergedList:
         """See the protocol."""
         return self._rows
 
-    def frequencies(self, chosen: NDArray[np.bool_] | None = None) -> NDArray[np.float32]:
+    def frequencies(self) -> NDArray[np.float32]:
         """See the protocol."""
-        return self._frequencies.copy() if chosen is None else self._frequencies[chosen]
+        return self._frequencies.copy()
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """See the protocol."""

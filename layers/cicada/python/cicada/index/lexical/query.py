@@ -56,6 +56,20 @@ def _terms(token: str, language: str) -> Terms:
     return terms_of(token, language)
 
 
+@lru_cache(maxsize=8192)
+def _looked_up(readings: tuple[tuple[str, str], ...]) -> tuple[Words, ...]:
+    """What a token is looked up as, given how it reads in each language."""
+    places: dict[tuple[int, int], dict[bytes, None]] = {}
+    for language, written in readings:
+        terms = _terms(written, language)
+        for at, term in enumerate(terms.parts):
+            places.setdefault((len(terms.parts), at), {})[term.encode()] = None
+        if not is_unspaced(written):
+            for code, _ in terms.beside:
+                places.setdefault((0, 0), {})[code.encode()] = None
+    return tuple(Words(tuple(alternatives)) for alternatives in places.values())
+
+
 class QueryAnalyzer:
     """Analyses queries to an index in which some languages are present."""
 
@@ -110,15 +124,7 @@ class QueryAnalyzer:
         frequent = FREQUENT.get(spoken, frozenset())
         telling = [token for token in read if token[spoken] not in frequent] or read
         for token in telling:
-            places: dict[tuple[int, int], dict[bytes, None]] = {}
-            for language, written in token.items():
-                terms = _terms(written, language)
-                for at, term in enumerate(terms.parts):
-                    places.setdefault((len(terms.parts), at), {})[term.encode()] = None
-                if not is_unspaced(written):
-                    for code, _ in terms.beside:
-                        places.setdefault((0, 0), {})[code.encode()] = None
-            yield from (Words(tuple(alternatives)) for alternatives in places.values())
+            yield from _looked_up(tuple(token.items()))
 
     def _spoken(self, read: list[dict[str, str]]) -> str:
         """The language that the query is most likely in, of those that are present."""

@@ -21,6 +21,8 @@ from cicada.index.lexical.lists import PostingList
 
 _SLACK = 1 + 1e-5
 """Sums of bounds are rounded up by more than single precision rounds."""
+_BELOW = 1 - 1e-6
+"""Floors are lowered by more than single precision rounds."""
 _WORTH_A_FLOOR = 512
 """Postings that a list must have for a better floor to be looked for before it is read."""
 
@@ -66,21 +68,23 @@ def best_rows(
         IndexCorrupt: postings are of rows or codes that do not exist.
     """
     try:
-        return _best_rows(lists, norms, mask, limit, floor)
-    except IndexError as error:
-        _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)
-        raise IndexCorrupt("postings are of no row, or of no weight") from error
+        return _best_rows(lists, norms, mask, limit, floor * _BELOW)
+    except BaseException as error:
+        _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)  # what was added up so far must not meet the next query
+        if isinstance(error, IndexError):
+            raise IndexCorrupt("postings are of no row, or of no weight") from error
+        raise
 
 
 def _best_rows(
     lists: Sequence[Weighed], norms: NDArray[np.float32], mask: NDArray[np.bool_] | None, limit: int, floor: float
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    open_ = _rest(lists)
+    rest = _rest(lists)
     totals = _SCRATCH.totals
     seen: list[NDArray[np.intp]] = []
     at = 0
     for at, item in enumerate(lists):
-        if open_[at] < floor:
+        if rest[at] < floor:
             break
         rows, added = _contributions(item, norms, mask)
         if seen:
@@ -88,17 +92,17 @@ def _best_rows(
         totals[rows] = added
         seen.append(rows)
         if at + 1 < len(lists) and len(lists[at + 1].postings) >= _WORTH_A_FLOOR:
-            floor = max(floor, kth_largest(added, limit))
+            floor = max(floor, kth_largest(added, limit) * _BELOW)
     else:
         at = len(lists)
-    rows, scores = _collected(seen, totals, floor - open_[at])
+    rows, scores = _collected(seen, totals, floor - rest[at])
     if at == len(lists) or not len(rows):
         return rows, scores
     order = np.argsort(rows)
     rows, scores = rows[order], scores[order]
     for place in range(at, len(lists)):
-        floor = max(floor, kth_largest(scores, limit))
-        kept = scores >= floor - open_[place]
+        floor = max(floor, kth_largest(scores, limit) * _BELOW)
+        kept = scores >= floor - rest[place]
         rows, scores = rows[kept], scores[kept]
         scores += _at_rows(lists[place], rows, norms)
     return rows, scores
@@ -131,11 +135,10 @@ def _contributions(
     item: Weighed, norms: NDArray[np.float32], mask: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     rows = item.postings.rows()
-    if mask is None:
-        added = item.postings.frequencies()
-    else:
+    added = item.postings.frequencies()
+    if mask is not None:
         chosen = mask.take(rows)
-        rows, added = rows[chosen], item.postings.frequencies(chosen)
+        rows, added = rows[chosen], added[chosen]
     below = norms.take(rows)
     below += added
     added /= below
