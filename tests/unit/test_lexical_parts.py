@@ -88,6 +88,14 @@ def test_encoding_is_the_same_each_time():
     assert encoded(analysed(TEXTS)) == encoded(analysed(TEXTS))
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 7])
+def test_encoding_in_small_pieces_gives_the_same_bytes(monkeypatch, at_once):
+    rows = analysed(TEXTS)
+    whole = encoded(rows)
+    monkeypatch.setattr("cicada.index.lexical.encoding.POSTINGS_AT_ONCE", at_once)
+    assert encoded(rows) == whole
+
+
 def test_the_forward_form_tells_weights_positions_and_lengths():
     rows = analyse([[Part("gauge pipe gauge", 1.0), Part("pipe valve", 0.25)]], ["en"])
     assert list(rows.vocabulary) == ["gaug\ten", "pipe\ten", "valv\ten"]

@@ -30,7 +30,6 @@ from cicada.index.lexical.occurrences import encode_positions
 from cicada.index.lexical.termrows import TermRows, ragged
 from cicada.index.sections import Encoded
 
-
 POSTINGS_AT_ONCE = 1 << 20
 """Postings that are put into bytes at once: about 100 bytes of memory each."""
 
