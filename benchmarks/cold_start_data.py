@@ -8,6 +8,7 @@ Zipf vocabulary; a query is four words of a passage.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,7 +114,9 @@ def prepare(work: Path, rows: int, lance: Iterable[str] = ()) -> Prepared:
     (prepared.buckets / BUCKET).mkdir(parents=True, exist_ok=True)
     if not (prepared.folder / "queries.json").exists():
         _make_queries(prepared)
-    if not (prepared.buckets / BUCKET / "index").exists():
+    index = prepared.buckets / BUCKET / "index"
+    if not (index / "current.json").exists():  # written last
+        shutil.rmtree(index, ignore_errors=True)
         _make_index(prepared)
     for name in lance:
         if not prepared.lance(name).exists():
@@ -215,6 +218,7 @@ def _make_lance(prepared: Prepared, name: str) -> None:
             )
 
     building = prepared.lance(name).with_suffix(".building")
+    shutil.rmtree(building, ignore_errors=True)
     table = lancedb.connect(building).create_table(TABLE, batches(), schema=schema, mode="overwrite")
     if name == "indexed":
         lists = max(16, round(prepared.rows**0.5))
