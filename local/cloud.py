@@ -20,6 +20,7 @@ from local.faults import Faults
 from local.front import Front
 from local.functions import FunctionConfig, FunctionService
 from local.gateway import GatewayControl, WebSocketGateway
+from local.insights import Insights, function_groups
 from local.kendra import Kendra
 from local.motoserver import MotoServer
 from local.page import Page
@@ -103,6 +104,7 @@ class Cloud:
             _Bedrock(self._embedder, self.faults),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
+            Insights(lambda: function_groups(places.logs), self.faults),
         )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
         self._background: list[asyncio.Task[None]] = []

@@ -11,6 +11,8 @@
 ``GET connections``                     the open WebSocket connections
 ``DELETE connections/{id}``             cut one, as a network would: without a close frame
 ``GET functions``                       each function's invocations, cold starts, errors and process ids
+``DELETE functions/{name}/processes``   SIGKILL to the function's processes that are at work; with ``/{pid}`` to that
+                                        one; ``{"killed": [pid, …]}``
 ``GET executions``                      the latest runs of the workflow, each with the states that it went through
 ``GET schedules``                       the deployed schedules, each with the functions it invokes and when it is due
 ``POST schedules/{name}``               run one now, and wait: each function with its ``result``, or its ``error``
@@ -96,6 +98,8 @@ class Control:
             ("GET", "connections"): self._get_connections,
             ("DELETE", "connections/{id}"): self._delete_connection,
             ("GET", "functions"): self._get_functions,
+            ("DELETE", "functions/{name}/processes"): self._delete_processes,
+            ("DELETE", r"functions/{name}/processes/{pid:\d+}"): self._delete_processes,
             ("GET", "executions"): self._get_executions,
             ("GET", "schedules"): self._get_schedules,
             ("POST", "schedules/{name}"): self._post_schedule,
@@ -149,6 +153,11 @@ class Control:
         return web.json_response(
             {name: {**asdict(figures), "processes": processes.get(name, [])} for name, figures in stats.items()}
         )
+
+    async def _delete_processes(self, request: web.Request) -> web.Response:
+        pid = request.match_info.get("pid")
+        killed = self._functions.kill(request.match_info["name"], None if pid is None else int(pid))
+        return web.json_response({"killed": killed})
 
     async def _get_executions(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response(self._executions())

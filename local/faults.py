@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,13 @@ class Switch:
     params: dict[str, Any] = field(default_factory=dict)
     times: int | None = None
     """How many more times it strikes; every time when None."""
+    share: float | None = None
+    """With which probability it strikes, where it could; always when None."""
+    chance: random.Random = field(default_factory=random.Random)
+
+    def strikes(self) -> bool:
+        """Whether it strikes this time."""
+        return self.share is None or self.chance.random() < self.share
 
 
 class Faults:
@@ -23,10 +31,26 @@ class Faults:
         self._lock = threading.Lock()
         self._armed: dict[str, Switch] = {}
 
-    def arm(self, name: str, *, times: int | None = None, **params: Any) -> None:
-        """Arm a fault, in place of any of the same name."""
+    def arm(
+        self,
+        name: str,
+        *,
+        times: int | None = None,
+        share: float | None = None,
+        seed: int | str | None = None,
+        **params: Any,
+    ) -> None:
+        """Arm a fault, in place of any of the same name.
+
+        Args:
+            name: of the fault.
+            times: how often it strikes; every time when None.
+            share: with which probability it strikes, where it could; always when None.
+            seed: repeats a ``share``'s decisions.
+            params: what the fault is to do, and what it is limited to.
+        """
         with self._lock:
-            self._armed[name] = Switch(params, times)
+            self._armed[name] = Switch(params, times, share, random.Random(seed))  # noqa: S311 - it decides no secret
 
     def disarm(self, name: str | None = None) -> None:
         """Disarm one fault, or all."""
@@ -46,6 +70,8 @@ class Faults:
             switch = self._armed.get(name)
             if switch is None or any(switch.params.get(key, value) != value for key, value in match.items()):
                 return None
+            if not switch.strikes():
+                return None
             if switch.times is not None:
                 switch.times -= 1
                 if switch.times <= 0:
@@ -55,4 +81,11 @@ class Faults:
     def armed(self) -> dict[str, dict[str, Any]]:
         """What is armed, as plain data."""
         with self._lock:
-            return {name: {"times": switch.times, **switch.params} for name, switch in self._armed.items()}
+            return {
+                name: {
+                    "times": switch.times,
+                    **({} if switch.share is None else {"share": switch.share}),
+                    **switch.params,
+                }
+                for name, switch in self._armed.items()
+            }

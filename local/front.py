@@ -105,10 +105,15 @@ class Front:
         refused = await service_faults.refusal(self._faults, call)
         if refused is not None:
             return refused
+        lost = service_faults.loses_start(self._faults, call)
+        if lost is not None:
+            return lost
         repeated = self._transactions.repeated(call, body)
         if repeated is not None:
             return repeated
         loses = service_faults.loses_answer(self._faults, call)
+        if service_faults.starts_twice(self._faults, call):
+            await self._moto.answer(request, body, call.service)
         response = await self._moto.answer(request, body, call.service)
         self._transactions.went_through(call, body, response.status)
         self._answered(call, body, response.status)

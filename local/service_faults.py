@@ -2,13 +2,17 @@
 
 Each fault is ``<service>.<kind>`` with the services of :data:`SERVICES`; ``operation`` and ``resource`` limit it, such
 as ``operation="UpdateItem"``. ``slow`` waits ``delay_ms``; ``lost_ack`` does what was asked and then closes the
-connection without an answer.
+connection without an answer. Two more strike the start of an execution, which AWS promises at least once, after an
+acknowledgement that it may lose: ``stepfunctions.lost_start`` acknowledges one that never runs, and
+``stepfunctions.duplicate_start`` runs one twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
+import uuid
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -51,6 +55,24 @@ async def refusal(faults: Faults, call: Call) -> web.Response | None:
 def loses_answer(faults: Faults, call: Call) -> bool:
     """Whether the answer to this call gets lost."""
     return call.service in SERVICES and _take(faults, call, "lost_ack") is not None
+
+
+def loses_start(faults: Faults, call: Call) -> web.Response | None:
+    """What to answer in place of the service, if this start is to be acknowledged and then forgotten."""
+    if not _is_start(call) or faults.take("stepfunctions.lost_start", resource=call.resource) is None:
+        return None
+    lost = call.resource.replace(":stateMachine:", ":express:")
+    body = {"executionArn": f"{lost}:{uuid.uuid4()}:{uuid.uuid4()}", "startDate": time.time()}
+    return web.json_response(body, content_type="application/x-amz-json-1.0")
+
+
+def starts_twice(faults: Faults, call: Call) -> bool:
+    """Whether this start is to run twice."""
+    return _is_start(call) and faults.take("stepfunctions.duplicate_start", resource=call.resource) is not None
+
+
+def _is_start(call: Call) -> bool:
+    return (call.service, call.operation) == ("stepfunctions", "StartExecution")
 
 
 def _take(faults: Faults, call: Call, kind: str) -> dict[str, Any] | None:

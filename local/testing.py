@@ -156,6 +156,11 @@ class LocalCloud:
         functions: dict[str, dict[str, Any]] = self.control("GET", "functions")
         return functions
 
+    def kill_workers(self, function: str) -> list[int]:
+        """SIGKILL to a function's processes that are at work; returns their ids."""
+        killed: list[int] = self.control("DELETE", f"functions/{function}/processes")["killed"]
+        return killed
+
     def executions(self) -> list[dict[str, Any]]:
         """The workflow's latest runs, each with the ``states`` that it went through."""
         executions: list[dict[str, Any]] = self.control("GET", "executions")

@@ -13,6 +13,7 @@ from constructs import Construct
 from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
+from stacks.function import METRICS_NAMESPACE, METRICS_SERVICE
 
 _PERIOD = Duration.minutes(5)
 
@@ -62,6 +63,22 @@ class Alarms(Construct):
                 self._gateway_metric("IntegrationError", data),
                 "The API got no valid response from a function",
             ),
+            "MaintenanceFailed": (
+                answering.maintenance.function.metric_errors(period=_PERIOD),
+                "The index's upkeep failed: a segment is damaged, or S3 did not answer",
+            ),
+            "RecoveryFailed": (
+                answering.recovery.function.metric_errors(period=_PERIOD),
+                "The search for questions that nobody works on failed",
+            ),
+            "RequestsRecovered": (
+                self._own_metric("RequestsRecovered"),
+                "Some questions had lost their worker and were taken up again, or ended",
+            ),
+            "BreakersOpened": (
+                self._own_metric("BreakerOpened"),
+                "A model, the index or the cache keeps failing: it is not tried for a while, and answers do without it",
+            ),
             "TableThrottled": (
                 data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),
                 "The table refused writes: answers are delayed",
@@ -79,6 +96,17 @@ class Alarms(Construct):
                 alarm_description=description,
             )
             alarm.add_alarm_action(actions.SnsAction(topic))
+
+    @staticmethod
+    def _own_metric(name: str) -> cloudwatch.Metric:
+        """A metric that the functions themselves report, over all of them."""
+        return cloudwatch.Metric(
+            namespace=METRICS_NAMESPACE,
+            metric_name=name,
+            dimensions_map={"service": METRICS_SERVICE},
+            statistic="Sum",
+            period=_PERIOD,
+        )
 
     @staticmethod
     def _gateway_metric(name: str, data: DataStack) -> cloudwatch.Metric:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import Stack
+from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
 from stacks.function import CicadaFunction
 from stacks.layers import Layers
 from stacks.maintenance import IndexMaintenance
+from stacks.recovery import SWEEP_TIMEOUT_S, RecoverySweep
 from stacks.settings import DAY_S, Settings
-from stacks.workflow import CLOSING_TIMEOUT_S, AnswerWorkflow, attempt_timeout_s
+from stacks.trace_query import trace_query
+from stacks.workflow import AnswerWorkflow
 
 PROCESSOR_TIMEOUT_S = 25
 """API Gateway waits 29 s for an integration: a message processor that hangs is ended, and reported, before that."""
@@ -32,7 +37,8 @@ KEY_ACTIONS = (
 
 
 class AnsweringStack(Stack):
-    """Message processor, answer worker, what closes exhausted requests, the answer workflow, the index's upkeep."""
+    """Message processor, answer worker, what closes exhausted requests and takes up lost ones, the answer workflow, the
+    index's upkeep."""
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
@@ -56,46 +62,33 @@ class AnsweringStack(Stack):
             "message_processor",
             timeout_s=PROCESSOR_TIMEOUT_S,
             memory_mb=1024,
-            STATE_MACHINE_ARN=self.workflow.machine.state_machine_arn,
-            RETENTION_S=str(settings.retention_days * DAY_S),
-            AUTH="none" if settings.auth == "none" else "jwt",
+            environment={
+                "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
+                "REQUEST_TIME_S": str(settings.budget.request_time_s),
+                "RETENTION_S": str(settings.retention_days * DAY_S),
+                "AUTH": "none" if settings.auth == "none" else "jwt",
+            },
         )
         self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
+        self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=self._layers)
+        self._save_trace_query()
 
     def _answer(self) -> CicadaFunction:
-        settings, models = self._settings, self._settings.models
+        models = self._settings.models
         answer = self._function(
             "Answer",
             "answer",
             *("search",) if self._data.vector_index_arn is None else ("search", "sdk"),
-            timeout_s=attempt_timeout_s(),
-            memory_mb=settings.answer_memory_mb,
-            concurrency=settings.limits.answer_concurrency,
-            INDEX_BUCKET=self._data.bucket_name,
-            GENERATION_MODEL_ID=models.generation_model_id,
-            DIRECT_MODEL_ID=models.direct_model_id,
-            EMBEDDING_MODEL_ID=models.embedding_model_id,
-            EMBEDDING_DIMENSIONS=str(models.embedding_dimensions),
-            MAX_TOKENS=str(models.max_tokens),
-            **({} if models.temperature is None else {"TEMPERATURE": str(models.temperature)}),
-            **({} if models.top_p is None else {"TOP_P": str(models.top_p)}),
-            TOP_K=str(settings.retrieval.top_k),
-            MIN_SCORE=str(settings.retrieval.min_score),
-            PROMPT_PASSAGES=str(settings.retrieval.prompt_passages),
-            RETRIEVAL_ENGINE=settings.retrieval.engine,
-            ENGINE_BUDGET_S=str(settings.retrieval.engine_budget_s),
-            **({} if self._data.vector_index_arn is None else {"S3_VECTORS_INDEX_ARN": self._data.vector_index_arn}),
-            **(
-                {}
-                if settings.retrieval.kendra_index_id is None
-                else {"KENDRA_INDEX_ID": settings.retrieval.kendra_index_id}
-            ),
-            OPENBLAS_NUM_THREADS="1",  # numpy's own threads contend for the function's one processor
+            timeout_s=WORKER_TIMEOUT_S,
+            memory_mb=self._settings.answer_memory_mb,
+            concurrency=self._settings.limits.answer_concurrency,
+            environment=self._answer_environment(),
         )
         self._allow_engine(answer)
-        self._allow_log(answer, "GetItem", "PutItem", "UpdateItem")
+        # The table holds the semantic cache, the conversations and the circuit breakers too.
+        self._allow_log(answer, "BatchWriteItem", "GetItem", "PutItem", "Query", "UpdateItem")
         answer.allow(
             ("s3:GetObject",),
             self._data.index_arn,
@@ -122,6 +115,73 @@ class AnsweringStack(Stack):
         )
         return answer
 
+    def _answer_environment(self) -> dict[str, str]:
+        """The answer worker's settings; what is not set is left to its defaults."""
+        settings, models, retrieval = self._settings, self._settings.models, self._settings.retrieval
+        budget, cache, conversation = settings.budget, settings.cache, settings.conversation
+        values: dict[str, object | None] = {
+            "INDEX_BUCKET": self._data.bucket_name,
+            "GENERATION_MODEL_ID": models.generation_model_id,
+            "DIRECT_MODEL_ID": models.direct_model_id,
+            "EMBEDDING_MODEL_ID": models.embedding_model_id,
+            "EMBEDDING_DIMENSIONS": models.embedding_dimensions,
+            "MAX_TOKENS": models.max_tokens,
+            "DIRECT_MAX_TOKENS": models.direct_max_tokens,
+            "TEMPERATURE": models.temperature,
+            "TOP_P": models.top_p,
+            "TOP_K": retrieval.top_k,
+            "MIN_SCORE": retrieval.min_score,
+            "PROMPT_PASSAGES": retrieval.prompt_passages,
+            "RETRIEVAL_ENGINE": retrieval.engine,
+            "ENGINE_BUDGET_S": retrieval.engine_budget_s,
+            "S3_VECTORS_INDEX_ARN": self._data.vector_index_arn,
+            "KENDRA_INDEX_ID": retrieval.kendra_index_id,
+            "REQUEST_TIME_S": budget.request_time_s,
+            "REQUEST_TOKENS": budget.request_tokens,
+            "REQUEST_COST_USD": budget.request_cost_usd,
+            "CACHE_ENABLED": str(cache.enabled).lower(),
+            "CACHE_SHARING": cache.sharing,
+            "CACHE_TTL_S": cache.ttl_days * DAY_S,
+            "CACHE_MAX_ENTRIES": cache.max_entries,
+            "CACHE_REPLAY_THRESHOLD": cache.replay_threshold,
+            "CACHE_NEAR_THRESHOLD": cache.near_threshold,
+            "CONVERSATION_ENABLED": str(conversation.enabled).lower(),
+            "CONVERSATION_MAX_TURNS": conversation.max_turns,
+            "CONVERSATION_MAX_TOKENS": conversation.max_tokens,
+            "CONVERSATION_MAX_AGE_S": conversation.max_age_hours * 3600,
+            "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
+        }
+        return {name: str(value) for name, value in values.items() if value is not None}
+
+    def _save_trace_query(self) -> None:
+        """Save the query that tells the story of a request, for whoever opens CloudWatch's console."""
+        tellers = (self.message_processor, self.answer, self.exhausted, self.recovery.worker)
+        logs.CfnQueryDefinition(
+            self,
+            "Trace",
+            name=f"{self._settings.stack_prefix}/Story of a request",
+            query_string=trace_query(),
+            log_group_names=[teller.logs.log_group_name for teller in tellers],
+        )
+
+    def _recovery_sweep(self) -> CicadaFunction:
+        machine_arn = self.workflow.machine.state_machine_arn
+        sweep = self._function(
+            "RecoverySweep",
+            "recovery_sweep",
+            timeout_s=SWEEP_TIMEOUT_S,
+            memory_mb=512,
+            quiet=True,
+            environment={
+                "STATE_MACHINE_ARN": machine_arn,
+                "REQUEST_TIME_S": str(self._settings.budget.request_time_s),
+            },
+        )
+        self._allow_log(sweep, "GetItem", "Query", "UpdateItem")
+        sweep.allow(("dynamodb:Query",), self._data.open_requests_arn)
+        sweep.allow(("states:StartExecution",), machine_arn)
+        return sweep
+
     def _allow_engine(self, answer: CicadaFunction) -> None:
         """Allow searches by the managed engine that was chosen."""
         if self._data.vector_index_arn is not None:
@@ -140,7 +200,8 @@ class AnsweringStack(Stack):
         timeout_s: int,
         memory_mb: int,
         concurrency: int | None = None,
-        **environment: str,
+        quiet: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> CicadaFunction:
         """A function that reads or writes the requests' logs and posts to their subscribers."""
         return CicadaFunction(
@@ -152,12 +213,13 @@ class AnsweringStack(Stack):
             timeout_s=timeout_s,
             memory_mb=memory_mb,
             concurrency=concurrency,
+            quiet=quiet,
             key=self._data.key,
             environment={
                 "REQUESTS_TABLE": self._data.table.table_name,
                 # boto3's own variable: the client for posting to connections takes its endpoint from it.
                 "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": self._data.address("https"),
-                **environment,
+                **(environment or {}),
             },
         )
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from stacks.settings import JwtAuth, Limits, Models, Retrieval, Settings, SettingsInvalid, Throttling
+from stacks.answer_settings import Budget, Cache, Conversation, Models, RecoverySweep, Retrieval
+from stacks.settings import JwtAuth, Limits, Settings, SettingsInvalid, Throttling
 
 CONTEXT_KEY = "cicada"
 """Where the settings lie in ``cdk.json``, below ``context``."""
@@ -22,6 +23,10 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "auth": JwtAuth,
     "models": Models,
     "retrieval": Retrieval,
+    "budget": Budget,
+    "cache": Cache,
+    "conversation": Conversation,
+    "recovery": RecoverySweep,
     "throttling": Throttling,
     "limits": Limits,
 }

@@ -19,6 +19,9 @@ from stacks.vectors import VectorIndex
 STAGE = "live"
 """The API's only stage."""
 
+OPEN_REQUESTS = "open"
+"""The table's index of the requests that have not ended, for those who take up what nobody works on."""
+
 INDEX_PREFIX = "index/"
 """Where the index lies in the bucket."""
 
@@ -53,6 +56,11 @@ class DataStack(Stack):
     def stage_arn(self) -> str:
         """The ARN of the API's stage, to which routes and connections are appended."""
         return f"arn:{self.partition}:execute-api:{self.region}:{self.account}:{self.api_id}/{STAGE}"
+
+    @property
+    def open_requests_arn(self) -> str:
+        """The ARN of the table's index of open requests."""
+        return f"{self.table.table_arn}/index/{OPEN_REQUESTS}"
 
     @property
     def index_arn(self) -> str:
@@ -149,6 +157,15 @@ class DataStack(Stack):
                 point_in_time_recovery_enabled=settings.point_in_time_recovery
             ),
             removal_policy=removal,
+        )
+        # Only an open request has the attribute `open_in`: the index holds what is under way, and costs nothing idle.
+        table.add_global_secondary_index(
+            index_name=OPEN_REQUESTS,
+            partition_key=dynamodb.Attribute(name="open_in", type=dynamodb.AttributeType.NUMBER),
+            sort_key=dynamodb.Attribute(name="accepted_at_ms", type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+            max_read_request_units=settings.limits.table_read_units,
+            max_write_request_units=settings.limits.table_write_units,
         )
         if not settings.point_in_time_recovery:
             accept(

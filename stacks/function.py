@@ -16,6 +16,10 @@ from stacks.logs import log_group
 from stacks.settings import Settings
 from stacks.wheels import ROOT
 
+METRICS_NAMESPACE = "Cicada"
+METRICS_SERVICE = "cicada"
+"""Under which the functions report their own metrics: the service is a dimension of each."""
+
 
 class CicadaFunction(Construct):
     """A function of ``lambdas/``, with a role of its own that allows its logs and traces, and what is added by name."""
@@ -32,6 +36,7 @@ class CicadaFunction(Construct):
         timeout_s: int,
         memory_mb: int,
         concurrency: int | None = None,
+        quiet: bool = False,
         key: kms.IKey | None = None,
     ) -> None:
         """Make the function.
@@ -46,14 +51,15 @@ class CicadaFunction(Construct):
             timeout_s: when Lambda kills it.
             memory_mb: its memory; its share of a CPU grows with it.
             concurrency: how many run at once at most; the account's quota when None.
+            quiet: leave no trace and no line of the platform's of a run that went well, for one that runs all the time.
             key: encrypts the logs.
         """
         super().__init__(scope, id)
-        logs = log_group(self, "Logs", settings=settings, key=key)
+        self.logs = log_group(self, "Logs", settings=settings, key=key)
         self.role = iam.Role(
             self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"), description=f"Function {folder}"
         )
-        logs.grant_write(self.role)
+        self.logs.grant_write(self.role)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -64,19 +70,19 @@ class CicadaFunction(Construct):
             layers=list(layers),
             environment={
                 "LOG_LEVEL": settings.log_level,
-                "POWERTOOLS_SERVICE_NAME": "cicada",
-                "POWERTOOLS_METRICS_NAMESPACE": "Cicada",
+                "POWERTOOLS_SERVICE_NAME": METRICS_SERVICE,
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 **environment,
             },
             timeout=Duration.seconds(timeout_s),
             memory_size=memory_mb,
             reserved_concurrent_executions=concurrency,
             role=self.role,
-            log_group=logs,
+            log_group=self.logs,
             logging_format=lambda_.LoggingFormat.JSON,
             application_log_level_v2=lambda_.ApplicationLogLevel[settings.log_level],
-            system_log_level_v2=lambda_.SystemLogLevel.INFO,
-            tracing=lambda_.Tracing.ACTIVE,
+            system_log_level_v2=lambda_.SystemLogLevel.WARN if quiet else lambda_.SystemLogLevel.INFO,
+            tracing=lambda_.Tracing.DISABLED if quiet else lambda_.Tracing.ACTIVE,
         )
         accept(
             self,

@@ -89,6 +89,7 @@ class GatewayStack(Stack):
                 "JWT_AUDIENCE": auth.audience,
                 "JWKS_URL": auth.keys_url,
                 "ALLOWED_ORIGINS": ",".join(auth.allowed_origins),
+                **({} if auth.tenant_claim is None else {"TENANT_CLAIM": auth.tenant_claim}),
             },
         ).function
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from aws_cdk import Duration
-from aws_cdk import aws_events as events
-from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.data import INDEX_PREFIX, DataStack
-from stacks.findings import accept
 from stacks.function import CicadaFunction
 from stacks.layers import Layers
+from stacks.schedule import run_regularly
 from stacks.settings import Settings
 
 PERIOD = Duration.days(1)
@@ -26,9 +24,8 @@ LATEST_START = Duration.minutes(45)
 class IndexMaintenance(Construct):
     """Compacts the index and collects its garbage, once a day.
 
-    The schedule is a rule on the account's default bus: it is free, and needs no role (EventBridge Scheduler would). No
-    concurrency is reserved to keep runs apart: an account with a quota of ten can reserve none, and two at once do no
-    harm, since the later publication is refused. Nor are there two: a run ends before the next, and is not retried.
+    No concurrency is reserved to keep runs apart: an account with a quota of ten can reserve none, and two at once do
+    no harm, since the later publication is refused. Nor are there two: a run ends before the next, and is not retried.
     """
 
     def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, layers: Layers) -> None:
@@ -56,19 +53,16 @@ class IndexMaintenance(Construct):
                 "OPENBLAS_NUM_THREADS": "1",  # the function has 1.7 processors
             },
         )
-        self.worker.function.configure_async_invoke(retry_attempts=0, max_event_age=LATEST_START)
         self._allow_index(data)
-        rule = events.Rule(
+        run_regularly(
             self,
-            "Schedule",
-            rule_name=f"{settings.stack_prefix}-index-maintenance",
+            self.worker,
+            settings=settings,
+            name="index-maintenance",
             description="Compacts the index and collects its garbage",
-            schedule=events.Schedule.rate(PERIOD),
-            targets=[targets.LambdaFunction(self.worker.function, retry_attempts=0, max_event_age=LATEST_START)],
+            every=PERIOD,
+            latest_start=LATEST_START,
         )
-        next_run = "What a run leaves undone the next one does: there is nothing to keep of an event."
-        accept(rule, {"Serverless-EventBusDLQ": next_run})
-        accept(self.worker, {"Serverless-LambdaDLQ": next_run, "Serverless-LambdaAsyncFailureDestination": next_run})
 
     @property
     def function(self) -> lambda_.Function:

@@ -7,8 +7,6 @@ from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
     StringConstraints,
@@ -17,6 +15,8 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from cicada.answering.chain import MAX_MODEL_CALLS
+from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
 from stacks.bedrock import DESTINATION_REGIONS, GLOBAL, geography_of, serves
 
 LOCAL_ACCOUNT = "123456789012"
@@ -75,17 +75,7 @@ def _log_days(value: int) -> int:
     return value
 
 
-ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9a-z]+)*$", max_length=128)]
-Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
-
-
-class _Group(BaseModel):
-    """Strict and immutable; written in camelCase, as the rest of ``cdk.json``."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, validate_default=True)
-
-
-class JwtAuth(_Group):
+class JwtAuth(Group):
     """Who may connect: bearers of a JWT from one issuer."""
 
     issuer: Annotated[
@@ -105,6 +95,11 @@ class JwtAuth(_Group):
     allowed_origins: tuple[Annotated[str, AfterValidator(_origin)], ...] = Field(
         (), description="origins that a browser may connect from, such as `https://example.org`; any when empty"
     )
+    tenant_claim: Annotated[str, AfterValidator(_filled_in), StringConstraints(max_length=128)] | None = Field(
+        None,
+        description="the claim of the tokens that names the asker's tenant, such as `org_id`; needed where "
+        "`cache.sharing` is `tenant`",
+    )
 
     @property
     def keys_url(self) -> str:
@@ -112,80 +107,14 @@ class JwtAuth(_Group):
         return self.jwks_url or f"{self.issuer.rstrip('/')}/.well-known/jwks.json"
 
 
-class Models(_Group):
-    """The models, by their ids on Amazon Bedrock."""
-
-    generation_model_id: ModelId = Field(
-        "us.amazon.nova-lite-v1:0",
-        description="writes the grounded answers: the id of a model, or of an inference profile of your geography",
-    )
-    direct_model_id: ModelId = Field(
-        "us.amazon.nova-micro-v1:0", description="writes the answers without retrieval: small and fast"
-    )
-    embedding_model_id: ModelId = Field(
-        "amazon.titan-embed-text-v2:0",
-        description="turns text into vectors; after a change the corpus must be loaded again",
-    )
-    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)] = Field(
-        1024, description="length of a vector; Titan Text v2 offers 256, 512 and 1024"
-    )
-    destination_regions: tuple[Region, ...] = Field(
-        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock.py`"
-    )
-    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(2048, description="longest answer, in tokens")
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        0.2, description="randomness; `null` sends none, for models that refuse it"
-    )
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
-        None, description="nucleus sampling; `null` sends none, for models that refuse it"
-    )
-
-    @model_validator(mode="after")
-    def _titan_offers_three_lengths(self) -> Models:
-        if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
-            256,
-            512,
-            1024,
-        ):
-            raise ValueError("embeddingDimensions: amazon.titan-embed-text-v2:0 offers 256, 512 and 1024")
-        return self
-
-
-class Retrieval(_Group):
-    """How much is found, and how much of it goes into the prompt."""
-
-    top_k: Annotated[int, Field(ge=1, le=100)] = Field(20, description="passages that a search returns")
-    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.5, description="least similarity of a returned passage")
-    prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
-        10, description="how many of the best go into the prompt"
-    )
-    engine: Literal["shards", "s3vectors", "kendra"] = Field(
-        "shards",
-        description="what searches: the function itself (`shards`), Amazon S3 Vectors, or an Amazon Kendra index that "
-        "you have; see `docs/engines.md`",
-    )
-    kendra_index_id: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9-]{35}$")] | None = Field(
-        None, description="the index to search with `engine` `kendra`; none is ever created (it bills by the hour)"
-    )
-    engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
-        2.5, description="seconds that a managed engine may take before the shards are searched instead"
-    )
-
-    @model_validator(mode="after")
-    def _kendra_has_an_index(self) -> Retrieval:
-        if (self.engine == "kendra") != (self.kendra_index_id is not None):
-            raise ValueError('kendraIndexId: is for `"engine": "kendra"`, which needs it')
-        return self
-
-
-class Throttling(_Group):
+class Throttling(Group):
     """What the WebSocket API takes, over all clients."""
 
     rate_per_s: Annotated[float, Field(gt=0, le=10_000)] = Field(100, description="frames and connects a second")
     burst: Annotated[int, Field(ge=1, le=5_000)] = Field(200, description="frames and connects at once")
 
 
-class Limits(_Group):
+class Limits(Group):
     """Hard caps on what the deployment can consume. Without one, the account's quotas hold."""
 
     answer_concurrency: Annotated[int, Field(ge=0, le=1_000)] | None = Field(
@@ -201,7 +130,7 @@ class Limits(_Group):
     )
 
 
-class Settings(_Group):
+class Settings(Group):
     """Everything a deployer decides."""
 
     stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
@@ -210,9 +139,13 @@ class Settings(_Group):
     auth: Annotated[
         Annotated[JwtAuth, Tag("jwt")] | Annotated[Literal["none"], Tag("none")],
         Discriminator(lambda value: "none" if isinstance(value, str) else "jwt"),
-    ] = Field(description='who may connect: bearers of a token, by the next four; `"none"` is for the local cloud only')
+    ] = Field(description='who may connect: bearers of a token, by the next five; `"none"` is for the local cloud only')
     models: Models = Models()
     retrieval: Retrieval = Retrieval()
+    budget: Budget = Budget()
+    cache: Cache = Cache()
+    conversation: Conversation = Conversation()
+    recovery: RecoverySweep = RecoverySweep()
     throttling: Throttling = Throttling()
     limits: Limits = Limits()
     retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
@@ -250,6 +183,23 @@ class Settings(_Group):
     )
     tags: dict[str, str] = Field({}, description="tags on every resource")
     local: bool = Field(False, description="made for the local cloud; can be deployed nowhere else")
+
+    @model_validator(mode="after")
+    def _a_tenant_is_known_where_it_is_shared_with(self) -> Settings:
+        tenant_claim = None if self.auth == "none" else self.auth.tenant_claim
+        if self.cache.sharing == "tenant" and tenant_claim is None:
+            raise ValueError('cache.sharing: "tenant" needs auth.tenantClaim, which says whose tenant an asker is')
+        return self
+
+    @model_validator(mode="after")
+    def _every_call_has_room_for_its_answer(self) -> Settings:
+        longest = max(self.models.max_tokens, self.models.direct_max_tokens)
+        if self.budget.request_tokens // MAX_MODEL_CALLS <= longest:
+            raise ValueError(
+                f"budget.requestTokens: a call may use a quarter of it, which must be more than the "
+                f"{longest} tokens of the longest answer"
+            )
+        return self
 
     @model_validator(mode="after")
     def _nothing_weak_leaves_the_laptop(self) -> Settings:

@@ -4,8 +4,8 @@ Each value is looked for in this order, and the first that is found holds:
 
 1. the command's options,
 2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
-   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_STACK_PREFIX``, and AWS's own
-   (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
+   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``, ``CICADA_STACK_PREFIX``, and
+   AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
 3. the local cloud that runs from this folder, one above it, or the project's own,
 4. the outputs of the stacks deployed in the AWS account.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,7 @@ class Choice:
     embedding_model_id: str | None = None
     embedding_dimensions: int | None = None
     vector_index_arn: str | None = None
+    requests_table: str | None = None
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
@@ -110,6 +111,7 @@ _OUTPUTS = {
     "EmbeddingModelId": "embedding_model_id",
     "EmbeddingDimensions": "embedding_dimensions",
     "VectorIndexArn": "vector_index_arn",
+    "RequestsTable": "requests_table",
 }
 _VARIABLES = {
     "CICADA_URL": "url",
@@ -117,6 +119,7 @@ _VARIABLES = {
     "CICADA_EMBEDDING_MODEL_ID": "embedding_model_id",
     "CICADA_EMBEDDING_DIMENSIONS": "embedding_dimensions",
     "CICADA_VECTOR_INDEX_ARN": "vector_index_arn",
+    "CICADA_REQUESTS_TABLE": "requests_table",
 }
 _OPTIONS = {
     "url": "--url",
@@ -124,6 +127,7 @@ _OPTIONS = {
     "embedding_model_id": "--embedding-model",
     "embedding_dimensions": "--dimensions",
     "vector_index_arn": "--vector-index",
+    "requests_table": "--table",
 }
 
 
@@ -133,6 +137,8 @@ class Deployment:
 
     values: Mapping[str, str]
     aws: Aws
+    stack_prefix: str | None = None
+    """What its stacks are named by; None in the local cloud, which holds no others, and where none were looked for."""
 
     @property
     def url(self) -> str:
@@ -163,21 +169,28 @@ class Deployment:
         """The Amazon S3 Vectors index, where that engine was chosen."""
         return self.values["vector_index_arn"]
 
+    @property
+    def requests_table(self) -> str:
+        """The table of requests, and of what workers share."""
+        return self.values["requests_table"]
+
 
 CHAT = ("url",)
 """What asking needs."""
 INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
 """What loading and searching need."""
+STACKS: tuple[str, ...] = ()
+"""Of those who look into the stacks themselves: no value, but where they are."""
 
 
 def discover(
-    choice: Choice, needs: Iterable[str], *, environ: Mapping[str, str], cwd: Path, project: Path = _PROJECT_ROOT
+    choice: Choice, needs: Collection[str], *, environ: Mapping[str, str], cwd: Path, project: Path = _PROJECT_ROOT
 ) -> Deployment:
     """Find the deployment.
 
     Args:
         choice: the command's options.
-        needs: names of the values that the command cannot do without: :data:`CHAT` or :data:`INDEX`.
+        needs: names of the values that the command cannot do without: :data:`CHAT`, :data:`INDEX`; or :data:`STACKS`.
         environ: the environment.
         cwd: where the command was typed.
         project: the project that this command line belongs to.
@@ -189,16 +202,16 @@ def discover(
     given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
     given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
     aws = Aws(choice.profile, choice.region, choice.endpoint_url)
-    if all(name in given for name in needs):
+    if needs and all(name in given for name in needs):
         return Deployment(given, aws)
     tried: list[str] = []
     prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
     local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
-    found = local or Deployment(_stack_outputs(aws, prefix, tried), aws)
+    found = local or Deployment(_stack_outputs(aws, prefix, tried), aws, prefix)
     values = {**found.values, **given}
     if missing := [_OPTIONS[name] for name in needs if name not in values]:
         raise DeploymentNotFound(_advice(missing, prefix, tried))
-    return Deployment(values, found.aws)
+    return Deployment(values, found.aws, found.stack_prefix)
 
 
 def _local_cloud(

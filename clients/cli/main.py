@@ -17,17 +17,18 @@ from rich.console import Console
 from cicada.index.garbage import KEEP_VERSIONS
 from cicada.protocol.actions import MAX_TOP_K
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
-from clients.cli import engine, upkeep
+from clients.cli import breakers, engine, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
-from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, Aws, Choice, Deployment, discover
+from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Choice, Deployment, discover
 from clients.cli.evaluate import evaluate
 from clients.cli.evaluate_options import Asked, add_arguments
 from clients.cli.exits import Exit, UsageError
 from clients.cli.load import load
 from clients.cli.search import search
 from clients.cli.session import Session
+from clients.cli.trace import DEFAULT_SINCE, canonical, duration_s, trace
 from clients.cli.views import view_for
 
 DEFAULT_COLLECTION = "script"
@@ -133,6 +134,8 @@ def build_parser() -> argparse.ArgumentParser:
     evaluating.set_defaults(run=_evaluate)
     _add_upkeep(commands)
     engine.add_engine(commands, _load_engine, _add_aws)
+    _add_trace(commands)
+    breakers.add_breakers(commands, _breakers, _add_aws)
     return parser
 
 
@@ -199,6 +202,26 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         _add_aws(group)
 
 
+def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "trace",
+        help="tell the story of a request",
+        description="Tell the story of a request from the functions' logs: its route, attempts, faults, cost and end.",
+    )
+    parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
+    parser.add_argument(
+        "--since",
+        type=_duration,
+        default=DEFAULT_SINCE,
+        metavar="DURATION",
+        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
+    )
+    parser.add_argument("--every-line", action="store_true", help="the lines beside the story's steps, too")
+    parser.add_argument("--json", action="store_true", help="the story as a JSON object")
+    _add_aws(parser.add_argument_group("deployment"))
+    parser.set_defaults(run=_trace)
+
+
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     _add_filter(parser, "--episode", "search only this episode")
     _add_filter(parser, "--collection", "search only this collection")
@@ -253,6 +276,13 @@ def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text)):
         raise argparse.ArgumentTypeError("must be a whole number from 1")
     return int(text)
+
+
+def _duration(text: str) -> int:
+    try:
+        return duration_s(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d") from None
 
 
 def _metadata(text: str) -> tuple[str, str]:
@@ -312,6 +342,21 @@ def _load_engine(args: argparse.Namespace) -> Exit:
     return engine.load(deployment, language=args.language, as_json=args.json, err=_console(stderr=True))
 
 
+def _trace(args: argparse.Namespace) -> Exit:
+    request_id = canonical(args.request_id)
+    deployment = _deployment(args, STACKS)
+    return trace(
+        deployment, request_id, since_s=args.since, every_line=args.every_line, as_json=args.json, out=_console()
+    )
+
+
+def _breakers(args: argparse.Namespace) -> Exit:
+    if (args.action == "close") != (args.name is not None):
+        raise UsageError("to close a breaker takes its name: cicada breakers close NAME")
+    deployment = _deployment(args, breakers.NEEDS)
+    return breakers.close(deployment, args.name) if args.name else breakers.listed(deployment, as_json=args.json)
+
+
 def _versions(args: argparse.Namespace) -> Exit:
     return upkeep.versions(_deployment(args, upkeep.NEEDS), limit=args.limit, as_json=args.json)
 
@@ -356,6 +401,7 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         embedding_model_id=given.get("embedding_model"),
         embedding_dimensions=given.get("dimensions"),
         vector_index_arn=given.get("vector_index"),
+        requests_table=given.get("table"),
         profile=args.profile,
         region=args.region,
         endpoint_url=args.endpoint_url,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 
 from rich.text import Text
 
-from cicada.protocol.events import Accepted, Citation, Metrics, Source
+from cicada.protocol.events import Accepted, Citation, Metrics, Reused, Source
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer
 
 EXCERPT_CHARS = 160
+QUESTION_CHARS = 200
 
 _MARKER = re.compile(r"\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\]")
 
@@ -37,6 +39,27 @@ def withdrawn_text(text: str) -> Text:
     return Text(printable(text.strip()), style="dim strike")
 
 
+def query_line(query: str) -> Text:
+    """What a question that leans on the conversation was understood as."""
+    return Text(printable(f"understood as: {clipped(query, QUESTION_CHARS)}"), style="dim")
+
+
+def reused_line(reused: Reused) -> Text:
+    """Which earlier answer this one makes use of."""
+    question, when = clipped(reused.question, QUESTION_CHARS), _minute(reused.answered_at_ms)
+    alike = f"{reused.similarity:.0%} alike, {when}"
+    what = "Answered before, for" if reused.use == "answer" else "Written from what was found for an earlier question"
+    return Text(printable(f"{what}: “{question}” ({alike})"), style="cyan")
+
+
+def _minute(epoch_ms: int) -> str:
+    """A moment, to the minute; the number itself where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    except (OverflowError, OSError, ValueError):
+        return str(epoch_ms)
+
+
 def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
     """The sources: a heading, and for each its place and its beginning, with what the answer made of it.
 
@@ -47,7 +70,11 @@ def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
         return
     known = {source.n for source in answer.sources}
     used = {citation.n for citation in answer.citations} & known
-    yield Text(f"Sources: {len(known)} found, {len(used)} cited", style="bold")
+    if answer.offered:
+        told = f"{counted(len(known), 'passage')} found before the answer failed: it does not rest on them"
+        yield Text(told, style="bold")
+    else:
+        yield Text(f"Sources: {len(known)} found, {len(used)} cited", style="bold")
     for source in answer.sources:
         uses = [citation for citation in answer.citations if citation.n == source.n]
         yield source_heading(source, uses)
@@ -73,6 +100,8 @@ def source_heading(source: Source, uses: Iterable[Citation] = ()) -> Text:
         line.append("         ")
     line.append(printable(source.locator.label()), style="default")
     line.append(f"  {source.score:.2f}", style="dim")
+    if source.origin == "cache":
+        line.append("  of an earlier answer", style="dim")
     return line
 
 
@@ -82,23 +111,43 @@ def _objection(citation: Citation) -> str:
 
 
 def ending_lines(answer: Answer) -> Iterator[Text]:
-    """Who answered, on what ground, and what it took."""
+    """Which way the answer came, on what ground, and what it took."""
     for failure in answer.failed:
         yield Text(printable(f"{failure.strategy} failed: {failure.reason} ({failure.code})"), style="yellow")
+    if answer.reused is not None:
+        yield reused_line(answer.reused)
     ground = {True: "grounded in the sources", False: "not grounded in sources", None: ""}[answer.grounded]
-    who = (answer.strategy and f"answered by {answer.strategy}", answer.model, ground)
+    who = (answer.strategy and _way(answer), answer.model, ground)
     yield Text(printable(" · ".join(part for part in who if part)), style="dim")
     if answer.metrics is not None:
         yield Text(" · ".join(_measures(answer.metrics)), style="dim")
+
+
+def _way(answer: Answer) -> str:
+    """The strategy that answered, and those that failed before it; it may be among them, when its worker was lost."""
+    failed = list(dict.fromkeys(failure.strategy for failure in answer.failed))
+    others = [strategy for strategy in failed if strategy != answer.strategy]
+    anew = ", begun anew" if len(others) < len(failed) else ""
+    return f"answered by {answer.strategy}{anew}" + (f" after {_listed(others)} failed" if others else "")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _measures(metrics: Metrics) -> Iterator[str]:
     yield f"{metrics.latency_ms / 1000:.1f} s"
     if metrics.first_chunk_ms is not None:
         yield f"first words after {metrics.first_chunk_ms / 1000:.1f} s"
-    if metrics.retrieval_ms is not None:
-        yield f"search {metrics.retrieval_ms} ms"
-    yield f"{counted(metrics.input_tokens, 'token')} in, {metrics.output_tokens:,} out"
+    if metrics.retrieval_latency_ms is not None:
+        yield f"search {metrics.retrieval_latency_ms} ms"
+    if metrics.cache_latency_ms is not None:
+        yield f"earlier answers {metrics.cache_latency_ms} ms"
+    if not metrics.model_calls:
+        yield "no model call"
+        return
+    calls = f" in {metrics.model_calls} model calls" if metrics.model_calls > 1 else ""
+    yield f"{counted(metrics.input_tokens, 'token')} in, {metrics.output_tokens:,} out{calls}"
     if metrics.cost_usd is not None:
         at = f" at prices of {metrics.price_date}" if metrics.price_date else ""
         yield f"${metrics.cost_usd:.5f}{at}" if metrics.cost_usd else "free"

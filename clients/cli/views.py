@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from cicada.protocol.events import Accepted, Attempt, Chunk, Citations, Failed, Fallback, Sources
-from clients.cli.report import answer_text, ending_lines, route_line, source_lines, withdrawn_text
+from clients.cli.report import answer_text, ending_lines, query_line, route_line, source_lines, withdrawn_text
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer, ClientEvent, EventFrame, RequestTail, Status, UnknownEvent
 
@@ -21,6 +21,8 @@ REFRESHES_PER_S = 12
 _FREE_LINES = 4
 """Lines of the screen that live text leaves free."""
 _REASON_CHARS = 80
+_DOING = {"hybrid": "searching, in earlier answers too", "cag": "looking in earlier answers", "direct": "thinking"}
+"""What each strategy does first; the others search."""
 
 
 class View(Protocol):
@@ -99,6 +101,8 @@ class PeopleView:
             self._print(answer_text(answer.text.strip(), answer.citations), Text())
         if not answer.complete:
             return
+        if answer.query:
+            self._print(query_line(answer.query), Text())
         if self._sources and answer.sources:
             self._print(*source_lines(answer, width=width_of(self._out)), Text())
         self._print(*ending_lines(answer))
@@ -214,10 +218,9 @@ class LiveView(PeopleView):
                 self._print(route_line(accepted), Text())
                 self._doing = "waiting for an answer"
             case Attempt(strategy=strategy):
-                self._doing = "searching" if strategy != "direct" else "thinking"
+                self._doing = _DOING.get(strategy, "searching")
             case Sources() as sources:
-                found = counted(len(sources.sources), "source")
-                self._doing = f"reading {found}, the best of {counted(sources.searched, 'passage')}"
+                self._doing = _reading(sources)
             case Chunk():
                 self._doing = "writing"
             case Citations():
@@ -240,10 +243,21 @@ class LiveView(PeopleView):
         return Group(*lines[-room:], Text(), self._spinner)
 
 
+def _reading(sources: Sources) -> str:
+    """What is done with what was found."""
+    if sources.offered:
+        return "answering without sources"
+    if sources.reused is not None and sources.reused.use == "answer":
+        return "giving an earlier answer again"
+    reading = f"reading {counted(len(sources.sources), 'source')}"
+    return f"{reading}, the best of {counted(sources.searched, 'passage')}" if sources.searched else reading
+
+
 def _fallback_words(event: ClientEvent, *, withdrawn: bool) -> str:
     what = "What it wrote is withdrawn; " if withdrawn else ""
     if isinstance(event, Fallback):
-        return f"{event.from_} failed: {event.reason} {what}{event.to} answers now."
+        next_one = f"{event.to} answers now" if event.to != event.from_ else f"{event.to} begins anew"
+        return f"{event.from_} failed: {event.reason} {what}{next_one}."
     return f"{what}the answer begins anew.".capitalize()
 
 

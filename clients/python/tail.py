@@ -17,6 +17,7 @@ from cicada.protocol.events import (
     Failed,
     Fallback,
     Metrics,
+    Reused,
     Source,
     Sources,
     StrategyFailure,
@@ -34,6 +35,12 @@ class Answer:
     request_id: str
     text: str
     sources: tuple[Source, ...]
+    offered: bool
+    """The sources were found by a strategy that failed, and are offered: the answer does not rest on them."""
+    query: str | None
+    """What was searched for, where the question was completed from the conversation."""
+    reused: Reused | None
+    """The earlier answer that this one makes use of, if it does."""
     degraded: tuple[Degraded, ...]
     """What the search had to do without."""
     citations: tuple[Citation, ...]
@@ -45,7 +52,7 @@ class Answer:
     grounded: bool | None
     """Whether the answer rests on retrieved passages; None until it is complete."""
     failed: tuple[StrategyFailure, ...]
-    """The strategies that were given up."""
+    """The strategies that were given up, in order, and why; known at the end."""
     metrics: Metrics | None
     complete: bool
 
@@ -67,7 +74,7 @@ class RequestTail:
         self._early: dict[int, EventFrame] = {}
         self._text: list[str] = []
         self._sources: dict[int, Source] = {}
-        self._degraded: tuple[Degraded, ...] = ()
+        self._found: Sources | None = None
         self._citations: list[Citation] = []
         self._accepted: Accepted | None = None
         self._strategy: str | None = None
@@ -114,14 +121,18 @@ class RequestTail:
         fields: Mapping[str, Any] = end.fields if isinstance(end, UnknownEvent) else {}
         done = end if isinstance(end, Complete) else None
         complete = end is not None and end.type == "complete"
+        found = self._found
         return Answer(
             request_id=self.request_id,
             text=self.text,
             sources=tuple(self._sources[n] for n in sorted(self._sources)),
-            degraded=self._degraded,
+            offered=found.offered if found else False,
+            query=found.query if found else None,
+            reused=found.reused if found else None,
+            degraded=found.degraded if found else (),
             citations=tuple(self._citations),
             route=self._accepted.route if self._accepted else None,
-            strategy=done.strategy if done else fields.get("strategy", self._strategy),
+            strategy=done.answered_by if done else fields.get("answeredBy", self._strategy),
             model=done.model if done else fields.get("model"),
             grounded=done.grounded if done else fields.get("grounded"),
             failed=end.failed if isinstance(end, Complete | Failed) else (),
@@ -140,9 +151,9 @@ class RequestTail:
                 self._strategy = strategy
             case Fallback():
                 self._rewind()
-            case Sources(attempt=attempt, sources=sources, degraded=degraded) if self._current(attempt):
-                self._sources.update((source.n, source) for source in sources)
-                self._degraded = degraded
+            case Sources() as found if self._current(found.attempt):
+                self._sources.update((source.n, source) for source in found.sources)
+                self._found = found
             case Chunk(attempt=attempt, content=content) if self._current(attempt):
                 self._text.append(content)
             case Citations(attempt=attempt, citations=citations) if self._current(attempt):
@@ -166,5 +177,5 @@ class RequestTail:
     def _rewind(self) -> None:
         self._text.clear()
         self._sources.clear()
-        self._degraded = ()
+        self._found = None
         self._citations.clear()

@@ -32,6 +32,7 @@ export const MAX_EPISODES = 20;
  * @property {number} score  0 to 1
  * @property {string} text
  * @property {boolean} clipped  the text was shortened
+ * @property {boolean} earlier  an earlier answer brought it, not the search
  *
  * @typedef {object} Citation  One use of one `[n]`.
  * @property {number} n
@@ -41,24 +42,39 @@ export const MAX_EPISODES = 20;
  *
  * @typedef {{ strategy: Strategy, reason: string }} StrategyFailure
  *
+ * @typedef {object} Reused  An earlier answer that this one makes use of.
+ * @property {boolean} whole  its text is given again; otherwise a new text is written from its passages
+ * @property {string} question  what was asked then
+ * @property {number | null} answeredAtMs  since the epoch
+ *
  * @typedef {object} Metrics
  * @property {number | null} latencyMs  from acceptance to the end
  * @property {number | null} firstChunkMs  from acceptance to the first text
+ * @property {number | null} modelCalls  null where an earlier server does not tell
  * @property {number | null} inputTokens
  * @property {number | null} outputTokens
  * @property {number | null} costUsd  null when the model's price is not known
  *
  * @typedef {{ type: "accepted", route: string, reasoning: string, strategy: Strategy }} Accepted
  * @typedef {{ type: "attempt", attempt: number, strategy: Strategy }} Attempt
- * @typedef {{ type: "sources", attempt: number, searched: number, degraded: string[], sources: Source[] }} Sources
+ * @typedef {object} Sources
+ * @property {"sources"} type
+ * @property {number} attempt
+ * @property {string} query  what was searched for, where the question was completed; otherwise ""
+ * @property {Reused | null} reused
+ * @property {boolean} offered  found by an attempt that failed: the answer does not rest on them
+ * @property {number} searched
+ * @property {string[]} degraded
+ * @property {Source[]} sources
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
  * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
  * @typedef {{ type: "citations", attempt: number, citations: Citation[] }} Citations
  * @typedef {object} Complete
  * @property {"complete"} type
- * @property {Strategy} strategy
+ * @property {Strategy} answeredBy
  * @property {string} model
  * @property {boolean} grounded
+ * @property {StrategyFailure[]} failed  before it, in order
  * @property {Metrics} metrics
  * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
  * @typedef {{ type: "unknown", attempt: null }} Unknown
@@ -173,6 +189,9 @@ function readEvent(raw) {
       return {
         type: "sources",
         attempt,
+        query: text(raw.query),
+        reused: readReused(asObject(raw.reused)),
+        offered: raw.offered === true,
         searched: count(raw.searched) ?? 0,
         degraded: list(raw.degraded, (one) => text(one.message) || null),
         sources: list(raw.sources, readSource),
@@ -186,9 +205,10 @@ function readEvent(raw) {
     case "complete":
       return {
         type: "complete",
-        strategy: text(raw.strategy),
+        answeredBy: text(raw.answeredBy),
         model: text(raw.model),
         grounded: raw.grounded === true,
+        failed: list(raw.failed, readFailure),
         metrics: readMetrics(asObject(raw.metrics) ?? {}),
       };
     case "error":
@@ -197,7 +217,7 @@ function readEvent(raw) {
         code: text(raw.code),
         message: text(raw.message),
         retryable: raw.retryable === true,
-        failed: list(raw.failed, (one) => ({ strategy: text(one.strategy), reason: text(one.reason) })),
+        failed: list(raw.failed, readFailure),
       };
     default:
       return { type: "unknown", attempt: null };
@@ -218,7 +238,25 @@ function readSource(raw) {
     score,
     text: text(raw.text),
     clipped: raw.clipped === true,
+    earlier: raw.origin === "cache",
   };
+}
+
+/**
+ * @param {Json | null} raw
+ * @returns {Reused | null}
+ */
+function readReused(raw) {
+  const question = text(raw?.question);
+  return question ? { whole: raw?.use === "answer", question, answeredAtMs: count(raw?.answeredAtMs) } : null;
+}
+
+/**
+ * @param {Json} raw
+ * @returns {StrategyFailure}
+ */
+function readFailure(raw) {
+  return { strategy: text(raw.strategy), reason: text(raw.reason) };
 }
 
 /**
@@ -266,6 +304,7 @@ function readMetrics(raw) {
   return {
     latencyMs: amount(raw.latencyMs),
     firstChunkMs: amount(raw.firstChunkMs),
+    modelCalls: count(raw.modelCalls),
     inputTokens: amount(raw.inputTokens),
     outputTokens: amount(raw.outputTokens),
     costUsd: amount(raw.costUsd),

@@ -2,7 +2,7 @@
 
 import { citationsOf, languageOf } from "./answer_text.js";
 import { el, icon, setText } from "./dom.js";
-import { counted } from "./words.js";
+import { OFFERED, sourcesTitle } from "./words.js";
 
 /**
  * @import { Citation, Source } from "./protocol.js"
@@ -46,10 +46,12 @@ export class SourcesView {
   }
 
   /** @param {RequestTail} tail */
-  update({ sources, citations, searched, degraded }) {
+  update(tail) {
+    const { sources, citations, searched, degraded, offered } = tail;
+    const told = offered ? [OFFERED, ...degraded] : degraded;
     this.element.hidden = searched === null;
-    this.#degraded.hidden = !degraded.length;
-    this.#degraded.replaceChildren(...degraded.map((sentence) => el("li", {}, sentence)));
+    this.#degraded.hidden = !told.length;
+    this.#degraded.replaceChildren(...told.map((sentence) => el("li", {}, sentence)));
     for (const [n, row] of this.#rows) {
       if (sources.get(n) !== row.source) {
         row.element.parentElement?.remove();
@@ -62,8 +64,7 @@ export class SourcesView {
       judge(row, citations);
     }
     const cited = numbers.filter((n) => citationsOf(citations, n).verdict).length;
-    const found = sources.size ? counted(sources.size, "source") : "No source found";
-    setText(this.#summary, cited ? `${found}, ${cited} cited` : found);
+    setText(this.#summary, sourcesTitle(tail, cited));
   }
 
   /**
@@ -92,6 +93,7 @@ export class SourcesView {
     const { n, locator, score } = source;
     const place = el("span", { class: "place", dir: "auto" }, locator.place);
     if (locator.part) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.part));
+    if (source.earlier) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, "of an earlier answer"));
     const gauge = el("span", { class: "gauge" });
     gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });

@@ -3,7 +3,7 @@
 import { isTerminal } from "./protocol.js";
 
 /**
- * @import { Accepted, Citation, Complete, EventFrame, Failed, Fallback, LogEvent, Source, Strategy } from "./protocol.js"
+ * @import { Accepted, Citation, Complete, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy } from "./protocol.js"
  */
 
 /** Frames kept while one before them is missing; what does not fit comes again with the next resume. */
@@ -25,6 +25,12 @@ export class RequestTail {
   searched = null;
   /** What the search had to do without, in sentences. @type {string[]} */
   degraded = [];
+  /** What was searched for, where the question was completed from the conversation; otherwise "". */
+  query = "";
+  /** The earlier answer that this one makes use of. @type {Reused | null} */
+  reused = null;
+  /** Whether the sources are only offered: found by a strategy that failed, and not what the answer rests on. */
+  offered = false;
   /** By their number. @type {Map<number, Source>} */
   sources = new Map();
   /** @type {Citation[]} */
@@ -107,6 +113,9 @@ export class RequestTail {
         if (!this.#isCurrent(event.attempt)) break;
         this.searched = event.searched;
         this.degraded = event.degraded;
+        this.query = event.query;
+        this.reused = event.reused;
+        this.offered = event.offered;
         for (const source of event.sources) this.sources.set(source.n, source);
         break;
       case "chunk":
@@ -116,7 +125,7 @@ export class RequestTail {
         if (this.#isCurrent(event.attempt)) this.citations.push(...event.citations);
         break;
       case "complete":
-        this.strategy = event.strategy || this.strategy;
+        this.strategy = event.answeredBy || this.strategy;
         break;
     }
   }
@@ -142,6 +151,9 @@ export class RequestTail {
     this.text = "";
     this.searched = null;
     this.degraded = [];
+    this.query = "";
+    this.reused = null;
+    this.offered = false;
     this.sources.clear();
     this.citations = [];
   }

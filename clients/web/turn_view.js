@@ -4,7 +4,17 @@ import { languageOf, withoutMarkers } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { el, icon, setText } from "./dom.js";
 import { SourcesView } from "./sources_view.js";
-import { failureNotice, fallbackNotice, figures, groundedness, phaseOf, routeName, statusOf, strategyName } from "./words.js";
+import {
+  failureNotice,
+  fallbackNotice,
+  figures,
+  groundedness,
+  phaseOf,
+  reusedNotice,
+  routeName,
+  statusOf,
+  wayOf,
+} from "./words.js";
 
 /**
  * @import { Turn } from "./conversation.js"
@@ -23,6 +33,8 @@ export class TurnView {
   #moveFocus;
   #answer;
   #sources;
+  #understood = el("p", { class: "understood", hidden: true }, "Understood as: ");
+  #query = el("q", { dir: "auto" });
   #notices = el("ul", { class: "notices" });
   #words = el("span");
   #stop = el("button", { type: "button", class: "stop" }, icon("stop"), "Stop");
@@ -56,10 +68,11 @@ export class TurnView {
     const heading = el("h2", { id: `question-${requestId}`, dir: "auto", lang: languageOf(query) }, query);
     const scope = el("p", { class: "scope" }, episodes.length ? `Only in ${episodes.map(nameEpisode).join(", ")}` : "");
     scope.hidden = episodes.length === 0;
+    this.#understood.append(this.#query);
     this.element.setAttribute("aria-labelledby", heading.id);
     this.element.dataset.requestId = requestId;
     this.element.append(
-      el("header", {}, heading, scope),
+      el("header", {}, heading, scope, this.#understood),
       el("div", { class: "written" }, this.#notices, this.#answer.element, this.status, this.#facts),
       this.#sources.element,
     );
@@ -76,6 +89,9 @@ export class TurnView {
     const phase = phaseOf(exchange);
     this.element.dataset.phase = phase;
     this.element.setAttribute("aria-busy", String(!exchange.ended));
+    this.#understood.hidden = tail.query === "";
+    this.#query.lang = languageOf(tail.query);
+    setText(this.#query, tail.query);
     this.#drawNotices();
     this.#sources.update(tail);
     this.#answer.update(tail, (n) => this.#sources.anchorOf(n));
@@ -97,8 +113,10 @@ export class TurnView {
     const { tail } = exchange;
     const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => `[${n}]`);
     const failure = failureNotice(exchange);
+    /** @type {{ kind: string, text: string, quoted?: string }[]} */
     const notices = [
       ...tail.fallbacks.map((fallback) => ({ kind: "fallback", text: fallbackNotice(fallback) })),
+      ...(tail.reused ? [{ kind: "reused", text: reusedNotice(tail.reused), quoted: tail.reused.question }] : []),
       ...(missing.length ? [{ kind: "missing", text: `${missing.join(", ")}: there is no such source.` }] : []),
       ...(failure ? [{ kind: "failure", text: failure }] : []),
     ];
@@ -107,7 +125,10 @@ export class TurnView {
     this.#notices.dataset.shown = shown;
     this.#notices.hidden = notices.length === 0;
     this.#notices.replaceChildren(
-      ...notices.map(({ kind, text }) => el("li", { class: kind }, icon("unverified"), el("span", {}, text))),
+      ...notices.map(({ kind, text, quoted }) => {
+        const quote = quoted ? [" ", el("q", { dir: "auto", lang: languageOf(quoted) }, quoted)] : [];
+        return el("li", { class: kind }, icon(quoted ? "again" : "unverified"), el("span", {}, text, ...quote));
+      }),
     );
   }
 
@@ -117,7 +138,7 @@ export class TurnView {
     const { grounded, text } = groundedness(tail);
     /** @type {[string, string][]} */
     const facts = [
-      ["Strategy", `${strategyName(tail.terminal.strategy)} (${tail.terminal.strategy})`],
+      ["Strategy", wayOf(tail)],
       ["Model", tail.terminal.model],
       ...figures(tail.terminal.metrics),
     ];

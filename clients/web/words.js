@@ -2,7 +2,7 @@
 
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Fallback, Metrics, Strategy } from "./protocol.js"
+ * @import { Fallback, Metrics, Reused, Strategy } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { RequestTail } from "./tail.js"
  *
@@ -12,9 +12,9 @@
 /** @type {Record<string, { name: string, doing: string, next: string }>} */
 const STRATEGIES = {
   hybrid: {
-    name: "Hybrid search",
-    doing: "Searching by meaning and by words…",
-    next: "Searching by meaning and by words instead.",
+    name: "Search and earlier answers",
+    doing: "Searching the passages and earlier answers…",
+    next: "Searching the passages and earlier answers instead.",
   },
   rag: { name: "Search", doing: "Searching the passages…", next: "Searching the passages instead." },
   cag: { name: "Earlier answers", doing: "Looking in earlier answers…", next: "Looking in earlier answers instead." },
@@ -76,7 +76,7 @@ export function statusOf(exchange, connection) {
     case "searching":
       return STRATEGIES[tail.strategy ?? ""]?.doing ?? "Working on the answer…";
     case "reading":
-      return `Reading ${counted(tail.sources.size, "passage")} of ${grouped(tail.searched ?? 0)} searched…`;
+      return readingOf(tail);
     case "writing":
       return tail.citations.length ? "Checking the citations…" : "Writing the answer…";
     case "complete":
@@ -86,6 +86,14 @@ export function statusOf(exchange, connection) {
     case "failed":
       return tail.text ? "Failed. What is written so far is not the whole answer." : "Failed.";
   }
+}
+
+/** @param {RequestTail} tail */
+function readingOf({ sources, searched, reused, offered }) {
+  if (offered) return STRATEGIES.direct.doing;
+  if (reused?.whole) return "Giving an earlier answer again…";
+  const found = counted(sources.size, "passage");
+  return searched ? `Reading ${found} of ${grouped(searched)} searched…` : `Reading ${found}…`;
 }
 
 /**
@@ -106,8 +114,49 @@ export function routeName(tail) {
  * @returns {string}
  */
 export function fallbackNotice({ from, to, reason }) {
-  const next = STRATEGIES[to]?.next ?? `Trying ${strategyName(to)} instead.`;
+  const next = from === to ? "It begins anew." : (STRATEGIES[to]?.next ?? `Trying ${strategyName(to)} instead.`);
   return `${strategyName(from)} did not work: ${sentence(reason)} ${next}`;
+}
+
+/**
+ * What an answer owes to an earlier one, up to the question that was asked then.
+ *
+ * @param {Reused} reused
+ * @returns {string}
+ */
+export function reusedNotice({ whole, answeredAtMs }) {
+  const when = answeredAtMs === null ? "" : day(answeredAtMs);
+  if (whole) return `Answered before${when && `, on ${when}`}, for:`;
+  return `Written from what was found${when && ` on ${when}`} for an earlier question:`;
+}
+
+/**
+ * What the list of sources is called, with how many of them are cited.
+ *
+ * @param {RequestTail} tail
+ * @param {number} cited
+ * @returns {string}
+ */
+export function sourcesTitle({ sources, offered }, cited) {
+  if (offered) return `${counted(sources.size, "passage")} found before`;
+  const found = sources.size ? counted(sources.size, "source") : "No source found";
+  return cited ? `${found}, ${cited} cited` : found;
+}
+
+/** What is said of sources that are only offered. */
+export const OFFERED = "A search had found these before it failed. The answer does not rest on them.";
+
+/**
+ * Which way an answer came: what answered, and what had failed before it.
+ *
+ * @param {RequestTail} tail  complete
+ * @returns {string}
+ */
+export function wayOf({ terminal, strategy }) {
+  const failed = terminal?.type === "complete" ? terminal.failed.map((one) => one.strategy) : [];
+  const others = [...new Set(failed)].filter((one) => one !== strategy).map((one) => `${strategyName(one)} (${one})`);
+  const name = `${strategyName(strategy ?? "")} (${strategy})`;
+  return others.length ? `${name}, after ${others.join(", ")}` : name;
 }
 
 /**
@@ -129,14 +178,14 @@ export function failureNotice({ tail, failure }) {
  * @param {RequestTail} tail  complete
  * @returns {{ grounded: boolean, text: string }}
  */
-export function groundedness({ terminal, citations, searched }) {
+export function groundedness({ terminal, citations, searched, offered }) {
   const verified = new Set(citations.filter((citation) => citation.verdict === "verified").map(({ n }) => n));
   const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
   if (terminal?.type === "complete" && terminal.grounded) {
     const doubt = unverified ? `, ${counted(unverified, "citation")} unverified` : "";
     return { grounded: true, text: `Grounded in ${counted(verified.size, "passage")}${doubt}` };
   }
-  if (searched === null) return { grounded: false, text: "Not grounded: written without passages" };
+  if (searched === null || offered) return { grounded: false, text: "Not grounded: written without passages" };
   const why = unverified ? "no citation could be verified" : "no passage is cited";
   return { grounded: false, text: `Not grounded: ${why}` };
 }
@@ -147,12 +196,13 @@ export function groundedness({ terminal, citations, searched }) {
  * @param {Metrics} metrics
  * @returns {[string, string][]}
  */
-export function figures({ firstChunkMs, latencyMs, inputTokens, outputTokens, costUsd }) {
+export function figures({ firstChunkMs, latencyMs, modelCalls, inputTokens, outputTokens, costUsd }) {
+  const tokens = `${grouped(inputTokens ?? 0)} in, ${grouped(outputTokens ?? 0)} out`;
   return [
     ["First text", seconds(firstChunkMs)],
     ["Total", seconds(latencyMs)],
-    ["Tokens", `${grouped(inputTokens ?? 0)} in, ${grouped(outputTokens ?? 0)} out`],
-    ["Cost", costUsd === null ? "not known" : dollars(costUsd)],
+    ["Tokens", modelCalls === 0 ? "no model call" : tokens],
+    ["Cost", modelCalls === 0 ? dollars(0) : costUsd === null ? "not known" : dollars(costUsd)],
   ];
 }
 
@@ -196,6 +246,11 @@ function grouped(value) {
 function seconds(ms) {
   if (ms === null) return "not known";
   return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
+
+/** @param {number} ms  since the epoch */
+function day(ms) {
+  return new Date(ms).toLocaleDateString("en", { day: "numeric", month: "long", year: "numeric" });
 }
 
 /** @param {number} usd */

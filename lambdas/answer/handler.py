@@ -5,78 +5,36 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import boto3
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 from aws_lambda_powertools.utilities.typing import LambdaContext
+from wiring import build
 
-from cicada.answering.attempt import AttemptRunner
-from cicada.answering.direct import DirectStrategy
-from cicada.answering.rag import RagStrategy
 from cicada.answering.workflow import AttemptTask
-from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
-from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.index.reader import IndexReader
-from cicada.index.s3direct.store import store_for_answers
-from cicada.models.bedrock import bedrock_client_config
-from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.bedrock_text import BedrockTextModel
-from cicada.retrieval.engine import EngineSettings, build_retriever
-from cicada.retrieval.shards import ShardRetriever
 from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
 
-settings = AnswerSettings.read(os.environ)
-store = store_for_answers(settings.index_bucket)
-reader = IndexReader(
-    store,
-    embedding_model_id=settings.embedding_model_id,
-    dimensions=settings.embedding_dimensions,
-)
-reader.refresh_soon()  # the index is read while the rest of this function starts
-bedrock = boto3.client("bedrock-runtime", config=bedrock_client_config())
-embedder = BedrockEmbedder(
-    boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=4)),
-    settings.embedding_model_id,
-    dimensions=settings.embedding_dimensions,
-)
-retriever = build_retriever(
-    EngineSettings(
-        settings.retrieval_engine,
-        settings.s3_vectors_index_arn,
-        settings.kendra_index_id,
-        settings.engine_budget_s,
-    ),
-    shards=lambda model: ShardRetriever(reader, model),
-    embedder=embedder,
-    store=store,
-    client=boto3.client,
-)
+
+def _count(name: str, **dimensions: str) -> None:
+    """Count one; with dimensions of its own, and from any thread."""
+    with single_metric(name=name, unit=MetricUnit.Count, value=1) as metric:
+        for dimension, value in dimensions.items():
+            metric.add_dimension(dimension, value)
 
 
-def _writer(model_id: str) -> BedrockTextModel:
-    return BedrockTextModel(
-        bedrock,
-        model_id,
-        max_tokens=settings.max_tokens,
-        temperature=settings.temperature,
-        top_p=settings.top_p,
-    )
+def _count_happening(dependency: str, happening: str) -> None:
+    if happening == "opened":
+        _count("BreakerOpened")  # for the alarm, over all dependencies
+        _count("BreakerOpened", Dependency=dependency)
 
 
-runner = AttemptRunner(
-    DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
-    ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
-    {
-        "rag": RagStrategy(
-            retriever,
-            _writer(settings.generation_model_id),
-            top_k=settings.top_k,
-            min_score=settings.min_score,
-            prompt_passages=settings.prompt_passages,
-        ),
-        "direct": DirectStrategy(_writer(settings.direct_model_id)),
-    },
-)
+def _count_look_up(use: str) -> None:
+    if use == "miss":
+        _count("CacheMisses")
+    else:
+        _count("CacheHits", Use=use)
+
+
+runner = build(AnswerSettings.read(os.environ), on_happening=_count_happening, on_look_up=_count_look_up)
 
 
 @metrics.log_metrics(capture_cold_start_metric=True)

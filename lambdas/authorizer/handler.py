@@ -19,6 +19,7 @@ verifier = TokenVerifier(
     issuer=settings.jwt_issuer,
     audience=settings.jwt_audience,
     origins=settings.origins(),
+    tenant_claim=settings.tenant_claim or None,
 )
 
 
@@ -34,7 +35,11 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         logger.info("connection refused", extra={"why": str(error)})
         raise Exception("Unauthorized") from None
     return _policy("Allow", identity.subject, event["methodArn"]) | {
-        "context": {"subject": identity.subject, "expires_at": str(identity.expires_at)}
+        "context": {
+            "subject": identity.subject,
+            "expires_at": str(identity.expires_at),
+            **({} if identity.tenant is None else {"tenant": identity.tenant}),
+        }
     }
 
 

@@ -11,6 +11,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.answering.intake import Intake
+from cicada.answering.recovery import Recovery
+from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
@@ -22,10 +24,13 @@ from cicada.settings import MessageProcessorSettings
 from cicada.telemetry import logger, metrics
 
 settings = MessageProcessorSettings.read(os.environ)
+log = DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table)
+connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG))
+workflow = StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn)
 intake = Intake(
-    DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
-    ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
-    StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn),
+    log,
+    connections,
+    Recovery(log, connections, workflow, budget=RequestBudget(time_s=settings.request_time_s)),
     retention_s=settings.retention_s,
 )
 

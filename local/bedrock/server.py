@@ -31,6 +31,8 @@ B20    An exception in the stream is a frame with ``:exception-type`` in lower c
 B21    A stream can be cut without an exception: a lost connection, half a frame, a close-delimited end, a corrupt
        frame, silence.
 B22    Any of the nine stop reasons can end a stream.
+B23    A caller that closes its connection, at whatever moment, ends the call.
+B24    A connection can be lost before there is a response.
 =====  ===========================================================================================================
 
 Not served: tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is accepted and does
@@ -41,12 +43,19 @@ Fault switches (``local.faults``; ``model`` limits each to one model id as calle
 
 ``bedrock.throttle``        before the stream, 429; ``message``
 ``bedrock.error``           before the stream; ``exception`` (code), ``status``, ``message``
-``bedrock.slow``            ``first_ms`` before the response, ``delay_ms`` between deltas
-``bedrock.cut``             see :class:`local.bedrock.replies.Cut`
-``bedrock.stop``            ``stop_reason``
+``bedrock.refuse``          the connection is closed without a response
+``bedrock.slow``            ``first_ms`` before the response, ``first_piece_ms`` from its headers to the first delta,
+                            ``delay_ms`` between deltas
+``bedrock.pace``            a model of fixed latency, in place of what ``bedrock.slow`` says of deltas: the first one
+                            ``first_piece_ms`` after the request's arrival, the others ``delay_ms`` apart
+``bedrock.cut``             see :class:`local.bedrock.switches.Cut`
+``bedrock.stop``            ``stop_reason``, ``after`` so many deltas
 ``bedrock.embed_throttle``  as ``bedrock.throttle``, for InvokeModel
 ``bedrock.embed_error``     as ``bedrock.error``, for InvokeModel
+``bedrock.embed_refuse``    as ``bedrock.refuse``, for InvokeModel
 ``bedrock.embed_slow``      ``first_ms``
+
+``GET /_cicada/bedrock`` counts the calls of ConverseStream: see :class:`local.bedrock.streams.StreamCounts`.
 """
 
 from __future__ import annotations
@@ -54,17 +63,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
 
 from local.bedrock.catalogue import EmbeddingModel, TextModel, find_model
 from local.bedrock.errors import AwsError, Unsigned, ValidationFailed, error_response
-from local.bedrock.replies import Cut, Reply, StreamedResponse, compose, send_stream, whole_response
+from local.bedrock.replies import Reply, compose, whole_response
 from local.bedrock.requests import read_converse, read_embedding
+from local.bedrock.streams import StreamCounts, StreamedResponse, pause, send_stream
+from local.bedrock.switches import Cut, Pace
 from local.faults import Faults
 
 logger = logging.getLogger(__name__)
@@ -76,12 +87,14 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 DEFAULT_PACE_S = 0.02
 """Between two deltas: 50 words a second, about as fast as a small model writes."""
+_CLIENT_CLOSED = 499
+"""nginx's status for it."""
 
 
 def add_routes(
     app: web.Application, *, answer: Answer, embed: Embed, faults: Faults, pace_s: float = DEFAULT_PACE_S
 ) -> None:
-    """Serve Bedrock Runtime's routes below ``/model/``."""
+    """Serve Bedrock Runtime's routes below ``/model/``, and what it counts."""
     runtime = BedrockRuntime(answer, embed, faults, pace_s)
     for operation, handler in {
         "converse-stream": runtime.converse_stream,
@@ -89,6 +102,7 @@ def add_routes(
         "invoke": runtime.invoke,
     }.items():
         app.router.add_post(f"/model/{{model_id}}/{operation}", _with_aws_errors(handler))
+    app.router.add_get("/_cicada/bedrock", runtime.counts)
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -102,6 +116,8 @@ def _with_aws_errors(handler: Handler) -> Handler:
             response = await handler(request)
         except AwsError as error:
             return error.response()
+        except ConnectionResetError:
+            return web.Response(status=_CLIENT_CLOSED)  # which nobody receives
         except (web.HTTPException, asyncio.CancelledError):
             raise
         except Exception:  # as AWS tells of a bug of its own
@@ -122,30 +138,43 @@ class BedrockRuntime:
         self._embed = embed
         self._faults = faults
         self._pace_s = pace_s
+        self.streams = StreamCounts()
 
     async def converse_stream(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse-stream."""
-        model_id = request.match_info["model_id"]
-        reply, latency_ms, pace_s = await self._reply(request, model_id)
-        params = self._faults.take("bedrock.cut", model=model_id)
-        cut = None if params is None else Cut.of(params)
-        response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
-        await send_stream(request, response, reply, latency_ms=latency_ms, pace_s=pace_s, cut=cut)
+        self.streams.open += 1
+        try:
+            reply, latency_ms, pace = await self._reply(request)
+            params = self._faults.take("bedrock.cut", model=request.match_info["model_id"])
+            cut = None if params is None else Cut.of(params)
+            response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
+            await send_stream(request, response, reply, latency_ms=latency_ms, pace=pace, cut=cut)
+        except (AwsError, _Refused):
+            self.streams.refused += 1
+            raise
+        except ConnectionResetError:
+            self.streams.closed_by_caller += 1
+            raise
+        finally:
+            self.streams.open -= 1
+        if cut is None:
+            self.streams.finished += 1
+        else:
+            self.streams.broken += 1
         return response
 
     async def converse(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse."""
-        reply, latency_ms, _ = await self._reply(request, request.match_info["model_id"])
+        reply, latency_ms, _ = await self._reply(request)
         return whole_response(reply, latency_ms)
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/invoke: embeddings."""
-        model_id = request.match_info["model_id"]
-        model = find_model(model_id)
+        model = find_model(request.match_info["model_id"])
         if not isinstance(model, EmbeddingModel):
             raise ValidationFailed("This model is not served through InvokeModel here.")
         asked = read_embedding(await request.read(), model)
-        await self._fail_early("bedrock.embed_", model_id)
+        await self._fail_early(request, "bedrock.embed_")
         vectors = await asyncio.get_running_loop().run_in_executor(None, self._embed, [asked.text])
         vector = _resize(vectors[0], asked.dimensions)
         return web.json_response(
@@ -156,33 +185,61 @@ class BedrockRuntime:
             }
         )
 
-    async def _reply(self, request: web.Request, model_id: str) -> tuple[Reply, int, float]:
-        """The model's turn, the milliseconds it took, and the seconds between its deltas."""
+    async def counts(self, request: web.Request) -> web.Response:  # noqa: ARG002
+        """GET /_cicada/bedrock."""
+        return web.json_response(asdict(self.streams))
+
+    async def _reply(self, request: web.Request) -> tuple[Reply, int, Pace]:
+        """The model's turn, the milliseconds it took, and when its deltas are to be sent."""
+        loop = asyncio.get_running_loop()
+        arrived = loop.time()
+        model_id = request.match_info["model_id"]
         model = find_model(model_id)
         if not isinstance(model, TextModel):
             raise ValidationFailed(
                 "This action doesn't support the model that you provided. Try again with a supported text or chat model"
             )
         asked = read_converse(await request.read(), model)
-        slow = await self._fail_early("bedrock.", model_id)
-        started = time.monotonic()
-        text = await asyncio.get_running_loop().run_in_executor(None, self._answer, asked.system, asked.user)
+        slow = await self._fail_early(request, "bedrock.")
+        started = loop.time()
+        text = await loop.run_in_executor(None, self._answer, asked.system, asked.user)
         stop = self._faults.take("bedrock.stop", model=model_id) or {}
-        reply = compose(text, asked, stop_reason=stop.get("stop_reason"), reasons=model.reasons)
-        pace_s = self._pace_s if "delay_ms" not in slow else float(slow["delay_ms"]) / 1000
-        return reply, round((time.monotonic() - started) * 1000), pace_s
+        reply = compose(
+            text,
+            asked,
+            stop_reason=stop.get("stop_reason"),
+            stop_after=stop.get("after"),
+            reasons=model.reasons,
+        )
+        fixed = self._faults.take("bedrock.pace", model=model_id)
+        said = slow if fixed is None else fixed
+        pace = Pace(
+            between_s=self._pace_s if "delay_ms" not in said else float(said["delay_ms"]) / 1000,
+            first_piece_s=float(said.get("first_piece_ms", 0)) / 1000,
+            since=None if fixed is None else arrived,
+        )
+        return reply, round((loop.time() - started) * 1000), pace
 
-    async def _fail_early(self, prefix: str, model_id: str) -> dict[str, Any]:
+    async def _fail_early(self, request: web.Request, prefix: str) -> dict[str, Any]:
         """Let the faults strike that come before a response; return what ``slow`` says."""
+        model_id = request.match_info["model_id"]
         slow = self._faults.take(f"{prefix}slow", model=model_id) or {}
-        await asyncio.sleep(float(slow.get("first_ms", 0)) / 1000)
+        await pause(request, float(slow.get("first_ms", 0)) / 1000)
         if (throttle := self._faults.take(f"{prefix}throttle", model=model_id)) is not None:
             message = throttle.get("message", "Too many requests, please wait before trying again.")
             raise _InjectedError("ThrottlingException", 429, message)
         if (error := self._faults.take(f"{prefix}error", model=model_id)) is not None:
             code = error.get("exception", "InternalServerException")
             raise _InjectedError(code, int(error.get("status", 500)), error.get("message", "Injected."))
+        if self._faults.take(f"{prefix}refuse", model=model_id) is not None:
+            if request.transport is not None:
+                request.transport.abort()
+            raise _Refused("the connection is lost")
         return slow
+
+
+class _Refused(ConnectionResetError):
+    """The connection was closed by a fault, not by the caller."""
 
 
 class _InjectedError(AwsError):

@@ -1,4 +1,4 @@
-"""Buckets with their versioning, and tables with their time to live, which moto's own models leave out."""
+"""Buckets with their versioning, and tables with their time to live and later indexes, which moto leaves out."""
 
 from __future__ import annotations
 
@@ -69,6 +69,29 @@ def _with_time_to_live(table: Table, declaration: Declaration) -> Table:
     return table
 
 
+def _update_table(table: Table, declaration: Declaration) -> Table:
+    """Change what may change of a table: its time to live, and its indexes, of which it may get one at a time."""
+    declared = {index["IndexName"]: index for index in declaration.properties.get("GlobalSecondaryIndexes", [])}
+    there = {index.name for index in table.global_indexes}
+    changes = [
+        *({"Delete": {"IndexName": name}} for name in sorted(there - declared.keys())),
+        *({"Create": declared[name]} for name in sorted(declared.keys() - there)),
+    ]
+    if changes:
+        backend: Any = dynamodb_backends[declaration.account_id][declaration.region_name]
+        backend.update_table(
+            table.name,
+            attr_definitions=declaration.properties["AttributeDefinitions"],
+            global_index=changes,
+            throughput=None,
+            billing_mode=None,
+            stream_spec=None,
+            deletion_protection_enabled=None,
+            warm_throughput=None,
+        )
+    return _with_time_to_live(table, declaration)
+
+
 def _delete_table(declaration: Declaration) -> None:
     dynamodb_backends[declaration.account_id][declaration.region_name].delete_table(declaration.name)
 
@@ -92,7 +115,7 @@ for _type in TABLES:
     define(
         _type,
         create=_create_table,
-        update=_with_time_to_live,
+        update=_update_table,
         delete=_delete_table,
         attributes=("Arn", "StreamArn"),
         name_property="TableName",

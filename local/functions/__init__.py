@@ -14,6 +14,7 @@ How the local cloud mounts it::
 
     result = await service.invoke("name or ARN", b"{}")   # InvokeResult; raises LambdaApiError when refused
     service.processes()                # {"name": [pid, ...]}
+    service.kill("name")               # SIGKILL to those at work, or to one by its id; returns their ids
     service.stats()                    # {"name": FunctionStats(invocations, cold_starts, errors, ...)}
     await service.close()              # kills every process; idempotent, add_routes() lets the app call it
 

@@ -42,12 +42,29 @@ class FunctionPool:
         self._idle_s = idle_s
         self._live: set[Environment] = set()
         self._idle: dict[Environment, asyncio.TimerHandle] = {}
+        self._at_work: set[Environment] = set()
         self._fingerprint = ""
         self._background: set[asyncio.Task[None]] = set()
 
     def pids(self) -> list[int]:
         """The processes that live now."""
         return sorted(environment.pid for environment in self._live if environment.pid is not None)
+
+    def kill(self, pid: int | None = None) -> list[int]:
+        """SIGKILL to the processes that are at work, or to one, at work or not; returns their ids.
+
+        Their invocations fail with ``Runtime.ExitError``, as any whose process dies.
+        """
+        struck = [
+            environment
+            for environment in self._live
+            if environment.pid is not None
+            and (environment.pid == pid if pid is not None else environment in self._at_work)
+        ]
+        pids = sorted(environment.pid for environment in struck if environment.pid is not None)
+        for environment in struck:
+            environment.kill_now()
+        return pids
 
     async def run(
         self, config: FunctionConfig, payload: bytes, request_id: str, client_context: str | None
@@ -134,9 +151,11 @@ class FunctionPool:
         if (kill := self._faults.take("functions.kill", function=self._name)) is not None:
             after_s = kill.get("after_ms", 0) / 1000
             killer = asyncio.get_running_loop().call_later(after_s, environment.kill_now)
+        self._at_work.add(environment)
         try:
             return await environment.run(invocation, environment.config.timeout_s)
         finally:
+            self._at_work.discard(environment)
             if killer is not None:
                 killer.cancel()
 

@@ -138,6 +138,11 @@ class FunctionService:
         """The living processes of each function that was invoked."""
         return {name: pool.pids() for name, pool in self._pools.items()}
 
+    def kill(self, name: str, pid: int | None = None) -> list[int]:
+        """SIGKILL to a function's processes that are at work, or to one by its id; returns the ids of those it met."""
+        pool = self._pools.get(name)
+        return [] if pool is None else pool.kill(pid)
+
     def stats(self) -> dict[str, FunctionStats]:
         """What each function that was invoked has seen so far; a copy."""
         return {name: replace(pool.stats) for name, pool in self._pools.items()}

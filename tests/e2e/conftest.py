@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 from local.testing import LocalCloud
+from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.e2e.plain_client import Socket
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
@@ -61,7 +63,15 @@ def issuer() -> Iterator[Issuer]:
 
 
 @pytest.fixture(scope="session")
-def deployment(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+def watch() -> Iterator[ModelWatch]:
+    """Sees every call that the functions make to the models."""
+    watch = ModelWatch()
+    yield watch
+    watch.close()
+
+
+@pytest.fixture(scope="session")
+def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     home = tmp_path_factory.mktemp("cloud")
     settings = {
         "auth": {
@@ -72,25 +82,52 @@ def deployment(issuer: Issuer, tmp_path_factory: pytest.TempPathFactory) -> Iter
         }
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
-    with LocalCloud(home, settings=settings, load=script, environment={"JWKS_URL": issuer.jwks_url}) as cloud:
+    environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}
+    with LocalCloud(home, settings=settings, load=script, environment=environment) as cloud:
+        watch.forward_to(cloud.endpoint_url)
         yield cloud
 
 
 @pytest.fixture
 def cloud(deployment: LocalCloud) -> Iterator[LocalCloud]:
-    """The deployment, without a fault of an earlier test."""
+    """The deployment, without a fault of an earlier test, or what it has taught the circuit breakers."""
     deployment.disarm()
     yield deployment
     deployment.disarm()
+    _close_breakers(deployment)
 
 
 @pytest.fixture
-def connect(cloud: LocalCloud, issuer: Issuer) -> Iterator[Any]:
-    """Open sockets, by user."""
+def user() -> str:
+    """An asker of this test's own: no earlier answer of theirs is kept."""
+    return f"mara-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def connect(cloud: LocalCloud, issuer: Issuer, user: str) -> Iterator[Any]:
+    """Open sockets, by user: the test's own if none is named."""
     with contextlib.ExitStack() as opened:
 
-        def open_socket(subject: str = "mara", **claims: Any) -> Socket:
+        def open_socket(subject: str = user, **claims: Any) -> Socket:
             token = issuer.token(subject, **claims)
             return opened.enter_context(Socket(f"{cloud.websocket_url}?token={token}"))
 
         yield open_socket
+
+
+def _close_breakers(cloud: LocalCloud) -> None:
+    """Forget every failure; where that opened a breaker, end the workers too, which remember what they have read."""
+    dynamodb = cloud.client("dynamodb")
+    (table,) = dynamodb.list_tables()["TableNames"]
+    found = dynamodb.query(
+        TableName=table,
+        KeyConditionExpression="pk = :breakers",
+        ExpressionAttributeValues={":breakers": {"S": "breakers"}},
+    )["Items"]
+    for item in found:
+        dynamodb.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
+    if any("open_since_ms" in item for item in found):
+        for name, figures in cloud.functions().items():
+            if "Answer" in name.split("-")[2]:
+                for pid in figures["processes"]:
+                    cloud.control("DELETE", f"functions/{name}/processes/{pid}")

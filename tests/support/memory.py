@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cicada.delivery.ports import Conflict, ConnectionGone
@@ -54,21 +54,34 @@ class InMemoryLog:
                 strategy=claim.strategy,
                 execution=claim.execution,
                 worker=claim.worker,
-                lease_until=claim.lease_until,
+                failed=claim.failed,
+                reserved_calls=claim.reserved_calls,
             )
+        if commit.lease_until is not None:
+            changed = replace(changed, lease_until=commit.lease_until)
+        if commit.standalone is not None:
+            changed = replace(changed, standalone=commit.standalone)
         self.requests[head.key] = (changed, entries + commit.entries())
         self.after("commit")
         return changed
 
-    def reserve(self, head: Head, lease_until: int) -> Head:
-        self._enter("reserve")
+    def take_up(self, head: Head, lease_until: int) -> Head:
+        self._enter("take_up")
         stored, entries = self._stored(head.key)
-        if stored.state != "open" or stored.execution is not None or stored.lease_until != head.lease_until:
+        seen = (head.lease_until, head.execution, head.attempt)
+        if stored.state != "open" or (stored.lease_until, stored.execution, stored.attempt) != seen:
             raise Conflict(stored, entries)
-        changed = replace(stored, lease_until=lease_until)
+        changed = replace(stored, lease_until=lease_until, execution=None, takeovers=head.takeovers + 1)
         self.requests[head.key] = (changed, entries)
-        self.after("reserve")
+        self.after("take_up")
         return changed
+
+    def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
+        self._enter("open_requests")
+        heads = sorted((head for head, _ in self.requests.values()), key=lambda head: head.accepted_at_ms)
+        for head in heads:
+            if head.state == "open" and head.accepted_at_ms < accepted_before_ms:
+                yield head.key
 
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
         self._enter("set_subscribers")

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cicada.answering.citations import check_citations
+from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.delivery.record import Head, Question, RequestKey
-from cicada.models.ports import Finished, Prompt, TextDelta, Usage
-from cicada.protocol.events import Accepted, dump_event
+from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
+from cicada.protocol.events import Accepted, Source, dump_event
 from cicada.retrieval.ports import Hit, SearchQuery, SearchResult
+
+if TYPE_CHECKING:
+    from cicada.answering.semantic_cache.cache import Looked
 
 REQUEST_ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 KEY = RequestKey("mara", REQUEST_ID)
@@ -64,21 +70,34 @@ class FixedRetriever:
             raise self.error
         return SearchResult(self.hits[: query.top_k], "v1", len(self.hits))
 
+    def version(self) -> str:
+        if self.error is not None:
+            raise self.error
+        return "v1"
+
 
 class ScriptedModel:
     """Writes the pieces it was given; an exception among them is raised in its place."""
 
     model_id = "local.extractive"
+    max_tokens = 512
 
     def __init__(self, *pieces: str | Exception) -> None:
         self.pieces = pieces
         self.prompts: list[Prompt] = []
         self.closed_early = 0
 
-    def stream(self, prompt: Prompt, *, time_budget_s: float) -> Generator[TextDelta | Finished, None, None]:
+    def stream(
+        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
+        leash.call()
         self.prompts.append(prompt)
+        stopped = threading.Event()
+        forget = leash.on_stop(stopped.set)
         try:
             for piece in self.pieces:
+                if stopped.is_set():
+                    raise Stopped
                 if isinstance(piece, Exception):
                     raise piece
                 yield TextDelta(piece)
@@ -86,6 +105,50 @@ class ScriptedModel:
         except GeneratorExit:
             self.closed_early += 1
             raise
+        finally:
+            forget()
+
+
+def looked(use: str, *sources: Source, **changes: Any) -> Looked:
+    """What a semantic cache finds; as a miss, one that nothing came near to."""
+    from cicada.answering.semantic_cache.cache import Looked
+
+    text = 'Mara says: "I locked the boathouse at ten." [1]'
+    values: dict[str, Any] = {
+        "use": use,
+        "similarity": 0.0 if use == "miss" else 0.96,
+        "question": "Who had locked the boathouse?",
+        "answered_at_ms": (NOW_S - 3600) * 1000,
+        "text": text,
+        "sources": sources,
+        "citations": check_citations(text, sources),
+        "model_id": "model-of-then",
+        "stop_reason": "end_turn",
+        "found": len(sources),
+        "index_version": "v1",
+        "compared": 3,
+        "refused_by": None,
+    }
+    return Looked(**(values | changes))
+
+
+class FixedCache:
+    """A semantic cache that answers every look-up with what it was given, and keeps what it was asked and told."""
+
+    def __init__(self, looked: Looked, *, error: Exception | None = None) -> None:
+        self.looked = looked
+        self.error = error
+        self.asked: list[tuple[Asked, str]] = []
+        self.kept: list[AnswerGiven] = []
+
+    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+        self.asked.append((asked, index_version))
+        if self.error is not None:
+            raise self.error
+        return self.looked
+
+    def keep(self, given: AnswerGiven) -> None:
+        self.kept.append(given)
 
 
 def joined(frames: Sequence[dict[str, Any]]) -> str:

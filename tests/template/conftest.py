@@ -33,17 +33,30 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
     return shipped_settings | {
         "stackPrefix": "Other",
         "auth": AUTH
-        | {"jwksUrl": "https://keys.example.org/", "allowedOrigins": ["https://a.example", "https://b.example"]},
+        | {"jwksUrl": "https://keys.example.org/", "allowedOrigins": ["https://a.example", "https://b.example"]}
+        | {"tenantClaim": "org_id"},
         "models": {
             "generationModelId": "global.anthropic.claude-haiku-4-5-20251001-v1:0",
             "directModelId": "eu.amazon.nova-micro-v1:0",
             "embeddingModelId": "cohere.embed-multilingual-v3",
             "embeddingDimensions": 1024,
             "destinationRegions": ["eu-south-9"],
+            "directMaxTokens": 256,
             "temperature": None,
             "topP": 0.9,
         },
         "retrieval": {"topK": 7, "minScore": 0.25, "promptPassages": 5, "engine": "s3vectors", "engineBudgetS": 1.5},
+        "budget": {"requestTimeS": 120, "requestTokens": 60000, "requestCostUsd": 0.1},
+        "cache": {
+            "enabled": False,
+            "sharing": "tenant",
+            "ttlDays": 2,
+            "maxEntries": 50,
+            "replayThreshold": 0.95,
+            "nearThreshold": 0.8,
+        },
+        "conversation": {"enabled": False, "maxTurns": 3, "maxTokens": 500, "maxAgeHours": 1},
+        "recovery": {"sweepMinutes": 1},
         "throttling": {"ratePerS": 5, "burst": 7},
         "limits": {"answerConcurrency": 10, "tableReadUnits": 100, "tableWriteUnits": 200},
         "retentionDays": 1,

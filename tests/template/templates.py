@@ -20,6 +20,7 @@ FUNCTIONS = {
     "message_processor": "MessageProcessor",
     "answer": "Answer",
     "exhausted": "Exhausted",
+    "recovery_sweep": "RecoverySweep",
     "index_maintenance": "IndexMaintenanceWorker",
     "connection": "Connection",
     "authorizer": "Authorizer",
@@ -64,6 +65,26 @@ class Synthesis:
         """The function of a folder of lambdas/."""
         (found,) = (
             f for f in self.resources("AWS::Lambda::Function") if f.id.startswith(FUNCTIONS[folder] + "Function")
+        )
+        return found
+
+    def rule_for(self, folder: str) -> Resource:
+        """The scheduled rule that invokes the function of a folder."""
+        arn = f"<{self.function(folder).id}.Arn>"
+        (found,) = (
+            rule
+            for rule in self.resources("AWS::Events::Rule")
+            if arn in {flat(target["Arn"]) for target in rule.properties["Targets"]}
+        )
+        return found
+
+    def async_invocation(self, folder: str) -> dict[str, Any]:
+        """How asynchronous events of the function of a folder are treated."""
+        name = f"<{self.function(folder).id}>"
+        (found,) = (
+            config.properties
+            for config in self.resources("AWS::Lambda::EventInvokeConfig")
+            if flat(config.properties["FunctionName"]) == name
         )
         return found
 

@@ -15,27 +15,10 @@ import pytest
 from moto.core.config import default_user_config
 from moto.server import ThreadedMotoServer
 
-from cicada.answering.workflow import CHAIN, AttemptTask, ExhaustedTask
-from stacks.workflow import (
-    CLOSING_TIMEOUT_S,
-    EXECUTION_LIMIT_S,
-    STATE_MARGIN_S,
-    STRATEGIES,
-    Strategy,
-    attempt_timeout_s,
-    definition,
-    longest_chain,
-)
+from cicada.answering.chain import FALLS_TO, longest_path
+from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from stacks.answer_states import TIME_BUDGETS_S, WORKER_TIMEOUT_S, definition, state_of
 from tests.template.templates import Synthesis
-
-PLANNED = (
-    Strategy("hybrid", falls_to="rag"),
-    Strategy("rag", falls_to="cag"),
-    Strategy("cag", falls_to="direct"),
-    Strategy("direct", falls_to=None),
-    Strategy("profile_agent", falls_to="hybrid"),
-    Strategy("theory_agent", falls_to="hybrid"),
-)
 
 ACCOUNT = "arn:aws:lambda:us-east-1:123456789012:function"
 ARNS = {"answer": f"{ACCOUNT}:answer", "exhausted": f"{ACCOUNT}:exhausted"}
@@ -73,25 +56,19 @@ def tasks(workflow: dict[str, Any]) -> dict[str, dict[str, Any]]:
 # --- shape ---
 
 
+def test_the_workflow_is_deployed_as_it_is_defined(each: Synthesis) -> None:
+    """What holds of the definition (its paths, its time, its model calls) is tested beside the library."""
+    assert deployed(each) == definition(partition="aws", answer_arn=ARNS["answer"], exhausted_arn=ARNS["exhausted"])
+
+
 def test_one_state_a_strategy(workflow: dict[str, Any]) -> None:
-    assert tasks(workflow).keys() == {"Rag", "Direct", "Exhausted"}
+    assert tasks(workflow).keys() == {"Hybrid", "Rag", "Cag", "Direct", "Exhausted"}
 
 
-def test_the_library_knows_the_same_chain() -> None:
-    assert tuple(strategy.name for strategy in STRATEGIES) == CHAIN
-
-
-def test_a_route_enters_at_its_strategy_and_in_doubt_at_the_first(workflow: dict[str, Any]) -> None:
-    enter = workflow["States"][workflow["StartAt"]]
-    assert {choice["StringEquals"]: choice["Next"] for choice in enter["Choices"]} == {"rag": "Rag", "direct": "Direct"}
-    assert enter["Default"] == "Rag"
-
-
-def test_every_failure_leads_to_the_next_strategy_and_is_remembered(workflow: dict[str, Any]) -> None:
-    for state, name, next_state in (("Rag", "rag", "Direct"), ("Direct", "direct", "Exhausted")):
-        assert workflow["States"][state]["Catch"] == [
-            {"ErrorEquals": ["States.ALL"], "ResultPath": f"$.failures.{name}", "Next": next_state}
-        ]
+def test_every_failure_is_remembered_with_its_strategy(workflow: dict[str, Any]) -> None:
+    for name in FALLS_TO:
+        (catcher,) = workflow["States"][state_of(name)]["Catch"]
+        assert (catcher["ErrorEquals"], catcher["ResultPath"]) == (["States.ALL"], f"$.failures.{name}")
 
 
 def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str, Any]) -> None:
@@ -115,10 +92,13 @@ def test_the_closing_is_repeated_whatever_it_fails_of(workflow: dict[str, Any]) 
     assert retrier["MaxAttempts"] >= 3
 
 
-def test_a_killed_worker_is_reported_before_its_state_gives_up(shipped: Synthesis, workflow: dict[str, Any]) -> None:
-    for state, folder in (("Rag", "answer"), ("Direct", "answer"), ("Exhausted", "exhausted")):
-        function_s = shipped.function(folder).properties["Timeout"]
-        assert workflow["States"][state]["TimeoutSeconds"] == function_s + STATE_MARGIN_S
+def test_one_function_runs_every_strategy_for_as_long_as_the_longest_takes(shipped: Synthesis) -> None:
+    assert shipped.function("answer").properties["Timeout"] == WORKER_TIMEOUT_S
+    assert all(budget_s <= WORKER_TIMEOUT_S for budget_s in TIME_BUDGETS_S.values())
+
+
+def test_a_killed_closing_is_reported_before_its_state_gives_up(shipped: Synthesis, workflow: dict[str, Any]) -> None:
+    assert workflow["States"]["Exhausted"]["TimeoutSeconds"] > shipped.function("exhausted").properties["Timeout"]
 
 
 def test_a_failed_request_is_a_failed_execution(workflow: dict[str, Any]) -> None:
@@ -135,38 +115,6 @@ def test_the_path_is_logged_and_what_people_ask_is_not(each: Synthesis) -> None:
 
 def test_the_language_is_the_one_that_the_local_cloud_interprets(workflow: dict[str, Any]) -> None:
     assert workflow.get("QueryLanguage", "JSONPath") == "JSONPath"
-
-
-@pytest.mark.parametrize("strategies", [STRATEGIES, PLANNED, PLANNED[3:4]])
-def test_the_longest_way_fits_into_one_execution(strategies: tuple[Strategy, ...]) -> None:
-    retries_s = 1 + 2 + 4
-    attempts_s = longest_chain(strategies) * (attempt_timeout_s(strategies) + STATE_MARGIN_S + retries_s)
-    assert attempts_s + CLOSING_TIMEOUT_S + STATE_MARGIN_S + retries_s <= EXECUTION_LIMIT_S
-    assert attempt_timeout_s(strategies) >= 40
-
-
-def test_another_strategy_is_another_entry() -> None:
-    states = definition(partition="aws", answer_arn="a", exhausted_arn="e", strategies=PLANNED)["States"]
-
-    def way(state: str) -> list[str]:
-        return [state] + (way(states[state]["Catch"][0]["Next"]) if "Catch" in states[state] else [])
-
-    assert way("ProfileAgent") == ["ProfileAgent", "Hybrid", "Rag", "Cag", "Direct", "Exhausted"]
-    assert way("TheoryAgent")[1:] == way("Hybrid")
-    assert [choice["Next"] for choice in states["Enter"]["Choices"]] == [s.state for s in PLANNED]
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        (Strategy("rag", falls_to="gone"),),
-        (Strategy("rag", falls_to="rag"),),
-        (Strategy("rag", falls_to="direct"), Strategy("direct", falls_to="rag")),
-    ],
-)
-def test_a_chain_without_an_end_is_refused(broken: tuple[Strategy, ...]) -> None:
-    with pytest.raises(ValueError, match="cannot fall to"):
-        longest_chain(broken)
 
 
 # --- in motion ---
@@ -237,7 +185,7 @@ def interpreter() -> Iterator[tuple[Any, Functions]]:
     functions.server_close()
 
 
-Run = Callable[[str, Behaviour], tuple[str, list[tuple[str, dict[str, Any]]]]]
+Run = Callable[..., tuple[str, list[tuple[str, dict[str, Any]]]]]
 
 
 @pytest.fixture
@@ -247,10 +195,12 @@ def run(interpreter: tuple[Any, Functions], workflow: dict[str, Any]) -> Iterato
         name="workflow", definition=json.dumps(workflow), roleArn="arn:aws:iam::123456789012:role/workflow"
     )["stateMachineArn"]
 
-    def run_once(strategy: str, behaviour: Behaviour) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
+    def run_once(
+        strategy: str, behaviour: Behaviour, **failures: dict[str, str]
+    ) -> tuple[str, list[tuple[str, dict[str, Any]]]]:
         functions.behaviour = behaviour
         functions.invoked = []
-        start = {"subject": "anna", "requestId": "r-1", "strategy": strategy, "failures": {}}
+        start = {"subject": "anna", "requestId": "r-1", "strategy": strategy, "failures": failures}
         execution = client.start_execution(stateMachineArn=machine, name="e-1", input=json.dumps(start))["executionArn"]
         while (status := client.describe_execution(executionArn=execution)["status"]) == "RUNNING":
             time.sleep(0.02)
@@ -265,7 +215,8 @@ def strategies_of(invoked: list[tuple[str, dict[str, Any]]]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("route", "entered"), [("rag", "rag"), ("direct", "direct"), ("hybrid", "rag"), ("theory_agent", "rag")]
+    ("route", "entered"),
+    [("rag", "rag"), ("direct", "direct"), ("hybrid", "hybrid"), ("cag", "cag"), ("theory_agent", "rag")],
 )
 def test_a_request_enters_at_its_routes_strategy(run: Run, route: str, entered: str) -> None:
     status, invoked = run(route, succeeds)
@@ -278,7 +229,14 @@ def test_the_worker_is_told_what_the_library_expects(run: Run) -> None:
     execution = event.pop("execution")
     assert execution.startswith("arn:aws:states:")
     assert execution.endswith("e-1")
-    assert event == {"subject": "anna", "requestId": "r-1", "failures": {}, "strategy": "rag"}
+    assert event == {
+        "subject": "anna",
+        "requestId": "r-1",
+        "entry": "rag",
+        "failures": {},
+        "strategy": "rag",
+        "timeBudgetS": TIME_BUDGETS_S["rag"],
+    }
     assert AttemptTask.model_validate(event | {"execution": execution}).strategy == "rag"
 
 
@@ -289,24 +247,33 @@ def test_a_failed_strategy_hands_its_failure_to_the_next(run: Run, error: str) -
 
     status, invoked = run("rag", rag_fails)
     assert status == "SUCCEEDED"
-    assert strategies_of(invoked) == ["rag", "direct"]
+    assert strategies_of(invoked) == ["rag", "cag"]
     failures = AttemptTask.model_validate(invoked[1][1]).failures
     assert failures["rag"]["Error"] == error
     assert json.loads(failures["rag"]["Cause"])["errorMessage"] == "why"
 
 
-def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run) -> None:
+@pytest.mark.parametrize("entry", FALLS_TO)
+def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run, entry: str) -> None:
     def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
         return raises("ModelBusy") if function == "answer" else succeeds(function, event)
 
-    status, invoked = run("rag", answers_fail)
+    status, invoked = run(entry, answers_fail)
+    path = longest_path(entry)
     assert status == "FAILED"
-    assert strategies_of(invoked) == ["rag", "direct", "exhausted"]
+    assert strategies_of(invoked) == [*path, "exhausted"]
     task = ExhaustedTask.model_validate(invoked[-1][1])
-    assert {name: failure["Error"] for name, failure in task.failures.items()} == {
-        "rag": "ModelBusy",
-        "direct": "ModelBusy",
-    }
+    assert {name: failure["Error"] for name, failure in task.failures.items()} == dict.fromkeys(path, "ModelBusy")
+
+
+def test_a_restarted_request_tries_nothing_that_had_failed(run: Run) -> None:
+    def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises("ModelBusy") if function == "answer" else succeeds(function, event)
+
+    before = {"Error": "cache_miss", "Cause": "no earlier answer"}
+    _, invoked = run("rag", answers_fail, cag=before)
+    assert strategies_of(invoked) == ["rag", "direct", "exhausted"]
+    assert invoked[0][1]["failures"] == {"cag": before}
 
 
 def test_a_throttled_worker_is_tried_again_in_the_same_state(run: Run) -> None:

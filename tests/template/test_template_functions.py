@@ -10,6 +10,7 @@ from cicada.settings import (
     DeliverySettings,
     IndexMaintenanceSettings,
     MessageProcessorSettings,
+    RecoverySettings,
 )
 from stacks.findings import flat
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis
@@ -29,9 +30,11 @@ def test_functions_run_on_arm_and_are_traced_and_logged_as_json(shipped: Synthes
     assert function["Runtime"] == "python3.13"
     assert function["Architectures"] == ["arm64"]
     assert function["Handler"] == "handler.handler"
-    assert function["TracingConfig"] == {"Mode": "Active"}
     logging = function["LoggingConfig"]
-    assert (logging["LogFormat"], logging["ApplicationLogLevel"], logging["SystemLogLevel"]) == ("JSON", "INFO", "INFO")
+    assert (logging["LogFormat"], logging["ApplicationLogLevel"]) == ("JSON", "INFO")
+    if folder != "recovery_sweep":
+        assert function["TracingConfig"] == {"Mode": "Active"}
+        assert logging["SystemLogLevel"] == "INFO"
     assert flat(logging["LogGroup"]).startswith(f"<{FUNCTIONS[folder]}Logs")
 
 
@@ -53,7 +56,7 @@ def test_every_function_says_whose_it_is(shipped: Synthesis, folder: str) -> Non
     assert environment["POWERTOOLS_METRICS_NAMESPACE"] == "Cicada"
 
 
-@pytest.mark.parametrize("folder", ["message_processor", "answer", "exhausted"])
+@pytest.mark.parametrize("folder", ["message_processor", "answer", "exhausted", "recovery_sweep"])
 def test_functions_that_deliver_know_the_table_and_the_callback(shipped: Synthesis, folder: str) -> None:
     environment = shipped.environment(folder)
     assert environment["AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"] == CALLBACK
@@ -65,6 +68,7 @@ def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Syn
     assert settings.state_machine_arn == f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"
     assert settings.auth == "jwt"
     assert settings.retention_s == 7 * 24 * 3600
+    assert settings.request_time_s == 300
     assert MessageProcessorSettings.read(local.environment("message_processor")).auth == "none"
 
 
@@ -76,7 +80,24 @@ def test_the_answer_worker_reads_its_settings(shipped: Synthesis) -> None:
     assert settings.embedding_model_id == "amazon.titan-embed-text-v2:0"
     assert settings.embedding_dimensions == 1024
     assert (settings.max_tokens, settings.temperature, settings.top_p) == (2048, 0.2, None)
+    assert settings.direct_max_tokens == 512
     assert (settings.top_k, settings.min_score, settings.prompt_passages) == (20, 0.5, 10)
+    assert (settings.request_time_s, settings.request_tokens, settings.request_cost_usd) == (300, 120_000, 0.4)
+
+
+def test_what_is_kept_of_answers_is_the_deployers_choice(shipped: Synthesis, full: Synthesis) -> None:
+    by_default = AnswerSettings.read(shipped.environment("answer"))
+    assert (by_default.cache_enabled, by_default.cache_sharing) == (True, "user")
+    assert (by_default.cache_ttl_s, by_default.cache_max_entries) == (7 * 24 * 3600, 1000)
+    assert (by_default.cache_replay_threshold, by_default.cache_near_threshold) == (None, None)
+    assert (by_default.conversation_enabled, by_default.conversation_max_age_s) == (True, 12 * 3600)
+    assert (by_default.conversation_max_turns, by_default.conversation_max_tokens) == (6, 2000)
+    chosen = AnswerSettings.read(full.environment("answer"))
+    assert (chosen.cache_enabled, chosen.cache_sharing) == (False, "tenant")
+    assert (chosen.cache_ttl_s, chosen.cache_max_entries) == (2 * 24 * 3600, 50)
+    assert (chosen.cache_replay_threshold, chosen.cache_near_threshold) == (0.95, 0.8)
+    assert (chosen.conversation_enabled, chosen.conversation_max_age_s) == (False, 3600)
+    assert (chosen.conversation_max_turns, chosen.conversation_max_tokens) == (3, 500)
 
 
 def test_a_model_that_refuses_temperature_is_sent_none(full: Synthesis) -> None:
@@ -93,6 +114,7 @@ def test_the_authorizer_reads_its_settings(shipped: Synthesis, full: Synthesis) 
     with_origins = AuthorizerSettings.read(full.environment("authorizer"))
     assert with_origins.jwks_url == "https://keys.example.org/"
     assert with_origins.origins() == {"https://a.example", "https://b.example"}
+    assert (settings.tenant_claim, with_origins.tenant_claim) == ("", "org_id")
 
 
 def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
@@ -102,6 +124,7 @@ def test_no_variable_is_set_that_nobody_reads(shipped: Synthesis) -> None:
         "message_processor": callback | {name.upper() for name in MessageProcessorSettings.model_fields},
         "answer": callback | {"OPENBLAS_NUM_THREADS"} | {name.upper() for name in AnswerSettings.model_fields},
         "exhausted": callback | {name.upper() for name in DeliverySettings.model_fields},
+        "recovery_sweep": callback | {name.upper() for name in RecoverySettings.model_fields},
         "index_maintenance": {"OPENBLAS_NUM_THREADS"}
         | {name.upper() for name in IndexMaintenanceSettings.model_fields},
         "authorizer": {name.upper() for name in AuthorizerSettings.model_fields},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cicada.delivery.dynamodb import OPEN_INDEX
+from stacks.data import OPEN_REQUESTS
 from tests.template.templates import Synthesis
 
 FREE_WHILE_IDLE = {
@@ -22,6 +24,7 @@ FREE_WHILE_IDLE = {
     "AWS::Lambda::LayerVersion",
     "AWS::Lambda::Permission",
     "AWS::Logs::LogGroup",
+    "AWS::Logs::QueryDefinition",
     "AWS::S3::Bucket",
     "AWS::S3::BucketPolicy",
     "AWS::S3Vectors::Index",
@@ -53,7 +56,26 @@ def test_no_option_makes_anything_that_bills_by_the_hour(full: Synthesis) -> Non
 def test_the_table_is_on_demand(each: Synthesis) -> None:
     table = each.one("AWS::DynamoDB::Table").properties
     assert table["BillingMode"] == "PAY_PER_REQUEST"
-    assert not {"ProvisionedThroughput", "WarmThroughput", "GlobalSecondaryIndexes"} & table.keys()
+    assert not {"ProvisionedThroughput", "WarmThroughput"} & table.keys()
+
+
+def test_the_tables_index_holds_what_is_under_way_and_is_free_while_nothing_is(each: Synthesis) -> None:
+    """A secondary index of an on-demand table is billed by its reads, writes and bytes, and this one is sparse."""
+    (index,) = each.one("AWS::DynamoDB::Table").properties["GlobalSecondaryIndexes"]
+    assert index["IndexName"] == OPEN_REQUESTS == OPEN_INDEX
+    assert [(key["AttributeName"], key["KeyType"]) for key in index["KeySchema"]] == [
+        ("open_in", "HASH"),
+        ("accepted_at_ms", "RANGE"),
+    ]
+    assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
+    assert not {"ProvisionedThroughput", "WarmThroughput"} & index.keys()
+
+
+def test_what_runs_every_two_minutes_leaves_no_trace_and_no_line_of_a_run_that_went_well(each: Synthesis) -> None:
+    sweep = each.function("recovery_sweep").properties
+    assert "TracingConfig" not in sweep
+    assert sweep["LoggingConfig"]["SystemLogLevel"] == "WARN"
+    assert sweep["MemorySize"] <= 512
 
 
 def test_no_function_is_kept_warm(each: Synthesis) -> None:
@@ -85,7 +107,7 @@ def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
 def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, days in ((shipped, 30), (full, 14)):
         groups = list(synthesis.resources("AWS::Logs::LogGroup"))
-        assert len(groups) == 8  # six functions, the workflow, the access log
+        assert len(groups) == 9  # seven functions, the workflow, the access log
         for group in groups:
             assert group.properties["RetentionInDays"] == days
             assert group.rest["DeletionPolicy"] == "Delete"
@@ -93,10 +115,9 @@ def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full
 
 def test_the_table_can_be_capped(shipped: Synthesis, full: Synthesis) -> None:
     assert "OnDemandThroughput" not in shipped.one("AWS::DynamoDB::Table").properties
-    assert full.one("AWS::DynamoDB::Table").properties["OnDemandThroughput"] == {
-        "MaxReadRequestUnits": 100,
-        "MaxWriteRequestUnits": 200,
-    }
+    table = full.one("AWS::DynamoDB::Table").properties
+    for capped in (table, *table["GlobalSecondaryIndexes"]):
+        assert capped["OnDemandThroughput"] == {"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 200}
 
 
 def test_the_answers_written_at_once_can_be_capped(shipped: Synthesis, full: Synthesis) -> None:

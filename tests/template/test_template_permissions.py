@@ -42,8 +42,10 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
     stream, profile = "bedrock:InvokeModelWithResponseStream", f"arn:<AWS::Partition>:bedrock:{HERE}:inference-profile"
     regions = ("us-east-1", "us-east-2", "us-west-1", "us-west-2")
     assert allowed(shipped, "answer") == XRAY | own_logs(shipped, "answer") | {
+        ("dynamodb:BatchWriteItem", TABLE),
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:PutItem", TABLE),
+        ("dynamodb:Query", TABLE),
         ("dynamodb:UpdateItem", TABLE),
         ("execute-api:ManageConnections", CONNECTIONS),
         ("s3:GetObject", f"{BUCKET}/index/*"),
@@ -63,6 +65,18 @@ def test_the_function_that_closes_a_request(shipped: Synthesis) -> None:
     assert allowed(shipped, "exhausted") == XRAY | own_logs(shipped, "exhausted") | {
         ("dynamodb:GetItem", TABLE),
         ("dynamodb:UpdateItem", TABLE),
+        ("execute-api:ManageConnections", CONNECTIONS),
+    }
+
+
+def test_the_recovery_sweep(shipped: Synthesis) -> None:
+    """It alone reads the index of open requests; it leaves no traces, so it has no right to."""
+    assert allowed(shipped, "recovery_sweep") == own_logs(shipped, "recovery_sweep") | {
+        ("dynamodb:GetItem", TABLE),
+        ("dynamodb:Query", TABLE),
+        ("dynamodb:UpdateItem", TABLE),
+        ("dynamodb:Query", f"{TABLE}/index/open"),
+        ("states:StartExecution", f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"),
         ("execute-api:ManageConnections", CONNECTIONS),
     }
 
@@ -152,13 +166,13 @@ def test_the_workflows_role_is_taken_in_the_name_of_this_account_only(shipped: S
     assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
 
 
-def test_functions_are_invoked_by_this_api_and_this_rule_only(each: Synthesis) -> None:
+def test_functions_are_invoked_by_this_api_and_these_rules_only(each: Synthesis) -> None:
     permissions = list(each.resources("AWS::Lambda::Permission"))
     assert len(permissions) >= 4
     for permission in permissions:
         principal, source = permission.properties["Principal"], flat(permission.properties["SourceArn"])
         if principal == "events.amazonaws.com":
-            assert source == f"<{each.one('AWS::Events::Rule').id}.Arn>"
+            assert source in {f"<{rule.id}.Arn>" for rule in each.resources("AWS::Events::Rule")}
         else:
             assert principal == "apigateway.amazonaws.com"
             assert f":{each.prefix}-Data-ApiId/" in source
@@ -178,4 +192,4 @@ def test_a_key_of_ones_own_is_used_by_those_who_read_the_table_or_write_the_inde
         for name, id in FUNCTIONS.items()
         if any(action.startswith("kms:") for action, _, _ in full.permissions(id + "Role"))
     }
-    assert users == {"message_processor", "answer", "exhausted", "index_maintenance"}
+    assert users == {"message_processor", "answer", "exhausted", "recovery_sweep", "index_maintenance"}

@@ -20,6 +20,7 @@ IMPORTS = {
     "message_processor": {"aws_lambda_powertools", "pydantic"},
     "answer": {"aws_lambda_powertools", "pydantic", "numpy"},
     "exhausted": {"aws_lambda_powertools", "pydantic"},
+    "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
     "connection": {"aws_lambda_powertools", "pydantic"},
     "authorizer": {"aws_lambda_powertools", "pydantic", "jwt", "cryptography"},

@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
 from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner, close_exhausted
+from cicada.answering.chain import allotted_calls
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.prompt import NOTHING_FOUND, UNGROUNDED_NOTICE
 from cicada.answering.rag import RagStrategy
+from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.delivery.decide import append, begin
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
-from cicada.delivery.record import MAX_LOG_BYTES
-from cicada.errors import AnswerIncomplete, Cancelled, DeliveryUnavailable, IndexMissing, OutOfTime, StreamBroken
-from cicada.models.ports import TextDelta
-from cicada.protocol.events import MAX_EVENT_BYTES, Failed
+from cicada.delivery.record import MAX_LOG_BYTES, Question
+from cicada.errors import (
+    AnswerIncomplete,
+    Cancelled,
+    DeliveryUnavailable,
+    DependencyDown,
+    IndexMissing,
+    OutOfTime,
+    StreamBroken,
+)
+from cicada.models.ports import Finished, Stopped, TextDelta, Usage
+from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
     ACCEPTED,
@@ -44,8 +56,10 @@ class World:
         self.connections = InMemoryConnections(*subscribers)
         self.model = ScriptedModel(*pieces)
         self.retriever = retriever or FixedRetriever(*found)
+        self.now_s = NOW_S
+        self.wiring = {}
 
-    def run(self, strategy="rag", failures=None, *, execution="x1", worker="w1", remaining_s=60.0):
+    def run(self, strategy="rag", failures=None, *, execution="x1", worker="w1", remaining_s=60.0, **more):
         runner = AttemptRunner(
             self.log,
             self.connections,
@@ -54,9 +68,10 @@ class World:
                 "direct": DirectStrategy(self.model),
             },
             limits=LIMITS,
-            now_s=lambda: NOW_S,
+            now_s=lambda: self.now_s,
+            **self.wiring,
         )
-        return runner.run(task(strategy, failures, execution), worker=worker, remaining_s=remaining_s)
+        return runner.run(task(strategy, failures, execution, **more), worker=worker, remaining_s=remaining_s)
 
     def events(self):
         _, entries = self.log.read(KEY)
@@ -66,13 +81,15 @@ class World:
         return [json.loads(frame) for frame in self.connections.frames[connection]]
 
 
-def task(strategy="rag", failures=None, execution="x1"):
+def task(strategy="rag", failures=None, execution="x1", **more):
     return AttemptTask(
         subject=KEY.subject,
         request_id=KEY.request_id,
         execution=execution,
+        entry=next(iter(failures or {}), strategy),
         strategy=strategy,
         failures=failures or {},
+        **more,
     )
 
 
@@ -91,9 +108,11 @@ def test_a_grounded_answer_is_stored_and_pushed_event_by_event():
     assert joined(events) == 'Mara says: "I locked the boathouse at ten." [1]'
     assert world.seen() == events[1:]
     complete = events[-1]
-    assert (complete["grounded"], complete["strategy"], complete["failed"]) == (True, "rag", [])
+    assert (complete["grounded"], complete["answeredBy"], complete["failed"]) == (True, "rag", [])
+    assert complete["attempted"] == ["rag"]
     assert complete["metrics"]["inputTokens"] == 100
-    assert complete["metrics"]["sourcesUsed"] == 1
+    assert complete["metrics"]["modelCalls"] == 1
+    assert (complete["metrics"]["sourcesUsed"], complete["metrics"]["passagesCited"]) == (1, 1)
     assert complete["metrics"]["firstChunkMs"] is not None
     assert events[-2]["citations"][0]["verdict"] == "verified"
     assert events[2]["sources"][0]["locator"]["messageId"] == "ep1-0007"
@@ -149,10 +168,12 @@ def test_a_strategy_that_fails_leaves_the_request_to_the_next_which_begins_with_
     events = world.events()
     fallback = next(event for event in events if event["type"] == "fallback")
     assert (fallback["from"], fallback["to"], fallback["code"]) == ("rag", "direct", "stream_broken")
-    assert joined(events) == UNGROUNDED_NOTICE + "Sorry."
+    assert joined(events).startswith(UNGROUNDED_NOTICE)
+    assert joined(events).endswith("Sorry.")
     complete = events[-1]
     assert complete["attempt"] == 2
     assert complete["failed"] == [{"strategy": "rag", "code": "stream_broken", "reason": StreamBroken.told}]
+    assert complete["attempted"] == ["rag", "direct"]
     assert complete["grounded"] is False
 
 
@@ -186,7 +207,7 @@ def test_a_second_execution_that_comes_while_the_first_is_at_work_stops_at_once(
     world = World()
     world.log.commit(
         new_head(),
-        begin(world.log.head(KEY), "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60),
+        begin(world.log.head(KEY), "rag", (), execution="x1", worker="w1", now_s=NOW_S),
     )
     assert world.run(execution="x2", worker="w2").outcome == "superseded"
     assert world.model.prompts == []
@@ -209,8 +230,8 @@ def test_a_cancelled_answer_stops_and_closes_the_models_stream():
     world = World()
 
     class CancelsItself(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s):
-            for piece in super().stream(prompt, time_budget_s=time_budget_s):
+        def stream(self, prompt, *, time_budget_s, leash):
+            for piece in super().stream(prompt, time_budget_s=time_budget_s, leash=leash):
                 head = world.log.head(KEY)
                 if head.state == "open":
                     world.log.commit(head, append(head, [Failed.of(Cancelled())]))
@@ -297,11 +318,9 @@ def test_a_zombie_whose_answer_grows_too_long_does_not_end_its_successors_reques
     world = World()
 
     class Overtaken(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s):
+        def stream(self, prompt, *, time_budget_s, leash):
             yield from ()
-            successor = begin(
-                world.log.head(KEY), "rag", (), execution="x1", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60
-            )
+            successor = begin(world.log.head(KEY), "rag", (), execution="x1", worker="w2", now_s=NOW_S)
             world.log.commit(world.log.head(KEY), successor)
             yield TextDelta("x" * (MAX_LOG_BYTES + 1))
             while True:
@@ -355,6 +374,205 @@ def test_a_request_that_is_gone_is_left():
     assert world.model.prompts == []
 
 
+# --- what stands around a strategy ---
+
+
+class Conversation:
+    def __init__(self, query, degraded=None):
+        self.completed = (query, degraded)
+        self.asked = []
+
+    def complete(self, question, subject, spending):
+        self.asked.append((question.query, subject))
+        return SimpleNamespace(query=self.completed[0], degraded=self.completed[1])
+
+
+def in_a_session(*pieces, **world):
+    made = World(*pieces, **world)
+    made.log.requests.clear()
+    made.log.create(new_head("c1", question=Question("And then?", session_id="s1")), ACCEPTED)
+    return made
+
+
+def test_a_question_is_completed_from_its_conversation_before_anything_is_searched():
+    world = in_a_session("No.")
+    world.wiring["conversation"] = conversation = Conversation("What did Mara do then?")
+    world.run()
+    assert conversation.asked == [("And then?", KEY.subject)]
+    assert world.retriever.queries[0].text == "What did Mara do then?"
+    assert next(event for event in world.events() if event["type"] == "sources")["query"] == "What did Mara do then?"
+
+
+def test_a_completed_question_is_not_completed_again_by_the_next_attempt():
+    world = in_a_session("half", StreamBroken("cut"))
+    world.wiring["conversation"] = conversation = Conversation("What did Mara do then?")
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model = ScriptedModel("No.")
+    world.run("rag", worker="w2")
+    assert len(conversation.asked) == 1
+    assert [query.text for query in world.retriever.queries] == ["What did Mara do then?"] * 2
+
+
+def test_a_question_that_could_not_be_completed_says_so():
+    world = in_a_session("No.")
+    degraded = Degraded(code="question_not_completed", message="It was searched for as it stands.")
+    world.wiring["conversation"] = Conversation("And then?", degraded)
+    world.run()
+    sources = next(event for event in world.events() if event["type"] == "sources")
+    assert [one["code"] for one in sources["degraded"]] == ["question_not_completed"]
+    assert "query" not in sources
+
+
+def test_a_question_without_a_session_stands_by_itself():
+    world = World("No.")
+    world.wiring["conversation"] = conversation = Conversation("something else")
+    world.run()
+    assert conversation.asked == []
+
+
+class Kept:
+    def __init__(self):
+        self.given = []
+
+    def keep(self, given):
+        self.given.append(given)
+
+
+def test_an_answer_is_kept_once_it_is_complete():
+    world = World("I locked ", "it. [1]")
+    world.wiring["keepers"] = [keeper := Kept()]
+    world.run()
+    (given,) = keeper.given
+    assert (given.text, given.strategy, given.asked.query) == ("I locked it. [1]", "rag", "Who locked the boathouse?")
+    assert given.at_ms == NOW_S * 1000
+    assert [source.passage_id for source in given.retrieved.sources] == [BOATHOUSE.id]
+
+
+def test_an_answer_that_fails_or_comes_too_late_is_not_kept():
+    world = World("half", StreamBroken("cut"))
+    world.wiring["keepers"] = [keeper := Kept()]
+    with pytest.raises(StreamBroken):
+        world.run()
+    head = world.log.head(KEY)
+    world.log.commit(head, append(head, [Failed.of(Cancelled())]))
+    world.model = ScriptedModel("whole")
+    assert world.run(worker="w2").outcome == "superseded"
+    assert keeper.given == []
+
+
+def test_a_strategy_whose_dependency_is_down_is_not_begun():
+    class Breakers:
+        def check(self, names):
+            if "index" in names:
+                raise DependencyDown("index")
+
+    world = World("Hello!")
+    world.wiring["breakers"] = Breakers()
+    with pytest.raises(DependencyDown):
+        world.run()
+    assert types(world.events()) == ["accepted"]
+    assert world.run("direct", {"rag": {"Error": "DependencyDown"}}).outcome == "answered"
+    complete = world.events()[-1]
+    assert [(one["strategy"], one["code"]) for one in complete["failed"]] == [("rag", "dependency_down")]
+
+
+def test_the_last_resort_offers_what_was_found_before():
+    world = World("Half an ans", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model = ScriptedModel("Sorry.")
+    world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2")
+    offered = [event for event in world.events() if event["type"] == "sources"][-1]
+    assert (offered["attempt"], offered["offered"]) == (2, True)
+    assert [source["passageId"] for source in offered["sources"]] == [BOATHOUSE.id]
+    assert world.events()[-1]["metrics"]["sourcesUsed"] == 0
+
+
+def test_what_was_found_before_is_not_offered_where_the_log_cannot_be_read():
+    world = World("Half an ans", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model = ScriptedModel("Sorry.")
+
+    def before(operation):
+        if operation == "read":
+            raise StoreFault("down")
+
+    world.log.before = before
+    assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "answered"
+    world.log.before = lambda operation: None
+    assert [event["type"] for event in world.events()].count("sources") == 1
+
+
+def test_attempts_share_the_requests_calls():
+    world = World()
+    for number, (strategy, reserved) in enumerate([("hybrid", 2), ("rag", 3), ("cag", 3), ("direct", 4)], 1):
+        head = world.log.head(KEY)
+        commit = begin(head, strategy, (), execution="x1", worker=f"w{number}", now_s=NOW_S, allot=allotted_calls)
+        assert world.log.commit(head, commit).reserved_calls == reserved
+
+
+def test_a_request_whose_time_is_up_is_given_to_the_next_state_without_work():
+    world = World("never")
+    world.wiring["budget"] = RequestBudget(time_s=300)
+    world.now_s += 300 - CLOSING_RESERVE_S
+    with pytest.raises(OutOfTime):
+        world.run()
+    assert world.model.prompts == []
+
+
+def test_an_attempt_may_not_outlast_its_state():
+    world = World("never")
+    with pytest.raises(OutOfTime):
+        world.run(time_budget_s=CLOSING_RESERVE_S)
+
+
+def test_a_silent_model_is_stopped_soon_after_its_answer_is_cancelled():
+    world = World()
+
+    class Silent(ScriptedModel):
+        def stream(self, prompt, *, time_budget_s, leash):
+            woken = threading.Event()
+            forget = leash.on_stop(woken.set)
+            head = world.log.head(KEY)
+            world.log.commit(head, append(head, [Failed.of(Cancelled())]))
+            assert woken.wait(30), "nobody told the model"
+            forget()
+            raise Stopped
+            yield
+
+    world.model = Silent()
+    assert world.run().outcome == "superseded"
+    assert world.events()[-1]["code"] == "cancelled"
+
+
+def test_an_attempt_that_is_silent_for_long_keeps_its_lease(monkeypatch):
+    world = World()
+    beats = []
+
+    class Slow(ScriptedModel):
+        def stream(self, prompt, *, time_budget_s, leash):
+            yield TextDelta("The bell ")
+            deadline = time.monotonic() + 30
+            while len(beats) < 2 and time.monotonic() < deadline:
+                world.now_s += 1
+                time.sleep(0.01)
+            yield TextDelta("rang.")
+            yield Finished("end_turn", Usage(1, 1))
+
+    def after(operation):
+        lease = world.log.requests[KEY][0].lease_until
+        if operation == "commit" and (not beats or lease > beats[-1]):
+            beats.append(lease)
+
+    world.log.after = after
+    world.model = Slow()
+    monkeypatch.setattr(f"{__name__}.LIMITS", OutboxLimits(min_interval_s=0, renew_s=0.02, watch_s=0.01))
+    assert world.run().outcome == "answered"
+    assert joined(world.events()) == "The bell rang."
+
+
 # --- the end of the chain ---
 
 
@@ -363,7 +581,9 @@ def exhausted(world, execution="x1"):
         "direct": {"Error": "ModelBusy", "Cause": "{}"},
         "rag": {"Error": "Lambda.Unknown", "Cause": "a stack with internals"},
     }
-    last = ExhaustedTask(subject=KEY.subject, request_id=KEY.request_id, execution=execution, failures=caught)
+    last = ExhaustedTask(
+        subject=KEY.subject, request_id=KEY.request_id, execution=execution, entry="rag", failures=caught
+    )
     return close_exhausted(last, world.log, world.connections, now_s=lambda: NOW_S)
 
 
@@ -393,9 +613,7 @@ def test_a_request_that_another_execution_claims_meanwhile_is_not_ended():
         if operation == "commit" and not claimed:
             claimed.append(operation)
             head = world.log.head(KEY)
-            world.log.commit(
-                head, begin(head, "rag", (), execution="x2", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60)
-            )
+            world.log.commit(head, begin(head, "rag", (), execution="x2", worker="w2", now_s=NOW_S))
 
     world.log.before = before
     assert exhausted(world, execution="x1") is False

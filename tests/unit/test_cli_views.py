@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from typing import Literal
 
 import pytest
 from rich.cells import cell_len
@@ -22,6 +23,7 @@ from cicada.protocol.events import (
     Fallback,
     LogEvent,
     Metrics,
+    Reused,
     Source,
     Sources,
     StrategyFailure,
@@ -40,11 +42,12 @@ FALLBACK = Fallback.model_validate(
 )
 
 
-def source(n: int, text: str = "The bell rang twice.") -> Source:
+def source(n: int, text: str = "The bell rang twice.", origin: Literal["search", "cache"] = "search") -> Source:
     locator = ScriptLocator(
         episode_id="ep1", episode_name="The Boathouse", chapter_id="c1", message_id=f"m{n}", speaker="Ada"
     )
-    return Source(n=n, passage_id=f"p{n}", collection="script", locator=locator, score=0.75, text=text)
+    told = {"n": n, "passage_id": f"p{n}", "collection": "script", "locator": locator, "score": 0.75}
+    return Source(**told, text=text, origin=origin)  # type: ignore[arg-type]
 
 
 def citation(n: int, reason: str | None = None) -> Citation:
@@ -57,13 +60,21 @@ def complete(**changes: object) -> Complete:
         latency_ms=2345,
         attempt_ms=2000,
         first_chunk_ms=812,
-        retrieval_ms=12,
+        retrieval_latency_ms=12,
+        model_calls=1,
         input_tokens=1834,
         output_tokens=120,
         cost_usd=0.00042,
         price_date="2026-11-01",
     )
-    told = {"attempt": 1, "strategy": "rag", "model": "m-1", "grounded": True, "stopReason": "end_turn"}
+    told = {
+        "attempt": 1,
+        "answeredBy": "rag",
+        "attempted": ("rag",),
+        "model": "m-1",
+        "grounded": True,
+        "stopReason": "end_turn",
+    }
     return Complete.model_validate({**told, "metrics": metrics, **changes})
 
 
@@ -85,7 +96,8 @@ FALLEN: list[LogEvent] = [
     Chunk(attempt=2, content="Lasting words."),
     complete(
         attempt=2,
-        strategy="direct",
+        answeredBy="direct",
+        attempted=("rag", "direct"),
         grounded=False,
         failed=(StrategyFailure(strategy="rag", code="stream_broken", reason="The answer broke off."),),
     ),
@@ -142,6 +154,96 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
     )
 
 
+def failures(*strategies: str) -> tuple[StrategyFailure, ...]:
+    return tuple(
+        StrategyFailure.model_validate({"strategy": strategy, "code": "model_busy", "reason": "The model is busy."})
+        for strategy in strategies
+    )
+
+
+@pytest.mark.parametrize(
+    ("failed", "answered_by", "way"),
+    [
+        (("hybrid", "rag", "cag"), "direct", "answered by direct after hybrid, rag and cag failed"),
+        (("rag",), "rag", "answered by rag, begun anew"),
+        (("cag", "rag"), "rag", "answered by rag, begun anew after cag failed"),
+    ],
+)
+def test_the_whole_way_of_an_answer_is_told(failed: tuple[str, ...], answered_by: str, way: str) -> None:
+    done = complete(answeredBy=answered_by, attempted=(*failed, answered_by), failed=failures(*failed))
+    lines = piped(*frames([ACCEPTED, Chunk(attempt=1, content="So."), done])).splitlines()
+    assert f"{way} · m-1 · grounded in the sources" in lines
+    assert [line for line in lines if "(model_busy)" in line] == [
+        f"{strategy} failed: The model is busy. (model_busy)" for strategy in failed
+    ]
+
+
+def test_a_strategy_that_is_taken_over_is_said_to_begin_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    lost = {"from": "rag", "to": "rag", "code": "worker_lost", "reason": "The answer's worker was lost."}
+    piped(*frames([ACCEPTED, Attempt(attempt=1, strategy="rag"), Fallback.model_validate(lost)]))
+    assert capsys.readouterr().err == "cicada: rag failed: The answer's worker was lost. rag begins anew.\n"
+
+
+def reused(use: str, question: str = "Who rang the bell?") -> Reused:
+    told = {"use": use, "question": question, "answeredAtMs": 1_795_000_000_000, "similarity": 0.973}
+    return Reused.model_validate(told)
+
+
+def with_sources(**changes: object) -> list[LogEvent]:
+    found = Sources(attempt=1, index_version="v1", searched=0, sources=(source(1),)).model_copy(update=changes)
+    return [ACCEPTED, Attempt(attempt=1, strategy="cag"), found, Chunk(attempt=1, content="It rang [1].")]
+
+
+def test_an_answer_that_was_given_before_says_for_which_question_and_when() -> None:
+    free = Metrics(latency_ms=90, attempt_ms=40, first_chunk_ms=85, cache_latency_ms=9, sources_used=1)
+    done = complete(answeredBy="cag", attempted=("cag",), metrics=free)
+    lines = piped(*frames([*with_sources(reused=reused("answer")), done])).splitlines()
+    assert "Answered before, for: “Who rang the bell?” (97% alike, 2026-11-18 11:06 UTC)" in lines
+    assert lines[-1] == "0.1 s · first words after 0.1 s · earlier answers 9 ms · no model call"
+
+
+def test_an_answer_written_from_an_earlier_ones_passages_says_so() -> None:
+    events = [*with_sources(reused=reused("contexts"), sources=(source(1, origin="cache"),)), complete()]
+    lines = piped(*frames(events)).splitlines()
+    assert any(line.startswith("Written from what was found for an earlier question: “Who rang") for line in lines)
+    assert any(line.endswith("Ada  0.75  of an earlier answer") for line in lines)
+
+
+def test_passages_that_are_only_offered_are_no_sources_of_the_answer() -> None:
+    text = piped(*frames([*with_sources(offered=True), complete(answeredBy="direct", grounded=False)]))
+    assert "1 passage found before the answer failed: it does not rest on them" in text
+    assert "Sources:" not in text
+
+
+def test_a_question_that_was_completed_is_shown_as_it_was_understood() -> None:
+    text = piped(*frames([*with_sources(query="What did Ada say after the bell rang?"), complete()]))
+    assert "understood as: What did Ada say after the bell rang?\n" in text
+    assert "understood as" not in piped(*frames(ANSWER))
+
+
+@pytest.mark.parametrize(
+    ("changes", "doing"),
+    [
+        ({"searched": 12}, "reading 1 source, the best of 12 passages"),
+        ({}, "reading 1 source"),
+        ({"reused": reused("answer")}, "giving an earlier answer again"),
+        ({"offered": True}, "answering without sources"),
+    ],
+)
+def test_a_terminal_says_what_is_done_with_what_was_found(changes: dict[str, object], doing: str) -> None:
+    view = LiveView(Console(file=io.StringIO(), force_terminal=True, width=100, height=30), sources=True)
+    for frame in frames(with_sources(**changes)[:3]):
+        view.show(frame)
+    rendered = io.StringIO()
+    Console(file=rendered, width=100).print(view._picture())
+    assert rendered.getvalue().rstrip().endswith(f" {doing}")
+
+
+def test_an_earlier_question_cannot_drive_the_terminal_either() -> None:
+    events = with_sources(reused=reused("answer", "Who \x1b[31m rang?"), query="red \x1b]0;title\x07")
+    assert not {"\x1b", "\x07"} & set(piped(*frames([*events, complete()])))
+
+
 def test_sources_are_left_out_on_request() -> None:
     assert "Sources" not in piped(*frames(ANSWER), sources=False)
 
@@ -151,7 +253,7 @@ def test_a_pipe_never_carries_withdrawn_text(capsys: pytest.CaptureFixture[str])
     assert text.startswith("Lasting words.\n")
     assert "Withdrawn" not in text
     assert "rag failed: The answer broke off. (stream_broken)" in text
-    assert "not grounded in sources" in text
+    assert "answered by direct after rag failed · m-1 · not grounded in sources" in text
     assert "direct answers now" in capsys.readouterr().err
 
 
@@ -274,7 +376,7 @@ def test_a_failure_is_told_in_the_servers_words_with_its_code() -> None:
 
 
 def test_a_newer_servers_answer_is_shown_as_far_as_it_is_understood() -> None:
-    newer = EventFrame(REQUEST, 3, UnknownEvent("complete", {"strategy": "graph", "model": "m-9"}), {})
+    newer = EventFrame(REQUEST, 3, UnknownEvent("complete", {"answeredBy": "graph", "model": "m-9"}), {})
     text = piped(*frames([ACCEPTED, Chunk(attempt=1, content="Words.")]), newer)
     assert text == "Words.\n\nanswered by graph · m-9\n"
 

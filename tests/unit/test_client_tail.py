@@ -60,7 +60,8 @@ def complete(attempt: int = 1, strategy: str = "rag") -> Complete:
     return Complete.model_validate(
         {
             "attempt": attempt,
-            "strategy": strategy,
+            "answeredBy": strategy,
+            "attempted": [strategy],
             "model": "m",
             "grounded": True,
             "stopReason": "end_turn",
@@ -116,6 +117,27 @@ def test_a_fallback_withdraws_the_text_the_sources_and_the_citations() -> None:
     assert (answer.text, answer.sources, answer.citations) == ("", (), ())
 
 
+def test_what_is_told_of_the_search_goes_with_its_attempt() -> None:
+    sources = {
+        "type": "sources",
+        "attempt": 1,
+        "query": "What did Ada say then?",
+        "reused": {"use": "contexts", "question": "What did Ada say?", "answeredAtMs": 5, "similarity": 0.9},
+        "offered": True,
+        "indexVersion": "v1",
+        "searched": 0,
+        "sources": [SOURCE],
+    }
+    tail = fed(accepted(), Attempt(attempt=1, strategy="cag"), sources)
+    answer = tail.answer()
+    assert (answer.query, answer.offered) == ("What did Ada say then?", True)
+    assert answer.reused is not None
+    assert answer.reused.question == "What did Ada say?"
+    tail.feed(frame(4, Attempt(attempt=2, strategy="direct")))
+    answer = tail.answer()
+    assert (answer.query, answer.offered, answer.reused) == (None, False, None)
+
+
 def test_two_attempts_are_never_joined_even_if_no_fallback_was_announced() -> None:
     tail = fed(accepted(), Chunk(attempt=1, content="one"), Chunk(attempt=2, content="two"))
     assert tail.text == "two"
@@ -141,7 +163,7 @@ def test_a_complete_answer_tells_who_wrote_it_and_what_it_took() -> None:
 
 
 def test_a_newer_servers_terminal_event_still_ends_the_request() -> None:
-    newer = {"type": "complete", "attempt": 1, "strategy": "graph", "model": "m9", "grounded": True}
+    newer = {"type": "complete", "attempt": 1, "answeredBy": "graph", "model": "m9", "grounded": True}
     tail = fed(accepted(), Chunk(attempt=1, content="text"), newer)
     answer = tail.answer()
     assert (answer.complete, answer.text, answer.strategy, answer.model) == (True, "text", "graph", "m9")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.delivery.decide import begin
-from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, split_text
+from cicada.delivery.decide import LEASE_S, begin
+from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, Watch, split_text
 from cicada.delivery.record import MAX_LOG_BYTES, Commit
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
 from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics
@@ -18,7 +18,8 @@ from tests.support.questions import NOW_S, new_head
 
 COMPLETE = Complete(
     attempt=1,
-    strategy="rag",
+    answered_by="rag",
+    attempted=("rag",),
     model="m",
     grounded=True,
     stop_reason="end_turn",
@@ -217,7 +218,73 @@ def test_long_text_goes_out_in_events_that_fit_the_wire(character):
 
 
 def test_the_begin_of_the_attempt_is_posted_before_anything_else():
-    commit = begin(new_head("c1", "c2"), "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60)
+    commit = begin(new_head("c1", "c2"), "rag", (), execution="x1", worker="w1", now_s=NOW_S)
     posts = Outbox(begun("c1", "c2"), begun=commit).opening()
     assert [post.connection_id for post in posts] == ["c1", "c2"]
     assert json.loads(posts[0].frames[0])["type"] == "attempt"
+
+
+def test_a_silent_attempt_looks_at_its_request_every_half_second():
+    outbox = Outbox(begun())
+    looks = []
+    now = 0.0
+    while now < 3:
+        step = outbox.next(now)
+        if isinstance(step, Watch):
+            looks.append(round(now, 3))
+            outbox.watched(outbox.head)
+        else:
+            now += step.seconds
+    assert looks == [0.5, 1.0, 1.5, 2.0, 2.5]
+
+
+def test_an_attempt_that_writes_need_not_look():
+    outbox = Outbox(begun())
+    for tick in range(30):
+        outbox.text("x")
+        deliver(outbox, tick / 5)
+        assert isinstance(outbox.next(tick / 5 + 0.15), Wait)
+
+
+@pytest.mark.parametrize("changes", [{"state": "failed"}, {"state": "complete"}, {"attempt": 2}])
+def test_a_silent_attempt_notices_that_it_is_superseded(changes):
+    outbox = Outbox(begun())
+    assert isinstance(outbox.next(0.6), Watch)
+    with pytest.raises(Fenced):
+        outbox.watched(replace(outbox.head, **changes))
+
+
+def test_every_write_moves_the_lease_on():
+    outbox = Outbox(begun(), now_s=lambda: NOW_S + 100)
+    outbox.text("x")
+    assert outbox.next(0.0).lease_until == NOW_S + 100 + LEASE_S
+
+
+def test_a_silent_attempt_renews_its_lease_in_time():
+    outbox = Outbox(begun(), now=7.0, now_s=lambda: NOW_S + 15)
+    assert isinstance(outbox.next(21.9), Watch)
+    beat = outbox.next(22.0)
+    assert (beat.bodies, beat.lease_until) == ((), NOW_S + 15 + LEASE_S)
+    outbox.committed(after(outbox.head, beat), 22.1)
+    assert outbox.idle
+    assert outbox.first_chunk_at is None
+    assert not isinstance(outbox.next(22.2), type(beat))
+
+
+def test_a_heartbeat_that_may_be_lost_is_made_again():
+    outbox = Outbox(begun())
+    beat = outbox.next(LEASE_S / 2)
+    outbox.store_failed(LEASE_S / 2)
+    wait = outbox.next(LEASE_S / 2)
+    assert outbox.next(LEASE_S / 2 + wait.seconds) == beat
+
+
+def test_a_completed_question_is_written_at_once_or_with_what_waits():
+    outbox = Outbox(begun())
+    outbox.standalone("What did Mara say next?")
+    assert not outbox.idle
+    commit = outbox.next(0.0)
+    assert (commit.standalone, commit.bodies) == ("What did Mara say next?", ())
+    outbox.committed(after(outbox.head, commit), 0.0)
+    outbox.text("x")
+    assert outbox.next(1.0).standalone is None

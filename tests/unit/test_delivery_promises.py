@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from cicada.delivery.decide import begin, with_subscriber, without_subscriber
-from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait
+from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Watch
 from cicada.delivery.ports import Conflict, ConnectionGone
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import Commit
@@ -98,7 +98,7 @@ class Delivery(RuleBasedStateMachine):
     def begin_attempt(self, outcomes, failed):
         head, _ = self.log.read(KEY)
         number = head.attempt + 1
-        commit = begin(head, "rag", failed, execution="x", worker=f"w{number}", now_s=NOW_S, lease_until=NOW_S + 9)
+        commit = begin(head, "rag", failed, execution="x", worker=f"w{number}", now_s=NOW_S)
         if not isinstance(commit, Commit):
             assert head.state != "open"
             return
@@ -130,7 +130,8 @@ class Delivery(RuleBasedStateMachine):
             worker.outbox.close(
                 Complete(
                     attempt=worker.attempt,
-                    strategy="rag",
+                    answered_by="rag",
+                    attempted=("rag",),
                     model="m",
                     grounded=False,
                     stop_reason="end_turn",
@@ -152,11 +153,12 @@ class Delivery(RuleBasedStateMachine):
 
     def commit(self, worker, fate):
         step = worker.outbox.next(worker.now)
-        while isinstance(step, Wait):
+        while not isinstance(step, Commit):
+            if worker.outbox.idle:
+                self.watch(worker)
+                return
             worker.now += step.seconds
             step = worker.outbox.next(worker.now)
-        if step is None:
-            return
         if fate == "lost":
             worker.outbox.store_failed(worker.now)
             return
@@ -171,6 +173,24 @@ class Delivery(RuleBasedStateMachine):
                 worker.posts = list(worker.outbox.conflicted(conflict.head, conflict.entries, worker.now))
             except Fenced:
                 worker.stopped = True
+
+    def watch(self, worker):
+        try:
+            worker.outbox.watched(self.log.head(KEY))
+        except Fenced:
+            worker.stopped = True
+
+    @rule(index=workers, seconds=st.floats(0, 60))
+    def wait(self, index, seconds):
+        """Time passes for a worker that has nothing to write: it renews its lease, or finds out that it is late."""
+        worker = self.running(index)
+        if worker and worker.outbox.idle and not worker.posts:
+            worker.now += seconds
+            step = worker.outbox.next(worker.now)
+            if isinstance(step, Watch):
+                self.watch(worker)
+            elif isinstance(step, Commit):
+                self.commit(worker, "lands")
 
     def post(self, worker, outcome):
         if not worker.posts:

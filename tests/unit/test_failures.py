@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from cicada.answering.chain import longest_path
 from cicada.answering.failures import strategy_failure, strategy_failures
-from cicada.answering.workflow import CHAIN, entry_strategy
 from cicada.errors import CicadaError, IndexMissing, StreamBroken
 
 
@@ -33,12 +33,18 @@ def test_failures_of_the_worker_itself_have_codes_too(name, code):
     assert "internals" not in failure.reason
 
 
-def test_failures_come_in_the_order_of_the_chain_whatever_the_objects_order():
-    caught = {strategy: {"Error": "StreamBroken"} for strategy in reversed(CHAIN)}
-    assert tuple(failure.strategy for failure in strategy_failures(caught)) == CHAIN
+@pytest.mark.parametrize("code", ["stream_broken", "worker_died", "worker_lost"])
+def test_what_an_earlier_execution_left_is_named_by_its_code(code):
+    assert strategy_failure("rag", {"Error": code, "Cause": "It broke off."}).code == code
 
 
-def test_every_route_enters_the_chain():
-    assert entry_strategy("direct") == "direct"
-    for route in ("rag", "hybrid", "cag", "profile_agent", "theory_agent"):
-        assert entry_strategy(route) == "rag"
+@pytest.mark.parametrize("entry", ["hybrid", "rag", "cag"])
+def test_failures_come_in_the_order_of_trying_whatever_the_objects_order(entry):
+    path = longest_path(entry)
+    caught = {strategy: {"Error": "StreamBroken"} for strategy in sorted(path)}
+    assert tuple(failure.strategy for failure in strategy_failures(caught, entry)) == path
+
+
+def test_what_was_tried_before_an_execution_began_comes_first():
+    caught = {"rag": {"Error": "StreamBroken"}, "hybrid": {"Error": "model_busy"}}
+    assert [failure.strategy for failure in strategy_failures(caught, "rag")] == ["hybrid", "rag"]

@@ -20,6 +20,7 @@ LAYERS = {
     "message_processor": ("base",),
     "answer": ("base", "search"),
     "exhausted": ("base",),
+    "recovery_sweep": ("base",),
     "index_maintenance": ("base", "search"),
 }
 PROBE = """

@@ -9,7 +9,14 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from cicada.authorization import MAX_SUBJECT_CHARS, ForbiddenOrigin, Identity, KeysUnavailable, TokenVerifier
+from cicada.authorization import (
+    MAX_SUBJECT_CHARS,
+    MAX_TENANT_CHARS,
+    ForbiddenOrigin,
+    Identity,
+    KeysUnavailable,
+    TokenVerifier,
+)
 from cicada.errors import SettingsInvalid, Unauthorized
 from cicada.identity import ANONYMOUS, Caller, caller_of
 from cicada.settings import AnswerSettings, AuthorizerSettings, MessageProcessorSettings
@@ -30,8 +37,10 @@ def token(key=KEY, algorithm="ES256", **claims):
     return jwt.encode(values, key, algorithm=algorithm)
 
 
-def verifier(*origins):
-    return TokenVerifier(Keys(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset(origins))
+def verifier(*origins, tenant_claim=None):
+    return TokenVerifier(
+        Keys(), issuer=ISSUER, audience=AUDIENCE, origins=frozenset(origins), tenant_claim=tenant_claim
+    )
 
 
 def connect(query=None, **headers):
@@ -95,6 +104,18 @@ def test_listed_origins_may_connect_and_no_other():
             ours.identify(connect(good, **headers))
 
 
+def test_the_tenant_is_read_from_the_claim_that_the_deployer_names():
+    claims = {"token": token(org_id="acme")}
+    assert verifier(tenant_claim="org_id").identify(connect(claims)).tenant == "acme"
+    assert verifier().identify(connect(claims)).tenant is None
+
+
+@pytest.mark.parametrize("tenant", [None, "", 7, ["acme"], "x" * (MAX_TENANT_CHARS + 1)])
+def test_a_token_without_a_tenant_is_refused_where_tenants_are_told_apart(tenant):
+    with pytest.raises(Unauthorized, match="org_id"):
+        verifier(tenant_claim="org_id").identify(connect({"token": token(org_id=tenant)}))
+
+
 # --- every later frame ---
 
 
@@ -105,6 +126,11 @@ def frame(**authorizer):
 
 def test_a_frames_caller_is_the_connections_identity():
     assert caller_of(frame(subject="mara", expires_at="100"), anonymous=False, now_s=99) == Caller("mara", "c1", "m1")
+
+
+def test_a_frames_tenant_is_the_connections():
+    event = frame(subject="mara", expires_at="100", tenant="acme")
+    assert caller_of(event, anonymous=False, now_s=99) == Caller("mara", "c1", "m1", "acme")
 
 
 @pytest.mark.parametrize(

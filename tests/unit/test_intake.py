@@ -7,7 +7,8 @@ import json
 import pytest
 
 from cicada.answering.intake import Intake
-from cicada.delivery.decide import LEASE_GRACE_S, START_GRACE_S, append, begin
+from cicada.answering.recovery import Recovery
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
 from cicada.delivery.ports import ConnectionBusy, StoreFault
 from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey
 from cicada.errors import WorkflowUnavailable
@@ -25,7 +26,7 @@ class Workflow:
         self.started = []
         self.error = None
 
-    def start(self, key, strategy):
+    def start(self, key, strategy, failed=()):
         if self.error:
             raise self.error
         self.started.append((key.request_id, strategy))
@@ -38,8 +39,9 @@ class World:
         self.workflow = Workflow()
         self.now_s = NOW_S
         self.frames = 0
+        self.recovery = Recovery(self.log, self.connections, self.workflow, now_s=lambda: self.now_s)
         self.intake = Intake(
-            self.log, self.connections, self.workflow, retention_s=RETENTION_S, now_s=lambda: self.now_s
+            self.log, self.connections, self.recovery, retention_s=RETENTION_S, now_s=lambda: self.now_s
         )
 
     def send(self, action, *, connection="c1", subject="mara", frame=None, **fields):
@@ -58,9 +60,9 @@ class World:
     def key(self):
         return RequestKey("mara", REQUEST_ID)
 
-    def begin(self, lease_until=NOW_S + 60):
+    def begin(self):
         head = self.log.head(self.key)
-        commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=lease_until)
+        commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S)
         return self.log.commit(head, commit)
 
     def append(self, *events):
@@ -71,7 +73,8 @@ class World:
 CHUNK = Chunk(attempt=1, content="Mara did.")
 COMPLETE = Complete(
     attempt=1,
-    strategy="rag",
+    answered_by="rag",
+    attempted=("rag",),
     model="m",
     grounded=True,
     stop_reason="end_turn",
@@ -98,9 +101,9 @@ def test_small_talk_enters_at_direct(world):
     assert world.workflow.started == [(REQUEST_ID, "direct")]
 
 
-def test_a_route_whose_strategy_is_not_in_the_chain_enters_at_its_first(world):
+def test_a_route_enters_at_its_own_strategy_where_the_chain_has_it(world):
     reply = world.ask(query="Compare the first and the second episode, and explain how the alibis differ.")
-    assert (reply["route"], reply["strategy"]) == ("hybrid", "rag")
+    assert (reply["route"], reply["strategy"]) == ("hybrid", "hybrid")
 
 
 def test_the_same_request_twice_is_one_request(world):
@@ -278,7 +281,7 @@ def test_a_request_that_was_never_started_is_started_once_however_many_resume(wo
 
 
 def test_a_start_that_was_only_seen_to_fail_ends_nothing(world):
-    def start(key, strategy):
+    def start(key, strategy, failed=()):
         world.begin()
         raise WorkflowUnavailable("no answer")
 
@@ -295,7 +298,7 @@ def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world
     slow = Intake(
         world.log,
         world.connections,
-        world.workflow,
+        world.recovery,
         retention_s=RETENTION_S,
         now_s=lambda: world.now_s,
         monotonic=lambda: next(ticks),
@@ -323,14 +326,20 @@ def test_a_replay_that_the_connection_refuses_is_not_called_finished(world):
     assert world.send("resume", connection="c2", after=0)["outcome"] == "live"
 
 
-def test_a_request_that_lost_its_worker_is_ended_by_a_resume(world):
+def test_a_request_that_lost_its_worker_is_taken_up_by_a_resume_once_and_then_ended(world):
     world.ask()
-    world.begin(lease_until=NOW_S + 60)
-    world.now_s += 60 + LEASE_GRACE_S
-    assert world.send("resume", after=2)["outcome"] == "live"
+    world.begin()
+    world.workflow.started.clear()
+    world.now_s += LEASE_S + LEASE_GRACE_S
+    world.send("resume", after=2)
+    assert world.workflow.started == []
     world.now_s += 1
+    assert world.send("resume", connection="c2", after=2)["outcome"] == "live"
+    assert world.workflow.started == [(REQUEST_ID, "rag")]
+    world.now_s += START_GRACE_S + 1
     assert world.send("resume", connection="c2", after=2)["outcome"] == "finished"
-    assert [frame["code"] for frame in world.pushed("c2")] == ["worker_lost"]
+    assert {frame["code"] for frame in world.pushed("c2")} == {"worker_lost"}
+    assert len(world.workflow.started) == 1
 
 
 def test_a_ping_is_answered(world):

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+import botocore.session
 import pytest
-from botocore.exceptions import EventStreamError, NoCredentialsError, ParamValidationError, ReadTimeoutError
+from botocore.exceptions import (
+    ClientError,
+    EventStreamError,
+    NoCredentialsError,
+    ParamValidationError,
+    ReadTimeoutError,
+)
 from botocore.parsers import ResponseParserError
 from urllib3.exceptions import ProtocolError
 
-from cicada.errors import CicadaError, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.errors import (
+    AnswerBlocked,
+    AnswerIncomplete,
+    AnswerMalformed,
+    AnswerTruncated,
+    BudgetSpent,
+    CicadaError,
+    ContextTooLarge,
+    ModelBusy,
+    ModelRefused,
+    ModelUnavailable,
+    StreamBroken,
+)
 from cicada.models import bedrock_text
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.ports import Finished, Prompt, TextDelta, Usage
+from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
+from cicada.models.sampling import Sampling
 
 EVENTS: list[dict[str, Any]] = [
     {"messageStart": {"role": "assistant"}},
@@ -38,8 +59,10 @@ class Stream:
     def __init__(self, events: list[dict[str, Any]], error: Exception | None = None, *, hang: bool = False) -> None:
         self._events, self._error, self._hang = events, error, hang
         self.closed = threading.Event()
+        self.begun = False
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.begun = True
         yield from self._events
         if self._error is not None:
             raise self._error
@@ -51,23 +74,62 @@ class Stream:
 
 
 class Client:
-    def __init__(self, answer: Stream | Exception) -> None:
-        self._answer = answer
+    """Gives each call its answer, and the last one again to those that follow."""
+
+    def __init__(self, *answers: Stream | Exception) -> None:
+        self._answers = answers
         self.calls = 0
 
     def converse_stream(self, **_: Any) -> dict[str, Any]:
+        answer = self._answers[min(self.calls, len(self._answers) - 1)]
         self.calls += 1
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return {"stream": self._answer}
+        if isinstance(answer, Exception):
+            raise answer
+        return {"stream": answer}
 
 
-def model(answer: Stream | Exception, **settings: Any) -> BedrockTextModel:
-    return BedrockTextModel(Client(answer), "a.model", sleep=lambda _: None, **settings)
+class Held:
+    """A leash that counts."""
+
+    def __init__(self, calls: int = 99) -> None:
+        self.left = calls
+        self.wakes: list[Callable[[], None]] = []
+
+    def call(self) -> None:
+        if self.left == 0:
+            raise BudgetSpent("no call is left")
+        self.left -= 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        self.wakes.append(wake)
+        return lambda: self.wakes.remove(wake)
+
+    def stop(self) -> None:
+        for wake in self.wakes:
+            wake()
 
 
-def read(text_model: BedrockTextModel) -> list[TextDelta | Finished]:
-    return list(text_model.stream(Prompt("system", "user"), time_budget_s=60))
+def model(*answers: Stream | Exception, **settings: Any) -> BedrockTextModel:
+    return BedrockTextModel(
+        Client(*answers), "a.model", **{"pause": lambda *_: None, "sampling": Sampling(), **settings}
+    )
+
+
+def throttled() -> ClientError:
+    error = {"Error": {"Code": "ThrottlingException"}, "ResponseMetadata": {"HTTPStatusCode": 429}}
+    return ClientError(error, "ConverseStream")
+
+
+def refused(message: str) -> ClientError:
+    error = {
+        "Error": {"Code": "ValidationException", "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
+    return ClientError(error, "ConverseStream")
+
+
+def read(text_model: BedrockTextModel, leash: Held | None = None) -> list[TextDelta | Finished]:
+    return list(text_model.stream(Prompt("system", "user"), time_budget_s=60, leash=Held() if leash is None else leash))
 
 
 def test_only_text_is_passed_on_and_the_usage_comes_with_the_end():
@@ -99,20 +161,20 @@ def test_a_stream_without_its_message_stop_is_broken_wherever_and_however_it_end
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: type(fault).__name__)
 def test_a_stream_that_breaks_after_its_message_stop_is_whole(fault):
     pieces = read(model(Stream(EVENTS[: STOP_AT + 1], fault)))
-    assert pieces[-1] == Finished("end_turn", Usage())
+    assert pieces[-1] == Finished("end_turn", Usage(reported=False))
 
 
 def test_the_usage_is_not_waited_for_long(monkeypatch):
     monkeypatch.setattr(bedrock_text, "METADATA_WAIT_S", 0.01)
     stream = Stream(EVENTS[: STOP_AT + 1], hang=True)
-    assert read(model(stream))[-1] == Finished("end_turn", Usage())
+    assert read(model(stream))[-1] == Finished("end_turn", Usage(reported=False))
     assert not stream.closed.is_set()
 
 
 def test_the_budget_ends_a_stream_whose_reader_is_slow_even_if_more_has_arrived():
     now_s = 0.0
     text_model = model(Stream(EVENTS), clock=lambda: now_s)
-    pieces = text_model.stream(Prompt("system", "user"), time_budget_s=60)
+    pieces = text_model.stream(Prompt("system", "user"), time_budget_s=60, leash=Held())
     assert next(pieces) == TextDelta("Aoi ")
     now_s = 60.0
     with pytest.raises(StreamBroken, match="time budget"):
@@ -152,3 +214,185 @@ def test_a_bug_is_not_dressed_as_a_failure_of_the_model():
     with pytest.raises(ZeroDivisionError) as raised:
         read(model(ZeroDivisionError()))
     assert not isinstance(raised.value, CicadaError)
+
+
+# --- the nine stop reasons ---
+
+REASONS: dict[str, type[AnswerIncomplete] | None] = {
+    "end_turn": None,
+    "stop_sequence": None,
+    "tool_use": AnswerIncomplete,
+    "max_tokens": AnswerTruncated,
+    "guardrail_intervened": AnswerBlocked,
+    "content_filtered": AnswerBlocked,
+    "malformed_model_output": AnswerMalformed,
+    "malformed_tool_use": AnswerMalformed,
+    "model_context_window_exceeded": ContextTooLarge,
+}
+
+
+def stopping(reason: str, *after: dict[str, Any]) -> Stream:
+    return Stream([*EVENTS[:STOP_AT], {"messageStop": {"stopReason": reason}}, *after])
+
+
+def test_every_stop_reason_of_the_service_has_its_meaning():
+    service = botocore.session.get_session().get_service_model("bedrock-runtime")
+    assert set(service.shape_for("StopReason").enum) == set(REASONS)
+
+
+@pytest.mark.parametrize("reason", [reason for reason, kind in REASONS.items() if kind is None])
+def test_a_normal_stop_finishes_the_answer(reason):
+    assert read(model(stopping(reason, EVENTS[-1])))[-1] == Finished(reason, Usage(7, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"), [*((r, k) for r, k in REASONS.items() if k), ("a_reason_of_next_year", AnswerIncomplete)]
+)
+def test_another_stop_is_an_error_of_its_own_that_carries_the_tokens_it_took(reason, kind):
+    text_model = model(stopping(reason, EVENTS[-1]))
+    with pytest.raises(AnswerIncomplete) as raised:
+        read(text_model)
+    assert type(raised.value) is kind
+    assert str(raised.value) == reason
+    assert raised.value.usage == Usage(input_tokens=7, output_tokens=2, cache_read_tokens=3)
+    assert text_model._client.calls == 1
+
+
+def test_a_failure_whose_tokens_were_not_told_carries_none():
+    with pytest.raises(AnswerTruncated) as raised:
+        read(model(stopping("max_tokens")))
+    assert raised.value.usage is None
+
+
+def test_metadata_without_usage_reports_nothing():
+    stream = Stream([*EVENTS[:-1], {"metadata": {"metrics": {"latencyMs": 5}}}])
+    assert read(model(stream))[-1] == Finished("end_turn", Usage(reported=False))
+
+
+# --- the leash ---
+
+
+def test_every_request_that_goes_out_is_asked_for():
+    leash = Held()
+    text_model = model(throttled(), throttled(), Stream(EVENTS))
+    assert read(text_model, leash)[-1].stop_reason == "end_turn"
+    assert text_model._client.calls == 99 - leash.left == 3
+
+
+def test_without_a_call_left_none_is_made():
+    text_model = model(Stream(EVENTS))
+    with pytest.raises(BudgetSpent):
+        read(text_model, Held(calls=0))
+    assert text_model._client.calls == 0
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_when_no_further_call_is_left_the_last_failure_is_raised_without_a_wait(calls):
+    pauses: list[float] = []
+    text_model = model(throttled(), pause=lambda seconds, _: pauses.append(seconds))
+    with pytest.raises(ModelBusy):
+        read(text_model, Held(calls))
+    assert text_model._client.calls == calls
+    assert len(pauses) == calls - 1
+
+
+def test_the_repeat_without_a_refused_parameter_is_asked_for_too():
+    leash = Held(calls=2)
+    text_model = model(refused("`temperature` is deprecated for this model."), Stream(EVENTS), temperature=0.5)
+    assert read(text_model, leash)[-1].stop_reason == "end_turn"
+    assert leash.left == 0
+
+
+def test_a_parameter_that_was_refused_with_the_last_call_is_known_to_the_next_answer():
+    text_model = model(refused("`temperature` is deprecated for this model."), Stream(EVENTS), temperature=0.5)
+    with pytest.raises(ModelRefused, match="deprecated"):
+        read(text_model, Held(calls=1))
+    assert read(text_model, Held(calls=1))[-1].stop_reason == "end_turn"
+
+
+def test_a_wait_that_outlasts_the_budget_ends_with_the_failure_before_it():
+    now_s = 0.0
+
+    def oversleep(*_: Any) -> None:
+        nonlocal now_s
+        now_s = 61.0
+
+    text_model = model(throttled(), clock=lambda: now_s, pause=oversleep)
+    with pytest.raises(ModelBusy):
+        read(text_model)
+    assert text_model._client.calls == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Stream(EVENTS), Stream(EVENTS[:5]), stopping("max_tokens"), throttled(), ZeroDivisionError()],
+    ids=["whole", "broken", "truncated", "throttled", "bug"],
+)
+def test_nothing_stays_registered_with_the_leash(answer):
+    leash = Held()
+    with suppress(CicadaError, ZeroDivisionError):
+        read(model(answer), leash)
+    assert leash.wakes == []
+
+
+def test_nothing_stays_registered_when_the_iterator_is_closed_or_never_begun():
+    leash = Held()
+    pieces = model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
+    next(pieces)
+    assert len(leash.wakes) == 1
+    pieces.close()
+    assert leash.wakes == []
+    model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
+    assert leash.wakes == []
+
+
+def test_a_stop_between_two_pieces_is_noticed_before_the_next_even_if_all_has_arrived():
+    leash = Held()
+    stream = Stream(EVENTS)
+    pieces = model(stream).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
+    next(pieces)
+    assert stream.closed.wait(5)  # its reader is through
+    leash.stop()
+    with pytest.raises(Stopped):
+        next(pieces)
+
+
+def test_a_stop_while_the_reader_is_made_is_not_lost():
+    leash = Held()
+
+    class Stopping(Client):
+        def converse_stream(self, **request: Any) -> dict[str, Any]:
+            leash.stop()
+            return super().converse_stream(**request)
+
+    with pytest.raises(Stopped):
+        read(BedrockTextModel(Stopping(Stream([], hang=True)), "a.model"), leash)
+
+
+def test_a_call_whose_connection_cannot_be_closed_is_left_behind_and_its_stream_never_read():
+    leash = Held()
+    called, answered = threading.Event(), threading.Event()
+    stream = Stream(EVENTS)
+
+    class Silent(Client):
+        def converse_stream(self, **request: Any) -> dict[str, Any]:
+            called.set()
+            answered.wait(10)
+            return super().converse_stream(**request)
+
+    def stop() -> None:
+        called.wait(10)
+        leash.stop()
+
+    threading.Thread(target=stop).start()
+    with pytest.raises(Stopped):
+        read(BedrockTextModel(Silent(stream), "a.model"), leash)
+    assert not stream.closed.is_set()
+    answered.set()
+    assert stream.closed.wait(10)
+    assert not stream.begun
+
+
+def test_a_model_tells_its_bounds():
+    text_model = model(Stream(EVENTS), max_tokens=700)
+    assert (text_model.model_id, text_model.max_tokens) == ("a.model", 700)

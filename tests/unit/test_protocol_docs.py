@@ -10,6 +10,7 @@ from cicada import errors
 from cicada.answering.failures import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
+from cicada.protocol.events import Citation, Degraded, Metrics, Reused, Source, StrategyFailure
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
@@ -36,3 +37,17 @@ def test_every_message_and_field_is_documented(message):
     for name, field in message.model_fields.items():
         if name not in (tag, "v"):
             assert f"`{field.alias or name}`" in TEXT
+
+
+@pytest.mark.parametrize(
+    "part", [Citation, Degraded, Metrics, Reused, Source, StrategyFailure], ids=lambda part: part.__name__
+)
+def test_every_field_of_an_events_parts_is_documented(part):
+    for name, field in part.model_fields.items():
+        assert f"`{field.alias or name}`" in TEXT
+
+
+def test_every_code_of_what_a_search_had_to_do_without_is_documented():
+    described = Degraded.model_fields["code"].description
+    for code in described.removeprefix("stable: ").split(", "):
+        assert f"`{code}`" in TEXT

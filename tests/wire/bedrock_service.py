@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Any
 
 import boto3
 from aiohttp import web
 from botocore.config import Config
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from cicada.models.bedrock import bedrock_client_config
 from local.bedrock.server import add_routes
@@ -27,6 +36,8 @@ class BedrockService:
     """A running stand-in; what it says and what it was asked are the test's to set and read."""
 
     url: str = ""
+    certificate: Path | None = None
+    """What to trust, where the stand-in is served over TLS."""
     answer: Callable[[str, str], str] = lambda system, user: ANSWER
     embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] = lambda texts: [[0.6, 0.8] + [0.0] * 382] * len(texts)
     faults: Faults = field(default_factory=Faults)
@@ -42,6 +53,12 @@ class BedrockService:
         """What was sent, in the order of its arrival."""
         return [json.loads(body) for body in self.raw_bodies]
 
+    def streams(self) -> dict[str, int]:
+        """The stand-in's own count of streams."""
+        trusted = None if self.certificate is None else ssl.create_default_context(cafile=self.certificate)
+        with urllib.request.urlopen(f"{self.url}/_cicada/bedrock", context=trusted) as response:
+            return json.load(response)
+
     def client(self, config: Config | None = None, *, read_timeout_s: float = 5.0) -> Any:
         return boto3.client(
             "bedrock-runtime",
@@ -50,6 +67,7 @@ class BedrockService:
             aws_access_key_id="test",
             aws_secret_access_key="test",
             config=config or bedrock_client_config(read_timeout_s=read_timeout_s),
+            verify=None if self.certificate is None else str(self.certificate),
         )
 
 
@@ -68,13 +86,55 @@ class FakeTime:
         self.now_s += seconds
 
 
+@dataclass(frozen=True)
+class Identity:
+    """A certificate for 127.0.0.1, which vouches for itself, and its key."""
+
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def make(cls, folder: Path) -> Identity:
+        """Make one in a folder."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+        now = datetime.now(UTC)
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))]), critical=False)
+            .sign(key, hashes.SHA256())
+        )
+        made = cls(folder / "certificate.pem", folder / "key.pem")
+        made.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        made.key.write_bytes(
+            key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            )
+        )
+        return made
+
+    def context(self) -> ssl.SSLContext:
+        """For the server."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
 @contextmanager
-def serving() -> Iterator[BedrockService]:
-    """Run the stand-in in a thread, on a port of its own."""
-    service = BedrockService()
+def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
+    """Run the stand-in in a thread, on a port of its own; over TLS if it is given an identity."""
+    service = BedrockService(certificate=None if identity is None else identity.certificate)
 
     @web.middleware
     async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+        if request.path.startswith("/_cicada/"):
+            return await handler(request)
         service.calls[request.path.rsplit("/", 1)[-1]] += 1
         service.connections.add(request.transport.get_extra_info("peername"))
         service.raw_bodies.append(await request.read())
@@ -100,9 +160,9 @@ def serving() -> Iterator[BedrockService]:
         )
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=None if identity is None else identity.context())
         await site.start()
-        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        service.url = f"{'http' if identity is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}"
         return runner
 
     loop = asyncio.new_event_loop()

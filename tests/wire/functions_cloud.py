@@ -88,6 +88,15 @@ class Cloud:
         payload = answer["Payload"].read()
         return {**answer, "Payload": json.loads(payload) if payload else None}
 
+    def kill(self, name: str, pid: int | None = None) -> list[int]:
+        """Kill processes on the service's own loop, as all of its methods want it."""
+
+        async def killed() -> list[int]:
+            return self.service.kill(name, pid)
+
+        found: list[int] = self.call(killed())
+        return found
+
     def log(self, name: str = "f") -> str:
         return (self.work_dir / "logs" / f"{name}.log").read_text()
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cicada.errors import ModelBusy, ModelRefused, ModelUnavailable
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.retries import RetryPolicy
+from cicada.models.remembering import RememberingEmbedder
+from cicada.models.retries import QUERY, RetryPolicy
 from tests.wire.bedrock_service import BedrockService, FakeTime, serving
 
 TITAN = "amazon.titan-embed-text-v2:0"
@@ -121,3 +123,19 @@ def test_a_load_ends_with_its_budget(service):
     service.faults.arm("bedrock.embed_slow", first_ms=60_000)
     with pytest.raises(ModelUnavailable, match="0 of 3 texts"):
         embedder(service).embed(["one", "two", "three"], time_budget_s=0.3)
+
+
+def test_a_query_is_asked_for_twice_at_the_most(service, time):
+    service.faults.arm("bedrock.embed_throttle")
+    with pytest.raises(ModelBusy):
+        embedder(service, time, retry=QUERY).embed(["one"], time_budget_s=60)
+    assert service.calls["invoke"] == 2
+
+
+def test_a_query_that_two_ask_for_at_once_is_one_request(service):
+    service.faults.arm("bedrock.embed_slow", first_ms=100)
+    shared = RememberingEmbedder(embedder(service))
+    with ThreadPoolExecutor(4) as pool:
+        vectors = list(pool.map(lambda _: shared.embed(["a question"], time_budget_s=10)[0], range(4)))
+    assert all(vector == vectors[0] for vector in vectors)
+    assert service.calls["invoke"] == 1

@@ -12,14 +12,17 @@ import pytest
 from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
-from botocore.exceptions import ClientError, EventStreamError
+from botocore.exceptions import ClientError, ConnectionClosedError, EventStreamError
+from botocore.exceptions import ReadTimeoutError as BotoReadTimeoutError
 from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from local.bedrock import server
 from local.bedrock.event_stream import encode_event, encode_message
+from local.bedrock.switches import Pace
 from local.bedrock.tokens import count_tokens, split_pieces
+from local.faults import Faults
 from tests.wire.bedrock_service import ANSWER, BedrockService, serving
 
 MODEL = "local.extractive"
@@ -27,6 +30,7 @@ TITAN = "amazon.titan-embed-text-v2:0"
 HAIKU = "us.anthropic.claude-haiku-4-5-20251001-v1:0"
 REASONING = "us.anthropic.claude-haiku-5-5"
 IMAGE = {"image": {"format": "png", "source": {"bytes": b"x"}}}
+NO_STREAMS = {"open": 0, "finished": 0, "closed_by_caller": 0, "broken": 0, "refused": 0}
 MESSAGES = [{"role": "user", "content": [{"text": "Who found the letter?"}]}]
 
 
@@ -389,7 +393,111 @@ def test_b22_a_stream_can_stop_for_any_reason(service, client, reason):
     assert converse_stream(client)[-2]["messageStop"]["stopReason"] == "end_turn"
 
 
+@pytest.mark.parametrize(
+    ("fault", "params", "pieces"),
+    [
+        ("bedrock.slow", {"first_ms": 60_000}, None),
+        ("bedrock.slow", {"first_piece_ms": 60_000}, 0),
+        ("bedrock.slow", {"delay_ms": 60_000}, 1),
+        ("bedrock.cut", {"mode": "stall", "after": 2}, 2),
+    ],
+)
+def test_b23_a_caller_that_goes_ends_the_call(service, fault, params, pieces):
+    service.faults.arm(fault, **params)
+    client = service.client(read_timeout_s=0.3)
+    if pieces is None:
+        with pytest.raises(BotoReadTimeoutError):  # botocore closes the connection then
+            client.converse_stream(modelId=MODEL, messages=MESSAGES)
+    else:
+        stream = client.converse_stream(modelId=MODEL, messages=MESSAGES)["stream"]
+        events = iter(stream)
+        assert [next(iter(next(events))) for _ in range(1 + pieces)] == [
+            "messageStart",
+            *["contentBlockDelta"] * pieces,
+        ]
+        stream.close()
+    assert service.finished.wait(20)
+    assert service.streams() == {**NO_STREAMS, "closed_by_caller": 1}
+
+
+def test_b24_a_connection_can_be_lost_before_the_response(service, client):
+    service.faults.arm("bedrock.refuse", times=1)
+    with pytest.raises(ConnectionClosedError):
+        client.converse_stream(modelId=MODEL, messages=MESSAGES)
+    service.faults.arm("bedrock.embed_refuse", times=1)
+    with pytest.raises(ConnectionClosedError):
+        embed(client, {"inputText": "a"})
+    assert converse_stream(client)
+    assert service.streams() == {**NO_STREAMS, "refused": 1, "finished": 1}
+
+
 # --- beyond the list ---
+
+
+def test_streams_are_counted_by_how_they_ended(service, client):
+    assert service.streams() == NO_STREAMS
+    converse_stream(client)
+    service.faults.arm("bedrock.cut", times=1, mode="silent")
+    converse_stream(client)
+    service.faults.arm("bedrock.throttle", times=1)
+    with pytest.raises(ClientError):
+        converse_stream(client)
+    assert service.streams() == {**NO_STREAMS, "finished": 1, "broken": 1, "refused": 1}
+
+
+def test_a_stop_can_come_after_some_pieces(service, client):
+    service.faults.arm("bedrock.stop", times=1, stop_reason="content_filtered", after=2)
+    events = converse_stream(client)
+    assert texts_of(events) == "".join(split_pieces(ANSWER)[:2])
+    assert events[-2]["messageStop"]["stopReason"] == "content_filtered"
+    assert events[-1]["metadata"]["usage"]["outputTokens"] == sum(map(count_tokens, split_pieces(ANSWER)[:2]))
+
+
+def test_a_model_of_fixed_latency_makes_up_for_what_came_before():
+    pace = Pace(between_s=0.05, first_piece_s=0.5, since=100.0)
+    assert pace.wait_s(0, 100.2) == pytest.approx(0.3)  # the answer took 0.2 s to think of
+    assert pace.wait_s(1, 100.52) == pytest.approx(0.03)
+    assert pace.wait_s(2, 100.9) == 0.0  # late already
+
+
+def test_a_slow_model_waits_anew_before_each_piece():
+    pace = Pace(between_s=0.05, first_piece_s=0.5)
+    assert [pace.wait_s(sent, 100.0 + sent) for sent in range(3)] == [0.5, 0.05, 0.05]
+
+
+def test_pieces_come_at_the_fixed_times_of_their_model(service, client):
+    service.faults.arm("bedrock.slow", first_ms=30, first_piece_ms=60_000, delay_ms=60_000)
+    service.faults.arm("bedrock.pace", first_piece_ms=60, delay_ms=1, model=MODEL)
+    assert texts_of(converse_stream(client)) == ANSWER
+
+
+def test_a_fault_strikes_the_model_that_it_names(service, client):
+    service.faults.arm("bedrock.stop", stop_reason="max_tokens", model="amazon.nova-lite-v1:0")
+    assert converse_stream(client)[-2]["messageStop"]["stopReason"] == "end_turn"
+    assert converse_stream(client, "amazon.nova-lite-v1:0")[-2]["messageStop"]["stopReason"] == "max_tokens"
+
+
+def strikes(faults: Faults, times: int) -> list[bool]:
+    return [faults.take("bedrock.throttle") is not None for _ in range(times)]
+
+
+def test_a_fault_with_a_share_strikes_that_often_and_the_same_again_by_its_seed():
+    faults = Faults()
+    faults.arm("bedrock.throttle", share=0.25, seed=7, message="Enough.")
+    assert faults.armed() == {"bedrock.throttle": {"times": None, "share": 0.25, "message": "Enough."}}
+    first = strikes(faults, 400)
+    assert 60 < sum(first) < 140
+    faults.arm("bedrock.throttle", share=0.25, seed=7)
+    assert strikes(faults, 400) == first
+    faults.arm("bedrock.throttle", share=0.25, seed=8)
+    assert strikes(faults, 400) != first
+
+
+def test_only_strikes_use_up_the_times_of_a_fault_with_a_share():
+    faults = Faults()
+    faults.arm("bedrock.throttle", share=0.5, seed=1, times=3)
+    assert sum(strikes(faults, 100)) == 3
+    assert not faults.armed()
 
 
 def test_the_answerer_gets_the_system_prompt_and_the_last_turn(service, client):

@@ -6,9 +6,19 @@ from collections.abc import Iterator
 
 import pytest
 
-from cicada.errors import AnswerIncomplete, ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.answering.spending import Spending
+from cicada.errors import (
+    AnswerBlocked,
+    AnswerIncomplete,
+    BudgetSpent,
+    ModelBusy,
+    ModelError,
+    ModelRefused,
+    ModelUnavailable,
+    StreamBroken,
+)
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.ports import Finished, Prompt, TextDelta
+from cicada.models.ports import Finished, Prompt, Unheld
 from cicada.models.retries import RetryPolicy
 from cicada.models.sampling import Sampling
 from tests.wire.bedrock_service import ANSWER, BedrockService, FakeTime, serving
@@ -30,7 +40,12 @@ def time() -> FakeTime:
 
 def model(service: BedrockService, time: FakeTime | None = None, model_id: str = MODEL, **settings) -> BedrockTextModel:
     if time is not None:
-        settings = {"clock": time.clock, "sleep": time.sleep, "share": lambda: 0.5, **settings}
+        settings = {
+            "clock": time.clock,
+            "pause": lambda seconds, _: time.sleep(seconds),
+            "share": lambda: 0.5,
+            **settings,
+        }
     return BedrockTextModel(service.client(), model_id, **{"sampling": Sampling(), **settings})
 
 
@@ -38,7 +53,7 @@ def read(text_model: BedrockTextModel, time_budget_s: float = 10.0) -> tuple[lis
     """The texts that arrived, and how it ended."""
     texts: list[str] = []
     try:
-        for piece in text_model.stream(PROMPT, time_budget_s=time_budget_s):
+        for piece in text_model.stream(PROMPT, time_budget_s=time_budget_s, leash=Unheld()):
             if isinstance(piece, Finished):
                 return texts, piece
             assert piece.text
@@ -70,7 +85,7 @@ def test_the_prompt_and_max_tokens_are_sent_and_no_sampling_parameter_that_is_no
 
 
 def test_a_blank_system_prompt_is_left_out(service):
-    pieces = list(model(service).stream(Prompt("", "Hello?"), time_budget_s=10))
+    pieces = list(model(service).stream(Prompt("", "Hello?"), time_budget_s=10, leash=Unheld()))
     assert isinstance(pieces[-1], Finished)
     assert "system" not in service.bodies[0]
 
@@ -289,16 +304,6 @@ def test_silence_before_the_first_text_makes_the_model_unavailable(service):
     assert service.calls["converse-stream"] == 1
 
 
-def test_closing_the_iterator_closes_the_connection(service):
-    service.answer = lambda system, user: "word " * 10_000
-    service.faults.arm("bedrock.slow", delay_ms=5)
-    pieces = model(service, max_tokens=8000).stream(PROMPT, time_budget_s=300)
-    assert isinstance(next(pieces), TextDelta)
-    assert not service.finished.is_set()
-    pieces.close()
-    assert service.finished.wait(10)  # of the 50 s that the answer would have taken
-
-
 # --- sampling parameters ---
 
 
@@ -363,3 +368,36 @@ def test_a_refusal_of_something_that_was_not_sent_is_final(service, time):
     _, end = read(model(service, time))
     assert isinstance(end, ModelRefused)
     assert service.calls["converse-stream"] == 1
+
+
+# --- calls ---
+
+
+def test_the_service_gets_as_many_calls_as_the_leash_allows(service, time):
+    service.faults.arm("bedrock.throttle")
+    leash = Spending("rag", calls=2, deadline=float("inf"))
+    with pytest.raises(ModelBusy):
+        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+    assert service.calls["converse-stream"] == 2
+    assert leash.calls_left == 0
+    with pytest.raises(BudgetSpent):
+        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+    assert service.calls["converse-stream"] == 2
+
+
+def test_an_answer_that_is_blocked_in_the_middle_carries_what_it_took(service):
+    service.faults.arm("bedrock.stop", stop_reason="guardrail_intervened", after=3)
+    texts, end = read(model(service))
+    assert len(texts) == 3
+    assert isinstance(end, AnswerBlocked)
+    assert end.usage is not None
+    assert end.usage.reported
+    assert end.usage.output_tokens > 0
+
+
+def test_a_connection_that_is_lost_before_the_response_is_tried_again(service, time):
+    service.faults.arm("bedrock.refuse", times=1)
+    texts, end = read(model(service, time))
+    assert "".join(texts) == ANSWER
+    assert isinstance(end, Finished)
+    assert service.calls["converse-stream"] == 2

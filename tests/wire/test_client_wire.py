@@ -66,7 +66,8 @@ LOG: list[LogEvent] = [
     *(Chunk(attempt=2, content=f"word{n} ") for n in range(8)),
     Complete(
         attempt=2,
-        strategy="direct",
+        answered_by="direct",
+        attempted=("rag", "direct"),
         model="m",
         grounded=False,
         stop_reason="end_turn",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from uuid import UUID
+
 import boto3
 import pytest
 from moto import mock_aws
 
-from cicada.delivery.decide import append, begin, has_landed
-from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
+from cicada.delivery.decide import LEASE_S, append, begin, has_landed
+from cicada.delivery.dynamodb import INLINE_BYTES, OPEN_INDEX, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Entry, RequestKey
+from cicada.delivery.record import Commit, Entry, Question, RequestKey
 from cicada.errors import RequestUnknown
-from cicada.protocol.events import Chunk, Complete, Failed, Metrics, dump_event
+from cicada.protocol.events import Chunk, Complete, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
@@ -34,6 +37,18 @@ def dynamodb(monkeypatch):
             AttributeDefinitions=[
                 {"AttributeName": "pk", "AttributeType": "S"},
                 {"AttributeName": "sk", "AttributeType": "S"},
+                {"AttributeName": "open_in", "AttributeType": "N"},
+                {"AttributeName": "accepted_at_ms", "AttributeType": "N"},
+            ],
+            GlobalSecondaryIndexes=[
+                {
+                    "IndexName": OPEN_INDEX,
+                    "KeySchema": [
+                        {"AttributeName": "open_in", "KeyType": "HASH"},
+                        {"AttributeName": "accepted_at_ms", "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
             ],
         )
         yield client
@@ -49,7 +64,7 @@ def log(request):
 def begun(log, *subscribers):
     head = new_head(*subscribers)
     log.create(head, ACCEPTED)
-    commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S, lease_until=NOW_S + 60)
+    commit = begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S)
     return log.commit(head, commit)
 
 
@@ -60,7 +75,8 @@ def chunk(text, attempt=1):
 def complete():
     return Complete(
         attempt=1,
-        strategy="rag",
+        answered_by="rag",
+        attempted=("rag",),
         model="m",
         grounded=True,
         stop_reason="end_turn",
@@ -97,7 +113,7 @@ def test_another_users_request_is_unknown(log):
 def test_a_commit_appends_its_events_in_their_places_and_returns_the_subscribers(log):
     head = begun(log, "c1")
     assert (head.attempt, head.last_seq, head.execution, head.worker) == (1, 2, "x1", "w1")
-    assert head.lease_until == NOW_S + 60
+    assert head.lease_until == NOW_S + LEASE_S
     assert head.strategy == "rag"
     commit = append(head, [chunk("Ma"), chunk("ra")])
     after = log.commit(head, commit)
@@ -121,7 +137,7 @@ def test_events_of_any_size_read_back_the_same(log):
 @pytest.mark.parametrize("events", [[chunk("late")], [chunk("x" * 4000)]])
 def test_a_zombie_cannot_write_after_its_successor_has_begun(log, events):
     zombie = begun(log)
-    takeover = begin(zombie, "direct", (), execution="x1", worker="w2", now_s=NOW_S, lease_until=NOW_S + 60)
+    takeover = begin(zombie, "direct", (), execution="x1", worker="w2", now_s=NOW_S)
     successor = log.commit(zombie, takeover)
     with pytest.raises(Conflict) as conflict:
         log.commit(zombie, append(zombie, events))
@@ -153,10 +169,7 @@ def test_a_commit_repeated_after_a_lost_acknowledgement_is_recognised_as_landed(
 def test_two_workers_that_begin_alike_are_told_apart(log):
     head = new_head()
     log.create(head, ACCEPTED)
-    first, second = (
-        begin(head, "rag", (), execution="x1", worker=worker, now_s=NOW_S, lease_until=NOW_S + 60)
-        for worker in ("w1", "w2")
-    )
+    first, second = (begin(head, "rag", (), execution="x1", worker=worker, now_s=NOW_S) for worker in ("w1", "w2"))
     log.commit(head, first)
     with pytest.raises(Conflict) as conflict:
         log.commit(head, second)
@@ -164,16 +177,82 @@ def test_two_workers_that_begin_alike_are_told_apart(log):
     assert not has_landed(second, conflict.value.head, conflict.value.entries)
 
 
-def test_a_lease_is_reserved_once_and_only_while_nobody_has_claimed_the_request(log):
+def test_an_orphan_is_taken_up_by_one_alone(log):
     head = new_head(lease_until=NOW_S)
     log.create(head, ACCEPTED)
-    reserved = log.reserve(head, NOW_S + 15)
-    assert reserved.lease_until == NOW_S + 15
+    taken = log.take_up(head, NOW_S + 15)
+    assert (taken.lease_until, taken.takeovers, taken.execution) == (NOW_S + 15, 1, None)
     with pytest.raises(Conflict):
-        log.reserve(head, NOW_S + 15)
-    log.commit(reserved, begin(reserved, "rag", (), execution="x", worker="w", now_s=NOW_S, lease_until=NOW_S + 60))
+        log.take_up(head, NOW_S + 15)
+
+
+def test_a_claimed_request_that_is_taken_up_is_free_for_another_execution_and_its_attempt_stands(log):
+    head = begun(log)
+    taken = log.take_up(head, NOW_S + 15)
+    assert (taken.execution, taken.attempt, taken.takeovers, taken.fence) == (None, 1, 1, head.fence)
     with pytest.raises(Conflict):
-        log.reserve(log.head(KEY), NOW_S + 90)
+        log.take_up(head, NOW_S + 15)
+    claimed = log.commit(taken, begin(taken, "rag", (), execution="x2", worker="w2", now_s=NOW_S))
+    assert (claimed.execution, claimed.takeovers) == ("x2", 1)
+    assert [failure.code for failure in claimed.failed] == ["worker_lost"]
+
+
+def test_whoever_lost_a_race_for_an_orphan_takes_nothing_up(log):
+    head = new_head(lease_until=NOW_S)
+    log.create(head, ACCEPTED)
+    log.commit(head, begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S))
+    with pytest.raises(Conflict):
+        log.take_up(head, NOW_S + 90)
+    ended = log.head(KEY)
+    log.commit(ended, append(ended, [complete()]))
+    with pytest.raises(Conflict):
+        log.take_up(log.head(KEY), NOW_S + 90)
+
+
+def test_an_attempts_claim_is_remembered_by_the_next(log):
+    head = begun(log)
+    failed = (StrategyFailure(strategy="rag", code="stream_broken", reason="It broke off."),)
+    commit = begin(head, "cag", failed, execution="x1", worker="w2", now_s=NOW_S, allot=lambda strategy, reserved: 2)
+    after = log.commit(head, commit)
+    assert (after.failed, after.reserved_calls, after.strategy) == (failed, 2, "cag")
+    assert log.head(KEY) == after
+
+
+def test_a_heartbeat_moves_the_lease_on_and_nothing_else(log):
+    head = begun(log)
+    beat = Commit(head.fence, (), lease_until=NOW_S + 500)
+    assert log.commit(head, beat) == replace(head, lease_until=NOW_S + 500)
+    assert log.commit(head, beat).lease_until == NOW_S + 500
+
+
+def test_a_late_heartbeat_finds_out(log):
+    head = begun(log)
+    log.commit(head, append(head, [complete()]))
+    beat = Commit(head.fence, (), lease_until=NOW_S + 500)
+    with pytest.raises(Conflict) as conflict:
+        log.commit(head, beat)
+    assert not has_landed(beat, conflict.value.head, conflict.value.entries)
+
+
+def test_a_completed_question_is_remembered_for_later_attempts(log):
+    head = begun(log)
+    log.commit(head, Commit(head.fence, (), standalone="What did Mara say next?"))
+    assert log.head(KEY).standalone == "What did Mara say next?"
+
+
+def test_the_tenant_is_part_of_the_question(log):
+    log.create(new_head(question=Question("Who?", tenant="reading-club")), ACCEPTED)
+    assert log.head(KEY).question.tenant == "reading-club"
+
+
+def test_open_requests_are_listed_until_they_end(log):
+    keys = [RequestKey("mara", str(UUID(int=n))) for n in range(20)]
+    for n, key in enumerate(keys):
+        log.create(new_head(key=key, accepted_at_ms=NOW_S * 1000 + n), ACCEPTED)
+    assert set(log.open_requests(NOW_S * 1000 + 10)) == set(keys[:10])
+    head = log.head(keys[3])
+    log.commit(head, append(head, [Failed(code="x", message="y", retryable=False)]))
+    assert set(log.open_requests(NOW_S * 1000 + 10)) == {*keys[:3], *keys[4:10]}
 
 
 def test_subscribers_change_only_from_what_was_seen(log):

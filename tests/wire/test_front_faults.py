@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from tests.wire.local_services import Services, running_services
+from local.interpreter import executions
+from tests.wire.local_services import ACCOUNT_ID, Services, running_services
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +75,41 @@ def test_step_functions_throttles(services: Services) -> None:
     with pytest.raises(ClientError) as refused:
         services.client("stepfunctions").list_state_machines()
     assert refused.value.response["Error"]["Code"] == "ThrottlingException"
+
+
+@pytest.fixture
+def machine(services: Services) -> Iterator[str]:
+    client = services.client("stepfunctions")
+    definition = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
+    arn = client.create_state_machine(
+        name="faulty", definition=json.dumps(definition), roleArn="arn:aws:iam::123456789012:role/any", type="EXPRESS"
+    )["stateMachineArn"]
+    yield arn
+    client.delete_state_machine(stateMachineArn=arn)
+
+
+def started(machine: str) -> list[dict[str, Any]]:
+    return [run for run in executions(ACCOUNT_ID, "us-east-1") if run["stateMachineArn"] == machine]
+
+
+def test_a_start_may_run_twice(services: Services, machine: str) -> None:
+    services.faults.arm("stepfunctions.duplicate_start", times=1)
+    client = services.client("stepfunctions")
+    answered = client.start_execution(stateMachineArn=machine, name="one", input="{}")["executionArn"]
+    first, second = started(machine)
+    assert first["executionArn"] != second["executionArn"] == answered
+    assert first["input"] == second["input"]
+    client.start_execution(stateMachineArn=machine, name="two", input="{}")
+    assert len(started(machine)) == 3
+
+
+def test_a_start_may_be_acknowledged_and_never_run(services: Services, machine: str) -> None:
+    services.faults.arm("stepfunctions.lost_start", times=1)
+    before = len(started(machine))
+    answered = services.client("stepfunctions").start_execution(stateMachineArn=machine, input="{}")
+    assert answered["executionArn"].startswith("arn:aws:states:us-east-1:123456789012:express:faulty:")
+    assert answered["startDate"].year >= 2026
+    assert len(started(machine)) == before
 
 
 def test_a_fault_can_be_limited_to_an_operation_and_a_resource(services: Services) -> None:

@@ -60,6 +60,38 @@ def test_a_function_that_exits_is_told_by_its_status(either_client: Cloud) -> No
     assert quiet.endswith("Error: Runtime exited without providing a reason")
 
 
+def test_a_process_at_work_can_be_killed_by_its_function(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.deploy(
+        """
+        import pathlib, time
+
+        def handler(event, context):
+            if event:
+                pathlib.Path(event).touch()
+                time.sleep(3600)
+            return "well"
+        """
+    )
+    assert cloud.kill("f") == []
+    assert cloud.invoke()["Payload"] == "well"
+    [idle] = cloud.service.processes()["f"]
+    assert cloud.kill("f") == []  # at work is none
+    begun = tmp_path / "begun"
+    with ThreadPoolExecutor(1) as caller:
+        pending = caller.submit(cloud.invoke, str(begun))
+        eventually(begun.exists)
+        assert cloud.kill("f") == [idle]
+        answer = pending.result()
+    assert answer["Payload"]["errorType"] == "Runtime.ExitError"
+    assert answer["Payload"]["errorMessage"].endswith("signal: killed")
+    assert cloud.invoke()["Payload"] == "well"
+    [warm] = cloud.service.processes()["f"]
+    assert cloud.kill("f", idle) == []
+    assert cloud.kill("f", warm) == [warm]
+    eventually(lambda: gone(warm))
+    assert cloud.invoke()["Payload"] == "well"
+
+
 def test_a_killed_process_is_told_by_its_signal_and_replaced(cloud: Cloud, tmp_path: Path) -> None:
     cloud.deploy(
         """

@@ -313,6 +313,52 @@ def test_tables_have_their_time_to_live_and_buckets_their_versions(services: Ser
         assert services.client("s3").get_bucket_versioning(Bucket=outputs["Bucket"])["Status"] == "Enabled"
 
 
+def test_tables_have_their_indexes_and_get_those_that_an_update_adds(services: Services) -> None:
+    def declared(*indexes: str) -> dict[str, Any]:
+        numbers = [{"AttributeName": name, "AttributeType": "N"} for name in ("open_in", "at_ms") if indexes]
+        index = {
+            "KeySchema": [
+                {"AttributeName": "open_in", "KeyType": "HASH"},
+                {"AttributeName": "at_ms", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+            "OnDemandThroughput": {"MaxReadRequestUnits": 100, "MaxWriteRequestUnits": 100},
+        }
+        table = {
+            "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+            "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}, *numbers],
+            "BillingMode": "PAY_PER_REQUEST",
+            **({"GlobalSecondaryIndexes": [{"IndexName": name, **index} for name in indexes]} if indexes else {}),
+        }
+        return template({"Table": {"Type": "AWS::DynamoDB::Table", "Properties": table}}, Table=ref("Table"))
+
+    def listed(table: str) -> list[dict[str, Any]]:
+        client = services.client("dynamodb")
+        for pk, more in (("late", {"at_ms": 9}), ("early", {"at_ms": 3}), ("ended", None)):
+            keys = {} if more is None else {"open_in": {"N": "0"}, "at_ms": {"N": str(more["at_ms"])}}
+            client.put_item(TableName=table, Item={"pk": {"S": pk}, "text": {"S": "x"}, **keys})
+        found: list[dict[str, Any]] = client.query(
+            TableName=table,
+            IndexName="open",
+            KeyConditionExpression="open_in = :p AND at_ms < :t",
+            ExpressionAttributeValues={":p": {"N": "0"}, ":t": {"N": "10"}},
+        )["Items"]
+        return found
+
+    early, late = (
+        {"pk": {"S": pk}, "open_in": {"N": "0"}, "at_ms": {"N": at}} for pk, at in (("early", "3"), ("late", "9"))
+    )
+    with deployed_stack(services, "indexed", declared("open")) as stack:
+        assert listed(outputs_of(stack)["Table"]) == [early, late]
+    client = services.client("cloudformation")
+    with deployed_stack(services, "grown", declared()) as stack:
+        client.create_change_set(
+            StackName="grown", ChangeSetName="second", ChangeSetType="UPDATE", TemplateBody=json.dumps(declared("open"))
+        )
+        client.execute_change_set(StackName="grown", ChangeSetName="second")
+        assert listed(outputs_of(stack)["Table"]) == [early, late]
+
+
 def test_types_that_nothing_simulates_are_named() -> None:
     from local.cloudformation import unknown_types
 
@@ -394,6 +440,28 @@ def test_a_failed_function_is_caught_and_the_next_state_told(services: Services)
         ended = run(services, outputs_of(stack)["Arn"], {"id": "r1", "failures": {}})
     assert ended["states"] == ["Rag", "Direct"]
     assert ended["output"]["Payload"]["failures"]["rag"]["Error"] == "Sandbox.Timedout"
+
+
+def test_a_choice_takes_the_first_that_holds_by_the_fields_that_are_present(services: Services) -> None:
+    services.invoke = lambda name, event: {}
+    absent = [
+        {"Variable": f"$.failures.{name}", "IsPresent": False, "Next": name.title()} for name in ("cag", "direct")
+    ]
+    done = {"Type": "Pass", "End": True}
+    states = {
+        "AfterRag": {"Type": "Choice", "Choices": absent, "Default": "Exhausted"},
+        **dict.fromkeys(("Cag", "Direct", "Exhausted"), done),
+    }
+    failed = {"Error": "e", "Cause": "c"}
+    with deployed_stack(services, "sm-choice", template({"M": machine(states)}, Arn=ref("M"))) as stack:
+        for failures, reached in (
+            ({}, "Cag"),
+            ({"cag": failed}, "Direct"),
+            ({"direct": failed}, "Cag"),
+            ({"cag": failed, "direct": failed}, "Exhausted"),
+        ):
+            ended = run(services, outputs_of(stack)["Arn"], {"failures": failures})
+            assert ended["states"] == ["AfterRag", reached]
 
 
 def test_a_throttle_is_retried_by_the_state(services: Services) -> None:

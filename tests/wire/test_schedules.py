@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -13,6 +14,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cicada.delivery.dynamodb import DynamoDbLog
+from cicada.delivery.record import Head, Question, RequestKey
+from cicada.identity import ANONYMOUS
+from cicada.protocol.events import Accepted, Complete, dump_event, load_event
 from local import schedules
 from local.calls import CallLog
 from local.control import Control
@@ -282,17 +287,22 @@ def test_a_schedule_that_is_not_deployed_is_not_found(services: Services) -> Non
 # --- the deployed thing ---
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     with LocalCloud(tmp_path_factory.mktemp("cloud")) as started:
         yield started
 
 
+def told(cloud: LocalCloud) -> dict[str, tuple[str, list[str]]]:
+    schedules = cloud.control("GET", "schedules")
+    return {schedule["name"]: (schedule["expression"], schedule["functions"]) for schedule in schedules}
+
+
 def test_the_upkeep_of_the_index_is_deployed_with_its_schedule_and_runs(deployed: LocalCloud) -> None:
-    (told,) = deployed.control("GET", "schedules")
-    assert (told["name"], told["expression"]) == ("Cicada-index-maintenance", "rate(1 day)")
+    expression, functions = told(deployed)["Cicada-index-maintenance"]
+    assert expression == "rate(1 day)"
     (outcome,) = deployed.control("POST", "schedules/Cicada-index-maintenance")
-    assert outcome["function"] == told["functions"][0]
+    assert outcome["function"] == functions[0]
     assert outcome["result"] == {
         "merged": 0,
         "publications": 0,
@@ -301,3 +311,38 @@ def test_the_upkeep_of_the_index_is_deployed_with_its_schedule_and_runs(deployed
         "put_off": [],
         "too_large": [],
     }
+
+
+def test_the_recovery_sweep_is_deployed_with_its_schedule_and_runs(deployed: LocalCloud) -> None:
+    expression, functions = told(deployed)["Cicada-recovery-sweep"]
+    assert expression == "rate(2 minutes)"
+    (outcome,) = deployed.control("POST", "schedules/Cicada-recovery-sweep")
+    assert outcome["function"] == functions[0]
+    assert outcome["result"] == {"looked_at": 0, "restarted": 0, "ended": 0, "failed": 0}
+
+
+def test_a_request_that_was_never_started_is_started_by_the_sweep_and_answered(deployed: LocalCloud) -> None:
+    log = DynamoDbLog(deployed.client("dynamodb"), deployed.outputs["RequestsTable"])
+    accepted = Accepted(route="direct", confidence=1.0, reasoning="a greeting", strategy="direct")
+    now_s = int(time.time())
+    key = RequestKey(ANONYMOUS, "r-orphan-1")
+    head = Head(
+        key,
+        Question("Hello!"),
+        origin="frame",
+        accepted_at_ms=(now_s - 60) * 1000,
+        expires_at=now_s + 3600,
+        lease_until=now_s - 45,
+    )
+    log.create(head, dump_event(accepted))
+    (outcome,) = deployed.control("POST", "schedules/Cicada-recovery-sweep")
+    assert outcome["result"] == {"looked_at": 1, "restarted": 1, "ended": 0, "failed": 0}
+    while (head := log.head(key)).state == "open":
+        time.sleep(0.05)
+    _, entries = log.read(key)
+    complete = load_event(entries[-1].body)
+    assert (head.state, head.takeovers) == ("complete", 1)
+    assert isinstance(complete, Complete)
+    assert complete.answered_by == "direct"
+    (outcome,) = deployed.control("POST", "schedules/Cicada-recovery-sweep")
+    assert outcome["result"]["looked_at"] == 0

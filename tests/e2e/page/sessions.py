@@ -98,7 +98,8 @@ def complete(number: int = 1, strategy: str = "rag", *, grounded: bool = True, f
     return Complete.model_validate(
         {
             "attempt": number,
-            "strategy": strategy,
+            "answeredBy": strategy,
+            "attempted": ["rag", strategy] if failed else [strategy],
             "model": "local.extractive",
             "grounded": grounded,
             "stopReason": "end_turn",
@@ -107,13 +108,15 @@ def complete(number: int = 1, strategy: str = "rag", *, grounded: bool = True, f
                 latency_ms=1840,
                 attempt_ms=1700,
                 first_chunk_ms=620,
-                retrieval_ms=12,
+                retrieval_latency_ms=12,
+                model_calls=1,
                 input_tokens=1432,
                 output_tokens=58,
                 cost_usd=0.00123,
                 price_date="2026-01-01",
                 sources_found=6,
-                sources_used=2,
+                sources_used=1,
+                passages_cited=2,
             ),
         }
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cicada.errors import InvalidMessage
-from cicada.protocol.events import Failed, StrategyFailure
+from cicada.protocol.events import Failed, Reused, StrategyFailure
 from tests.e2e.page.asking import ask, connected, seen, wait_for_phase, wait_for_text
 from tests.e2e.page.server import Hold, ScriptedServer, Wire
 from tests.e2e.page.sessions import (
@@ -129,6 +129,58 @@ def test_a_fallback_drops_what_was_written(browser):
         ]
         assert done["grounded"] is False
         assert done["badge"] == "Not grounded: written without passages"
+
+
+def test_an_earlier_answer_that_is_given_again_says_so(browser):
+    again = Reused(use="answer", question="Who had the key?", answered_at_ms=1_795_000_000_000, similarity=0.97)
+    found = sources(2).model_copy(update={"reused": again, "searched": 0})
+    script = [accepted("cag"), attempt(1, "cag"), found, chunk("Corin had it [1]."), complete(1, "cag")]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        done = wait_for_phase(page, "complete")
+        (notice,) = done["notices"]
+        assert notice.startswith("Answered before, on November ")
+        assert page.text(".notices .reused q") == "Who had the key?"
+        assert done["facts"]["Strategy"] == "Earlier answers (cag)"
+        assert page.problems == []
+
+
+def test_the_last_resort_offers_what_was_found_before(browser):
+    offered = sources(3, 2).model_copy(update={"offered": True})
+    script = [accepted(), attempt(), sources(), chunk("In the boat"), fallback(), attempt(2, "direct"), offered]
+    script += [
+        chunk("The script could not be consulted.", 2),
+        complete(2, "direct", grounded=False, failed="It broke."),
+    ]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        done = wait_for_phase(page, "complete")
+        assert [one["n"] for one in done["sources"]] == [1, 2, 3]
+        assert page.text(".sources > summary") == "3 passages found before"
+        assert page.text(".sources .degraded").startswith("A search had found these before it failed.")
+        assert done["badge"] == "Not grounded: written without passages"
+        assert done["facts"]["Strategy"] == "Direct answer (direct), after Search (rag)"
+
+
+def test_a_question_that_was_completed_is_shown_as_it_was_understood(browser):
+    found = sources().model_copy(update={"query": "What did Corin say after he locked the water gate?"})
+    script = [accepted(), attempt(), found, chunk("That he did [2]."), complete()]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        wait_for_phase(page, "complete")
+        assert page.text(".turn .understood") == "Understood as: What did Corin say after he locked the water gate?"
+
+
+def test_what_an_earlier_answer_brought_is_marked(browser):
+    both = sources(2)
+    both = both.model_copy(
+        update={"sources": (both.sources[0], both.sources[1].model_copy(update={"origin": "cache"}))}
+    )
+    script = [accepted("hybrid"), attempt(1, "hybrid"), both, chunk("So [1]. And [2]."), complete(1, "hybrid")]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        places = [one["place"] for one in wait_for_phase(page, "complete")["sources"]]
+        assert ["of an earlier answer" in place for place in places] == [False, True]
 
 
 def test_an_error_says_what_was_tried(browser):

@@ -14,6 +14,7 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 """Signatures by a private key only: with a shared-secret algorithm a public key could be passed off as the secret."""
 MAX_TOKEN_CHARS = 4_096
 MAX_SUBJECT_CHARS = 128
+MAX_TENANT_CHARS = 128
 _LEEWAY_S = 10
 """How far the issuer's clock may be off."""
 
@@ -32,6 +33,8 @@ class Identity:
 
     subject: str
     expires_at: int
+    tenant: str | None = None
+    """What the token says in the claim of tenants; None where the deployment has none."""
 
 
 class SigningKeys(Protocol):
@@ -45,11 +48,30 @@ class SigningKeys(Protocol):
 class TokenVerifier:
     """Checks connections before they are opened."""
 
-    def __init__(self, keys: SigningKeys, *, issuer: str, audience: str, origins: frozenset[str]) -> None:
+    def __init__(
+        self,
+        keys: SigningKeys,
+        *,
+        issuer: str,
+        audience: str,
+        origins: frozenset[str],
+        tenant_claim: str | None = None,
+    ) -> None:
+        """Set the rules.
+
+        Args:
+            keys: of the issuer.
+            issuer: the tokens' ``iss``.
+            audience: the tokens' ``aud``.
+            origins: that a browser may connect from; any when empty.
+            tenant_claim: names the asker's tenant. A token must carry it where it is given: whoever shares with a
+                tenant must know whose it is.
+        """
         self._keys = keys
         self._issuer = issuer
         self._audience = audience
         self._origins = origins
+        self._tenant_claim = tenant_claim
 
     def identify(self, event: Mapping[str, Any]) -> Identity:
         """The identity of a ``$connect`` event of API Gateway.
@@ -85,7 +107,15 @@ class TokenVerifier:
         subject = claims["sub"]
         if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS:
             raise Unauthorized("the subject is empty or too long")
-        return Identity(subject, int(claims["exp"]))
+        return Identity(subject, int(claims["exp"]), self._tenant(claims))
+
+    def _tenant(self, claims: Mapping[str, Any]) -> str | None:
+        if self._tenant_claim is None:
+            return None
+        tenant = claims.get(self._tenant_claim)
+        if not isinstance(tenant, str) or not 0 < len(tenant) <= MAX_TENANT_CHARS:
+            raise Unauthorized(f"the token's {self._tenant_claim} names no tenant, or is too long")
+        return tenant
 
 
 def _token(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:

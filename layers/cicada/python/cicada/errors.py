@@ -6,7 +6,10 @@ Clients branch on ``code``, which never changes; ``told`` is the sentence they m
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from cicada.models.ports import Usage
 
 
 class CicadaError(Exception):
@@ -102,9 +105,36 @@ class WorkerLost(CicadaError):
 
 
 class OutOfTime(CicadaError):
-    """The time left to this worker does not suffice to go on."""
+    """The time left to this worker, or to the request, does not suffice to go on."""
 
     code, told, retryable = "out_of_time", "The answer took too long.", True
+
+
+class BudgetSpent(CicadaError):
+    """The request has no model call left, or its next call would cost more than it may; the message says which."""
+
+    code, told = "budget_spent", "This answer has used up what it may cost."
+
+
+class DependencyDown(CicadaError):
+    """Something that this strategy needs keeps failing, so it is not tried for a while; the message names it."""
+
+    code, told, retryable = "dependency_down", "Something needed for this is not working at the moment.", True
+
+
+# --- the semantic cache ---
+
+
+class CacheMiss(CicadaError):
+    """No earlier answer is near enough to the question."""
+
+    code, told = "cache_miss", "No earlier answer fits this question."
+
+
+class CacheUnavailable(CicadaError):
+    """The semantic cache could not be read."""
+
+    code, told, retryable = "cache_unavailable", "Earlier answers could not be looked up.", True
 
 
 # --- models ---
@@ -114,6 +144,9 @@ class ModelError(CicadaError):
     """The model could not answer."""
 
     code, told, retryable = "model_error", "The model could not answer.", True
+
+    usage: Usage | None = None
+    """What the failed call took, where the service reported it."""
 
 
 class ModelBusy(ModelError):
@@ -144,6 +177,30 @@ class AnswerIncomplete(ModelError):
     """The model stopped for a reason that is no normal finish: token limit, guardrail, filter, malformed output."""
 
     code, told, retryable = "answer_incomplete", "The model could not finish the answer.", False
+
+
+class AnswerTruncated(AnswerIncomplete):
+    """The answer reached the token limit of its call."""
+
+    code, told, retryable = "answer_truncated", "The answer grew longer than the model may write.", False
+
+
+class AnswerBlocked(AnswerIncomplete):
+    """A guardrail or the model's content filter stepped in: what was written so far is not to be shown either."""
+
+    code, told, retryable = "answer_blocked", "The answer was withheld by a content filter.", False
+
+
+class AnswerMalformed(AnswerIncomplete):
+    """The model wrote what its service cannot read."""
+
+    code, told, retryable = "answer_malformed", "The model's answer was not well-formed.", True
+
+
+class ContextTooLarge(AnswerIncomplete):
+    """Question, passages and answer together outgrew the model's context window."""
+
+    code, told, retryable = "context_too_large", "The question and its passages are too much for the model.", False
 
 
 # --- the index and the corpus ---

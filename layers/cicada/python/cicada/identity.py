@@ -19,6 +19,8 @@ class Caller:
     subject: str
     connection_id: str
     frame_id: str
+    tenant: str | None = None
+    """The asker's tenant, where the deployment reads one from the token."""
 
 
 def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Caller:
@@ -43,4 +45,5 @@ def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Cal
         raise Unauthorized("the connection carries no identity")
     if float(expires_at) <= now_s:
         raise Unauthorized("the token has expired")
-    return Caller(str(subject), connection_id, frame_id)
+    tenant = identity.get("tenant")
+    return Caller(str(subject), connection_id, frame_id, None if tenant is None else str(tenant))

@@ -42,10 +42,17 @@ class DeliverySettings(Environment):
     requests_table: str
 
 
-class MessageProcessorSettings(DeliverySettings):
-    """The message processor's."""
+class RecoverySettings(DeliverySettings):
+    """What every function that starts the answer workflow needs."""
 
     state_machine_arn: str
+    request_time_s: Annotated[float, Field(gt=0, le=900)] = 300.0
+    """From a request's acceptance to its terminal event: past it, it is not started again."""
+
+
+class MessageProcessorSettings(RecoverySettings):
+    """The message processor's."""
+
     retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
     """How long a request's log can be resumed."""
     auth: Literal["jwt", "none"] = "jwt"
@@ -58,6 +65,8 @@ class AuthorizerSettings(Environment):
     jwt_issuer: str
     jwt_audience: str
     jwks_url: str
+    tenant_claim: str = ""
+    """The claim that names the asker's tenant; tenants are not told apart when empty."""
     allowed_origins: str = ""
     """Origins a browser may connect from, separated by commas; any when empty."""
 
@@ -75,6 +84,8 @@ class AnswerSettings(DeliverySettings):
     embedding_model_id: str
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
     max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 2048
+    direct_max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 512
+    """Of an answer without retrieval."""
     temperature: Annotated[float, Field(ge=0, le=1)] | None = None
     """Not sent when absent: some models refuse it."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -87,6 +98,27 @@ class AnswerSettings(DeliverySettings):
     kendra_index_id: str = ""
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
     """Seconds that a managed engine may take for a search before the shards are searched instead."""
+    request_time_s: Annotated[float, Field(gt=0, le=900)] = 300.0
+    """What one request may take, over all its attempts, in seconds, tokens and US dollars."""
+    request_tokens: Annotated[int, Field(gt=0)] = 120_000
+    request_cost_usd: Annotated[float, Field(gt=0)] = 0.4
+    cache_enabled: bool = True
+    """Whether grounded answers are kept in the semantic cache, and reused."""
+    cache_sharing: Literal["user", "tenant", "deployment"] = "user"
+    """Whose earlier answers may serve a question."""
+    cache_ttl_s: Annotated[int, Field(gt=0)] = 7 * DAY_S
+    cache_max_entries: Annotated[int, Field(gt=0)] = 1000
+    """Answers kept within one scope of sharing."""
+    cache_replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Similarity from which an earlier answer is given again; the value measured for the embedding model when None."""
+    cache_near_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Similarity from which an earlier answer's passages are used again."""
+    conversation_enabled: bool = True
+    """Whether the last turns of a session are kept, and questions completed from them."""
+    conversation_max_turns: Annotated[int, Field(gt=0)] = 6
+    conversation_max_tokens: Annotated[int, Field(gt=0)] = 2000
+    """Of the kept turns together."""
+    conversation_max_age_s: Annotated[int, Field(gt=0)] = 12 * 3600
 
 
 class IndexMaintenanceSettings(Environment):

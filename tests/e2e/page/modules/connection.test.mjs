@@ -10,7 +10,7 @@ import { ASK, Clock, FakeSocket, REQUEST, TIMING, wire } from "./support.mjs";
 
 const PONG = JSON.stringify({ requestId: null, seq: 0, type: "pong" });
 const ACCEPTED = wire(1, { type: "accepted", route: "rag", strategy: "rag" });
-const COMPLETE = wire(2, { type: "complete", strategy: "rag" });
+const COMPLETE = wire(2, { type: "complete", answeredBy: "rag" });
 
 let clock;
 let statuses;

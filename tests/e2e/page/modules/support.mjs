@@ -34,7 +34,7 @@ export function frame(seq, event) {
 
 export const accepted = (seq = 1) => frame(seq, { type: "accepted", route: "rag", reasoning: "", strategy: "rag" });
 export const chunk = (seq, content = `${seq} `, attempt = 1) => frame(seq, { type: "chunk", attempt, content });
-export const complete = (seq) => frame(seq, { type: "complete", strategy: "rag", model: "m", grounded: true, metrics: {} });
+export const complete = (seq) => frame(seq, { type: "complete", answeredBy: "rag", model: "m", grounded: true, metrics: {} });
 export const cancelled = (seq) => frame(seq, { type: "error", code: "cancelled", message: "Cancelled.", retryable: false });
 
 export function resumed(outcome, lastSeq = 0) {

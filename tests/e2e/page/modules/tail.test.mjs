@@ -68,6 +68,18 @@ test("a fallback drops text, sources and citations of the attempt before", () =>
   assert.deepEqual(tail.fallbacks.map((one) => one.reason), ["It broke."]);
 });
 
+test("what is told of a search goes with its attempt", () => {
+  const tail = new RequestTail();
+  const reused = { use: "answer", question: "Who rang?", answeredAtMs: 5, similarity: 0.97 };
+  const told = { searched: 0, query: "Who rang the bell?", reused, offered: true, sources: [{ ...source(1, "a"), origin: "cache" }] };
+  tail.feed(accepted());
+  tail.feed(frame(2, { type: "sources", attempt: 1, ...told }));
+  assert.deepEqual([tail.query, tail.offered, tail.sources.get(1).earlier], ["Who rang the bell?", true, true]);
+  assert.deepEqual(tail.reused, { whole: true, question: "Who rang?", answeredAtMs: 5 });
+  tail.feed(frame(3, { type: "attempt", attempt: 2, strategy: "direct" }));
+  assert.deepEqual([tail.query, tail.offered, tail.reused], ["", false, null]);
+});
+
 test("a new attempt is never joined to the one before, announced or not", () => {
   const tail = new RequestTail();
   tail.feed(accepted());

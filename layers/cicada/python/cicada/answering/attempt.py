@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
+from cicada.answering.chain import allotted_calls
 from cicada.answering.failures import strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
-from cicada.answering.strategy import Answered, Retrieved, Strategy
+from cicada.answering.spending import RequestBudget, Spending
+from cicada.answering.strategy import Answered, AnswerGiven, Asked, Keeper, Retrieved, Strategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.delivery.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier
-from cicada.delivery.decide import NotYours, begin, has_landed, may_drive
+from cicada.delivery.decide import NotYours, begin, has_landed, may_drive, tried
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request
@@ -22,21 +25,52 @@ from cicada.delivery.record import Commit, Head, Question, RequestKey
 from cicada.errors import (
     AllStrategiesFailed,
     AnswerTooLong,
+    CicadaError,
     DeliveryUnavailable,
     OutOfTime,
     RequestUnknown,
     StreamBroken,
 )
-from cicada.models.ports import TextDelta
-from cicada.models.prices import cost
-from cicada.protocol.events import Complete, Failed, Metrics, Sources, StrategyFailure, StrategyName
+from cicada.models.ports import Stopped, TextDelta
+from cicada.protocol.events import Complete, Degraded, Failed, Metrics, Source, Sources, StrategyName, load_event
+from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
 CLOSING_RESERVE_S = 8.0
 """Seconds at the end of a worker's time that no strategy may use: the last events are stored and posted in them."""
-LEASE_MARGIN_S = 5
-"""How long a claim outlives its worker's time-out."""
+FLUSH_S = 2.0
+"""How long an attempt that has failed may take to store what it had gathered."""
+
+
+class Completed(Protocol):
+    """A question as it can be understood by itself."""
+
+    @property
+    def query(self) -> str:
+        """The question, completed where it leant on the conversation."""
+        ...
+
+    @property
+    def degraded(self) -> Degraded | None:
+        """What is to be said of it, if it could not be completed as it should."""
+        ...
+
+
+class Completing(Protocol):
+    """Completes questions from the conversation that they stand in."""
+
+    def complete(self, question: Question, subject: str, spending: Spending) -> Completed:
+        """Complete a question. Raises Stopped alone: what fails is told by ``degraded``."""
+        ...
+
+
+class Checking(Protocol):
+    """Knows which dependencies are down."""
+
+    def check(self, names: Sequence[str]) -> None:
+        """Raise DependencyDown if one of them is."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -51,6 +85,16 @@ class Outcome:
     metrics: Metrics | None = None
 
 
+@dataclass
+class _Course:
+    """What an attempt has yielded so far."""
+
+    asked: Asked
+    text: str = ""
+    retrieved: Retrieved | None = None
+    degraded: Degraded | None = None
+
+
 class AttemptRunner:
     """Runs attempts in a worker."""
 
@@ -60,14 +104,39 @@ class AttemptRunner:
         connections: Connections,
         strategies: Mapping[StrategyName, Strategy],
         *,
+        conversation: Completing | None = None,
+        breakers: Checking | None = None,
+        keepers: Sequence[Keeper] = (),
+        budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
+        concurrency: Concurrency = THREADS,
         now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Wire a runner.
+
+        Args:
+            log: the requests' logs.
+            connections: the sockets.
+            strategies: by name; each that the workflow has a state for.
+            conversation: completes follow-up questions; none are completed without.
+            breakers: tell what is down; everything is tried without.
+            keepers: what keeps answers after they are complete.
+            budget: what one request may spend.
+            limits: how eagerly events are written.
+            concurrency: what delivery runs on.
+            now_s: epoch seconds.
+            monotonic: seconds.
+        """
         self._log = log
         self._connections = connections
         self._strategies = strategies
+        self._conversation = conversation
+        self._breakers = breakers
+        self._keepers = keepers
+        self._budget = budget or RequestBudget()
         self._limits = limits
+        self._concurrency = concurrency
         self._now_s = now_s
         self._monotonic = monotonic
 
@@ -83,28 +152,48 @@ class AttemptRunner:
             CicadaError: the strategy failed; the workflow goes on to the next.
         """
         started = self._monotonic()
-        deadline = started + remaining_s - CLOSING_RESERVE_S
+        deadline = started + min(remaining_s, task.time_budget_s or remaining_s) - CLOSING_RESERVE_S
         if deadline <= started:
             raise OutOfTime(f"{remaining_s:.1f} s left")
-        failed = strategy_failures(task.failures)
+        strategy = self._strategies[task.strategy]
+        if self._breakers is not None:
+            self._breakers.check(strategy.needs)
         try:
-            begun = self._begin(task, failed, worker, int(self._now_s() + remaining_s) + LEASE_MARGIN_S)
+            begun = self._begin(task, worker)
         except RequestUnknown:
-            logger.warning("the request is gone")
+            tell(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
             return Outcome("superseded")
         except StoreFault as fault:
             raise DeliveryUnavailable(str(fault)) from fault
         if isinstance(begun, NotYours):
-            logger.info("attempt not begun", extra={"why": begun.why})
+            tell(logger, "superseded", "attempt not begun", why=begun.why)
             return Outcome("superseded")
         head, commit = begun
-        logger.info("attempt begun", extra={"attempt": head.attempt})
-        outbox = Outbox(head, self._limits, begun=commit)
-        return self._answer(task.strategy, outbox, failed, started=started, deadline=deadline)
+        tell(
+            logger,
+            "attempt",
+            "attempt begun",
+            attempt=head.attempt,
+            strategy=task.strategy,
+            worker=worker,
+            execution=task.execution,
+            reserved_calls=head.reserved_calls,
+        )
+        request_left_s = head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s()
+        deadline = min(deadline, self._monotonic() + request_left_s - CLOSING_RESERVE_S)
+        if deadline <= self._monotonic():
+            raise OutOfTime(f"the request was accepted {self._budget.time_s - request_left_s:.0f} s ago")
+        spending = Spending(
+            task.strategy,
+            calls=commit.claim.calls if commit.claim else 0,
+            deadline=deadline,
+            budget=self._budget,
+            monotonic=self._monotonic,
+        )
+        return self._answer(strategy, head, commit, spending, started=started)
 
-    def _begin(
-        self, task: AttemptTask, failed: tuple[StrategyFailure, ...], worker: str, lease_until: int
-    ) -> tuple[Head, Commit] | NotYours:
+    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours:
+        failed = strategy_failures(task.failures, task.entry)
         # A first attempt nearly always finds the log as it was created: it needs no read before its write.
         head = self._log.head(task.key) if failed else _as_created(task.key)
         for _ in range(CONTENTION_TRIES):
@@ -115,7 +204,7 @@ class AttemptRunner:
                 execution=task.execution,
                 worker=worker,
                 now_s=self._now_s(),
-                lease_until=lease_until,
+                allot=allotted_calls,
             )
             if isinstance(commit, NotYours):
                 return commit
@@ -127,40 +216,139 @@ class AttemptRunner:
                     return head, commit
         raise DeliveryUnavailable("the attempt could not be begun")
 
-    def _answer(
-        self,
-        name: StrategyName,
-        outbox: Outbox,
-        failed: tuple[StrategyFailure, ...],
-        *,
-        started: float,
-        deadline: float,
-    ) -> Outcome:
-        strategy = self._strategies[name]
-        head = outbox.head
+    def _answer(self, strategy: Strategy, head: Head, begun: Commit, spending: Spending, *, started: float) -> Outcome:
+        outbox = Outbox(head, self._limits, begun=begun, now=self._monotonic(), now_s=self._now_s)
+        courier = Courier(
+            outbox,
+            self._log,
+            self._connections,
+            on_failure=spending.stop,
+            concurrency=self._concurrency,
+            monotonic=self._monotonic,
+        )
         try:
-            with Courier(outbox, self._log, self._connections, monotonic=self._monotonic) as courier:
-                retrieved, answered = self._deliver(strategy, head, failed, courier, deadline=deadline)
-                metrics = self._metrics(strategy, head, retrieved, answered, courier, started=started)
+            with courier:
+                course = _Course(self._asked(head))
+                try:
+                    answered = self._deliver(strategy, course, courier, spending)
+                except Stopped:
+                    courier.raise_failure()
+                    raise
+                except CicadaError:
+                    # The completed question and the passages serve the attempts that follow.
+                    courier.flush(timeout_s=FLUSH_S)
+                    raise
+                metrics = self._metrics(head, course.retrieved, answered, courier, spending, started=started)
                 complete = Complete(
                     attempt=head.attempt,
-                    strategy=name,
-                    model=strategy.model_id,
+                    answered_by=strategy.name,
+                    attempted=(*(one.strategy for one in head.failed), strategy.name),
+                    model=answered.model_id,
                     grounded=answered.grounded,
                     stop_reason=answered.stop_reason,
-                    failed=failed,
+                    failed=head.failed,
                     metrics=metrics,
                 )
                 courier.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
-            logger.info("attempt superseded", extra={"attempt": head.attempt, "why": str(fenced)})
+            tell(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
             return Outcome("superseded")
         except AnswerTooLong as error:
-            logger.error("answer too long", extra={"attempt": head.attempt, "why": str(error)})
-            ended = self._end_too_long(outbox.head, Failed.of(error, failed))
+            self._tell_fault(head, error)
+            ended = self._end_too_long(outbox.head, Failed.of(error, head.failed))
             return Outcome("too_long" if ended else "superseded")
-        logger.info("answer complete", extra={"attempt": head.attempt, **metrics.model_dump(exclude_none=True)})
+        except CicadaError as error:
+            self._tell_fault(head, error)
+            raise
+        self._tell_complete(complete)
+        self._keep(course, strategy.name, answered)
         return Outcome("answered", metrics)
+
+    def _asked(self, head: Head) -> Asked:
+        return Asked(
+            key=head.key,
+            question=head.question,
+            query=head.standalone or head.question.query,
+            failed=head.failed,
+            found_before=lambda: self._found_before(head.key),
+        )
+
+    def _found_before(self, key: RequestKey) -> tuple[Source, ...]:
+        """The passages of the latest attempt that had retrieved any."""
+        try:
+            _, entries = self._log.read(key)
+        except (StoreFault, RequestUnknown) as error:
+            logger.info("what was found before could not be read", extra={"why": str(error)})
+            return ()
+        for entry in reversed(entries):
+            event = load_event(entry.body)
+            if isinstance(event, Sources) and event.sources:
+                return event.sources
+        return ()
+
+    def _deliver(self, strategy: Strategy, course: _Course, courier: Courier, spending: Spending) -> Answered:
+        """Hand the strategy's steps to the courier as they come."""
+        self._complete_question(course, courier, spending)
+        attempt = courier.head.attempt
+        with closing(strategy.answer(course.asked, spending)) as steps:
+            for step in steps:
+                match step:
+                    case TextDelta():
+                        course.text += step.text
+                        courier.text(step.text)
+                    case Retrieved():
+                        if course.degraded is not None:
+                            step = replace(step, degraded=(course.degraded, *step.degraded))
+                        course.retrieved = step
+                        courier.event(fit_sources(_sources(attempt, course.asked, step)))
+                    case Answered():
+                        if step.citations is not None:
+                            for event in fit_citations(attempt, step.citations):
+                                courier.event(event)
+                        return step
+        raise StreamBroken("the strategy ended without an answer")
+
+    def _complete_question(self, course: _Course, courier: Courier, spending: Spending) -> None:
+        asked = course.asked
+        if self._conversation is None or asked.question.session_id is None or courier.head.standalone is not None:
+            return
+        completed = self._conversation.complete(asked.question, asked.key.subject, spending)
+        course.degraded = completed.degraded
+        if completed.query != asked.query:
+            course.asked = replace(asked, query=completed.query)
+            courier.standalone(completed.query)
+
+    def _metrics(
+        self,
+        head: Head,
+        retrieved: Retrieved | None,
+        answered: Answered,
+        courier: Courier,
+        spending: Spending,
+        *,
+        started: float,
+    ) -> Metrics:
+        now = self._monotonic()
+        accepted_ago_ms = self._now_s() * 1000 - head.accepted_at_ms
+        # A text so short that none of it has gone out yet goes out with this very event.
+        first_chunk_at = now if courier.first_chunk_at is None else courier.first_chunk_at
+        usage, price = spending.usage, spending.cost
+        used = () if retrieved is None or retrieved.offered else retrieved.sources
+        return Metrics(
+            latency_ms=max(0, round(accepted_ago_ms)),
+            attempt_ms=round((now - started) * 1000),
+            first_chunk_ms=max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000)),
+            retrieval_latency_ms=retrieved.retrieval_ms if retrieved else None,
+            cache_latency_ms=retrieved.cache_ms if retrieved else None,
+            model_calls=spending.calls_made,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cost_usd=price.usd if price else None,
+            price_date=price.price_date if price else None,
+            sources_found=retrieved.found if retrieved else 0,
+            sources_used=len({source.origin for source in used}),
+            passages_cited=answered.passages_cited,
+        )
 
     def _end_too_long(self, mine: Head, terminal: Failed) -> bool:
         """End the request, unless another attempt has begun meanwhile. Returns whether it did."""
@@ -175,70 +363,44 @@ class AttemptRunner:
         except StoreFault as fault:
             raise DeliveryUnavailable(str(fault)) from fault
 
-    def _deliver(
-        self,
-        strategy: Strategy,
-        head: Head,
-        failed: tuple[StrategyFailure, ...],
-        courier: Courier,
-        *,
-        deadline: float,
-    ) -> tuple[Retrieved | None, Answered]:
-        """Hand the strategy's steps to the courier as they come."""
-        retrieved: Retrieved | None = None
-        budget_s = deadline - self._monotonic()
-        with closing(strategy.answer(head.question, failed, time_budget_s=budget_s)) as steps:
-            for step in steps:
-                match step:
-                    case TextDelta():
-                        courier.text(step.text)
-                    case Retrieved():
-                        retrieved = step
-                        courier.event(
-                            fit_sources(
-                                Sources(
-                                    attempt=head.attempt,
-                                    index_version=step.index_version,
-                                    searched=step.searched,
-                                    engine=step.engine,
-                                    degraded=step.degraded,
-                                    sources=step.sources,
-                                )
-                            )
-                        )
-                    case Answered():
-                        if step.citations is not None:
-                            for event in fit_citations(head.attempt, step.citations):
-                                courier.event(event)
-                        return retrieved, step
-        raise StreamBroken("the strategy ended without an answer")
+    def _keep(self, course: _Course, strategy: StrategyName, answered: Answered) -> None:
+        given = AnswerGiven(
+            asked=course.asked,
+            strategy=strategy,
+            text=course.text,
+            retrieved=course.retrieved,
+            answered=answered,
+            at_ms=int(self._now_s() * 1000),
+        )
+        for keeper in self._keepers:
+            keeper.keep(given)
 
-    def _metrics(
-        self,
-        strategy: Strategy,
-        head: Head,
-        retrieved: Retrieved | None,
-        answered: Answered,
-        courier: Courier,
-        *,
-        started: float,
-    ) -> Metrics:
-        now = self._monotonic()
-        accepted_ago_ms = self._now_s() * 1000 - head.accepted_at_ms
-        # A text so short that none of it has gone out yet goes out with this very event.
-        first_chunk_at = now if courier.first_chunk_at is None else courier.first_chunk_at
-        price = cost(strategy.model_id, answered.usage)
-        return Metrics(
-            latency_ms=max(0, round(accepted_ago_ms)),
-            attempt_ms=round((now - started) * 1000),
-            first_chunk_ms=max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000)),
-            retrieval_ms=retrieved.retrieval_ms if retrieved else None,
-            input_tokens=answered.usage.input_tokens,
-            output_tokens=answered.usage.output_tokens,
-            cost_usd=price.usd if price else None,
-            price_date=price.price_date if price else None,
-            sources_found=retrieved.found if retrieved else 0,
-            sources_used=answered.sources_used,
+    @staticmethod
+    def _tell_fault(head: Head, error: CicadaError) -> None:
+        tell(
+            logger,
+            "fault",
+            "attempt failed",
+            level=logging.WARNING,
+            attempt=head.attempt,
+            code=error.code,
+            why=str(error),
+        )
+
+    @staticmethod
+    def _tell_complete(complete: Complete) -> None:
+        tell(
+            logger,
+            "complete",
+            "answer complete",
+            attempt=complete.attempt,
+            answered_by=complete.answered_by,
+            attempted=list(complete.attempted),
+            failed=[f"{one.strategy}: {one.code}" for one in complete.failed],
+            model_id=complete.model,
+            grounded=complete.grounded,
+            stop_reason=complete.stop_reason,
+            **complete.metrics.model_dump(exclude_none=True),
         )
 
 
@@ -257,11 +419,26 @@ def close_exhausted(
         return False
     refusal = may_drive(head, task.execution, now_s())
     if refusal is not None:
-        logger.info("request not closed", extra={"why": refusal.why})
+        tell(logger, "superseded", "request not closed", why=refusal.why)
         return False
-    terminal = Failed.of(AllStrategiesFailed(), strategy_failures(task.failures))
+    failed = tried(head, strategy_failures(task.failures, task.entry))
+    terminal = Failed.of(AllStrategiesFailed(), failed)
     return end_request(
         log, connections, head, terminal, still=lambda head: may_drive(head, task.execution, now_s()) is None
+    )
+
+
+def _sources(attempt: int, asked: Asked, retrieved: Retrieved) -> Sources:
+    return Sources(
+        attempt=attempt,
+        query=asked.query if asked.query != asked.question.query else None,
+        reused=retrieved.reused,
+        offered=retrieved.offered,
+        index_version=retrieved.index_version,
+        searched=retrieved.searched,
+        engine=retrieved.engine,
+        degraded=retrieved.degraded,
+        sources=retrieved.sources,
     )
 
 

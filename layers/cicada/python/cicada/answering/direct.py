@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
-from cicada.answering.prompt import UNGROUNDED_NOTICE, direct_prompt
-from cicada.answering.strategy import Answered, Step
+from cicada.answering.grounding import tell_retrieved
+from cicada.answering.prompt import UNGROUNDED_NOTICE, direct_prompt, offer_notice
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.writing import write
-from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta, TextModel
-from cicada.protocol.events import StrategyFailure, StrategyName
+from cicada.protocol.events import Source, StrategyName
+
+MAX_OFFERED = 5
+"""Of the passages that earlier attempts had found, how many the last resort offers."""
 
 
 class DirectStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over a model alone; its answers are never grounded."""
+    """:class:`cicada.answering.strategy.Strategy` over a model alone; its answers are never grounded.
+
+    Where other strategies failed before it says, by code, that the script could not be consulted, and offers the best
+    of the passages that they had found. The model does not see them: what it writes rests on nothing.
+    """
 
     name: StrategyName = "direct"
+    needs: tuple[str, ...] = ()
+    """Nothing is left to try after it, so no circuit breaker keeps it from trying."""
 
     def __init__(self, model: TextModel) -> None:
+        """``model``: a small one, with a low bound on its tokens."""
         self._model = model
 
-    @property
-    def model_id(self) -> str:
+    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port."""
-        return self._model.model_id
+        if any(failure.strategy != self.name for failure in asked.failed):
+            notice = UNGROUNDED_NOTICE
+            offered = _best(asked.found_before())
+            if offered:
+                retrieved = Retrieved(offered, found=len(offered), index_version="", offered=True)
+                tell_retrieved(retrieved)
+                yield retrieved
+                notice += offer_notice(len(offered))
+            yield TextDelta(notice)
+        written = yield from write(self._model, direct_prompt(asked.query), spending)
+        yield Answered(written.finished.stop_reason, self._model.model_id)
 
-    def answer(
-        self, question: Question, failed: Sequence[StrategyFailure], *, time_budget_s: float
-    ) -> Generator[Step, None, None]:
-        """See the port. Where other strategies failed before, the answer begins by saying that it is not grounded."""
-        if failed:
-            yield TextDelta(UNGROUNDED_NOTICE)
-        written = yield from write(self._model, direct_prompt(question.query), time_budget_s=time_budget_s)
-        yield Answered(written.finished.stop_reason, written.finished.usage)
+
+def _best(found: tuple[Source, ...]) -> tuple[Source, ...]:
+    """The best of them, numbered from 1."""
+    best = sorted(found, key=lambda source: -source.score)[:MAX_OFFERED]
+    return tuple(source.model_copy(update={"n": n}) for n, source in enumerate(best, 1))

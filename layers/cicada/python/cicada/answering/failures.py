@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cicada.answering.workflow import CHAIN
+from cicada.answering.chain import longest_path
 from cicada.errors import CicadaError
 from cicada.protocol.events import StrategyFailure, StrategyName
 
@@ -18,6 +18,7 @@ _WORKFLOW_ERRORS = {
     "Runtime.OutOfMemory": ("worker_died", "Its worker was interrupted."),
 }
 """Names that Lambda and Step Functions give to failures of the worker itself."""
+_BY_CODE = {code: (code, reason) for code, reason in _WORKFLOW_ERRORS.values()}
 
 
 def _family(root: type[CicadaError]) -> Iterator[type[CicadaError]]:
@@ -31,19 +32,26 @@ def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> Strat
 
     Args:
         strategy: which failed.
-        caught: the ``Error`` and ``Cause`` of a state's ``Catch``. ``Error`` is the class of our own exceptions, or a
-            name of Lambda's or Step Functions'. ``Cause`` is for the log alone: it may hold internals.
+        caught: the ``Error`` and ``Cause`` of a state's ``Catch``. ``Error`` is the class of our own exceptions, or its
+            code, or a name of Lambda's or Step Functions'. ``Cause`` is for the log alone: it may hold internals.
     """
     name = str(caught.get("Error", ""))
-    known = {kind.__name__: kind for kind in _family(CicadaError)}
-    if name in known:
-        return StrategyFailure(strategy=strategy, code=known[name].code, reason=known[name].told)
-    code, reason = _WORKFLOW_ERRORS.get(name, (CicadaError.code, CicadaError.told))
+    for kind in _family(CicadaError):
+        if name in (kind.__name__, kind.code):
+            return StrategyFailure(strategy=strategy, code=kind.code, reason=kind.told)
+    code, reason = _WORKFLOW_ERRORS.get(name) or _BY_CODE.get(name) or (CicadaError.code, CicadaError.told)
     return StrategyFailure(strategy=strategy, code=code, reason=reason)
 
 
-def strategy_failures(caught: Mapping[StrategyName, Mapping[str, Any]]) -> tuple[StrategyFailure, ...]:
-    """Every failure so far, in the order in which the workflow tried (a JSON object promises none)."""
-    order = {strategy: place for place, strategy in enumerate(CHAIN)}
+def strategy_failures(
+    caught: Mapping[StrategyName, Mapping[str, Any]], entry: StrategyName
+) -> tuple[StrategyFailure, ...]:
+    """Every failure so far, in the order in which the workflow tried (a JSON object promises none).
+
+    Args:
+        caught: by strategy.
+        entry: the strategy that the execution entered at; what was tried before it, by another, comes first.
+    """
+    order = {strategy: place for place, strategy in enumerate(longest_path(entry))}
     tried = sorted(caught, key=lambda strategy: order.get(strategy, -1))
     return tuple(strategy_failure(strategy, caught[strategy]) for strategy in tried)

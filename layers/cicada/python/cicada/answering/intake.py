@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
-from cicada.answering.workflow import WorkflowStarter, entry_strategy
-from cicada.delivery.decide import START_GRACE_S, orphaned, with_subscriber
+from cicada.answering.chain import entry_strategy
+from cicada.answering.recovery import Recovery
+from cicada.delivery.decide import START_GRACE_S, with_subscriber
 from cicada.delivery.outbox import Post
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
@@ -23,8 +24,6 @@ from cicada.errors import (
     RequestConflict,
     RequestExpired,
     RequestUnknown,
-    WorkerLost,
-    WorkflowUnavailable,
 )
 from cicada.identity import Caller
 from cicada.protocol.actions import Ask, Cancel, ClientAction, Ping, Resume
@@ -34,12 +33,11 @@ from cicada.protocol.events import (
     Pong,
     Refused,
     Resumed,
-    StrategyName,
     dump_event,
-    load_event,
     reply_frame,
 )
 from cicada.routing.classifier import classify
+from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +52,7 @@ class Intake:
         self,
         log: RequestLog,
         connections: Connections,
-        workflow: WorkflowStarter,
+        recovery: Recovery,
         *,
         retention_s: int,
         now_s: Callable[[], float] = time.time,
@@ -62,7 +60,7 @@ class Intake:
     ) -> None:
         self._log = log
         self._connections = connections
-        self._workflow = workflow
+        self._recovery = recovery
         self._retention_s = retention_s
         self._now_s = now_s
         self._monotonic = monotonic
@@ -92,7 +90,7 @@ class Intake:
     # --- ask ---
 
     def _ask(self, ask: Ask, caller: Caller) -> str:
-        question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k)
+        question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant)
         classification = classify(ask.query)
         strategy = entry_strategy(classification.route)
         accepted = dump_event(
@@ -120,11 +118,16 @@ class Intake:
             # The same frame again is our own write whose acknowledgement was lost.
             if conflict.head.origin != caller.frame_id:
                 return self._ask_again(question, conflict.head, caller)
-        logger.info(
+        tell(
+            logger,
+            "accepted",
             "request accepted",
-            extra={"route": classification.route, "confidence": classification.confidence, "strategy": strategy},
+            route=classification.route,
+            confidence=classification.confidence,
+            reasoning=classification.reasoning,
+            strategy=strategy,
         )
-        self._start(head, strategy)
+        self._recovery.start(head, strategy)
         return head.frame(1, accepted)
 
     def _ask_again(self, question: Question, head: Head, caller: Caller) -> str:
@@ -133,23 +136,9 @@ class Intake:
             raise RequestExpired(head.key.request_id)
         if head.question != question:
             raise RequestConflict(head.key.request_id)
+        tell(logger, "asked_again", "the same question once more", last_seq=head.last_seq)
         _, entries, _ = self._tail(head.key, caller.connection_id, after=1)
         return entries[0].frame(head.key.request_id)
-
-    def _start(self, head: Head, strategy: StrategyName) -> None:
-        """Start the workflow; a request that cannot be started is ended at once, and says so."""
-        try:
-            self._workflow.start(head.key, strategy)
-        except WorkflowUnavailable as error:
-            logger.error("the workflow could not be started", extra={"why": str(error)})
-            # It may have started all the same: then its worker's claim stands, and the answer comes.
-            end_request(
-                self._log,
-                self._connections,
-                head,
-                Failed.of(error),
-                still=lambda head: head.execution is None,
-            )
 
     # --- resume ---
 
@@ -162,7 +151,7 @@ class Intake:
         except RequestExpired:
             return reply_frame(Resumed(request_id=resume.request_id, outcome="expired"))
         outcome: Literal["live", "finished"] = "finished" if head.state != "open" and replayed else "live"
-        logger.info("request resumed", extra={"after": resume.after, "last_seq": len(entries), "outcome": outcome})
+        tell(logger, "resumed", "request resumed", after=resume.after, last_seq=len(entries), outcome=outcome)
         return reply_frame(Resumed(request_id=resume.request_id, outcome=outcome, last_seq=len(entries)))
 
     def _tail(self, key: RequestKey, connection_id: str, after: int) -> tuple[Head, tuple[Entry, ...], bool]:
@@ -180,7 +169,7 @@ class Intake:
         head = self._log.head(key)
         if head.expired(self._now_s()):
             raise RequestExpired(key.request_id)
-        head = self._recover(head)
+        head = self._recovery.recover(head, "resume")
         if head.state == "open":
             self._subscribe(head, connection_id)
         head, entries = self._log.read(key)
@@ -209,36 +198,6 @@ class Intake:
                 return
         raise DeliveryUnavailable("the subscribers keep changing")
 
-    def _recover(self, head: Head) -> Head:
-        """Take up a request that nobody works on: start what was never started, end what has lost its worker."""
-        match orphaned(head, self._now_s()):
-            case "never_started":
-                self._start_again(head)
-            case "worker_lost":
-                logger.warning("a request has lost its worker", extra={"attempt": head.attempt})
-                end_request(
-                    self._log,
-                    self._connections,
-                    head,
-                    Failed.of(WorkerLost()),
-                    still=lambda head: orphaned(head, self._now_s()) == "worker_lost",
-                )
-            case None:
-                return head
-        return self._log.head(head.key)
-
-    def _start_again(self, head: Head) -> None:
-        """Start a request that was never started, unless another caller just does."""
-        try:
-            head = self._log.reserve(head, int(self._now_s()) + START_GRACE_S)
-        except Conflict:
-            return
-        logger.warning("an accepted request was never started")
-        _, entries = self._log.read(head.key)
-        accepted = load_event(entries[0].body)
-        if isinstance(accepted, Accepted):
-            self._start(head, accepted.strategy)
-
     # --- cancel ---
 
     def _cancel(self, cancel: Cancel, caller: Caller) -> str:
@@ -251,7 +210,7 @@ class Intake:
             self._log,
             self._connections,
             head,
-            Failed.of(Cancelled()),
+            Failed.of(Cancelled(), head.failed),
             still=lambda head: True,  # noqa: ARG005 - whoever asked may end it at any time
             spare=caller.connection_id,
         )

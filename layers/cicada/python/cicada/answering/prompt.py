@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from cicada.corpus.passages import Passage
+from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
@@ -29,6 +30,12 @@ Rules:
 7. Answer in the language of the question, briefly, in plain sentences.
 """
 
+IN_PARTS = """\
+8. The question may have several parts. Answer each part by itself. Where it asks to compare or to explain, set what the
+   passages say side by side, each with its citation. Say of which part the passages tell nothing.
+"""
+"""Stands after the rules where the question is a complex one."""
+
 DIRECT_SYSTEM = """\
 You are Cicada, an assistant that answers questions about a script. This answer is written without the script at hand.
 
@@ -41,6 +48,11 @@ Rules:
 
 UNGROUNDED_NOTICE = "The script could not be consulted for this answer, so nothing in it is backed by a source.\n\n"
 """Stands before a direct answer that replaces a failed one: said by code, not left to the model."""
+
+_OFFER = (
+    "The best passages found before that are offered as {numbers}. "
+    "This answer was written without reading them, and does not rest on them.\n\n"
+)
 
 NOTHING_FOUND = "I found nothing in the script that answers this question."
 """The whole answer where the search finds no passage."""
@@ -69,15 +81,27 @@ def _context(passage: Passage) -> str | None:
     return passage.context[:MAX_SOURCE_CHARS] if passage.context not in (passage.text, alone) else None
 
 
-def rag_prompt(query: str, sources: Sequence[Source]) -> Prompt:
-    """The grounded prompt. Every text is escaped, so that no passage can close its element and pose as another part."""
+def rag_prompt(query: str, sources: Sequence[Source], *, in_parts: bool = False) -> Prompt:
+    """The grounded prompt. Every text is escaped, so that no passage can close its element and pose as another part.
+
+    Args:
+        query: the question, complete in itself.
+        sources: the passages, numbered.
+        in_parts: whether the question is a complex one, each part of which is to be answered.
+    """
     passages = "\n".join(_passage(source) for source in sources)
-    return Prompt(RAG_SYSTEM, f"<passages>\n{passages}\n</passages>\n\n{_question(query)}")
+    system = RAG_SYSTEM + IN_PARTS if in_parts else RAG_SYSTEM
+    return Prompt(system, f"<passages>\n{passages}\n</passages>\n\n{_question(query)}")
 
 
 def direct_prompt(query: str) -> Prompt:
     """The prompt without passages."""
     return Prompt(DIRECT_SYSTEM, _question(query))
+
+
+def offer_notice(count: int) -> str:
+    """What a direct answer says of ``count`` passages that an earlier attempt had found: said by code."""
+    return _OFFER.format(numbers="source [1]" if count == 1 else f"sources [1]–[{count}]")
 
 
 def _passage(source: Source) -> str:
@@ -89,3 +113,20 @@ def _passage(source: Source) -> str:
 
 def _question(query: str) -> str:
     return f"<question>\n{escape(query)}\n</question>"
+
+
+def _version() -> str:
+    """A digest of everything that shapes a grounded answer: the rules, and how passages are rendered."""
+    script = ScriptLocator(episode_id="e", episode_name="E", chapter_id="c", message_id="m", speaker="S")
+    document = DocumentLocator(source="d.pdf", title="D", page=1, section="A > B")
+    specimens = [
+        Source(n=n, passage_id="p", collection="c", locator=locator, score=0.5, text='<"&>', context="S: <&>")
+        for n, locator in enumerate((script, document), 1)
+    ]
+    prompt = rag_prompt("<?>", specimens, in_parts=True)
+    shaping = (prompt.system, prompt.user, NOTHING_FOUND, str(MAX_SOURCE_CHARS))
+    return hashlib.sha256("\0".join(shaping).encode()).hexdigest()[:16]
+
+
+PROMPT_VERSION = _version()
+"""Changes with every change of the grounded prompt: an answer that was written under another is not given again."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 
-from cicada.answering.citations import check_citations
-from cicada.answering.prompt import NOTHING_FOUND, number_sources, rag_prompt
-from cicada.answering.strategy import Answered, Retrieved, Step
-from cicada.answering.writing import write
-from cicada.delivery.record import Question
-from cicada.models.ports import TextDelta, TextModel, Usage
-from cicada.protocol.events import Degraded, StrategyFailure, StrategyName
-from cicada.retrieval.ports import Filters, Retriever, SearchQuery
+from cicada.answering.breakers.names import INDEX, model_breaker
+from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
+from cicada.answering.prompt import number_sources
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Asked, Retrieved, Step
+from cicada.models.ports import TextModel
+from cicada.protocol.events import StrategyName
+from cicada.retrieval.ports import Retriever
 
 
 class RagStrategy:
@@ -21,57 +20,40 @@ class RagStrategy:
     name: StrategyName = "rag"
 
     def __init__(
-        self,
-        retriever: Retriever,
-        model: TextModel,
-        *,
-        top_k: int,
-        min_score: float,
-        prompt_passages: int,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, retriever: Retriever, model: TextModel, *, top_k: int, min_score: float, prompt_passages: int
     ) -> None:
-        self._retriever = retriever
+        """Wire the strategy.
+
+        Args:
+            retriever: finds passages.
+            model: writes.
+            top_k: passages searched for, unless the question says otherwise.
+            min_score: hits below it, in [0, 1], are no hits.
+            prompt_passages: of the hits, how many the prompt takes at most.
+        """
+        self._search = Search(retriever, top_k, min_score)
         self._model = model
-        self._top_k = top_k
-        self._min_score = min_score
         self._prompt_passages = prompt_passages
-        self._monotonic = monotonic
 
     @property
-    def model_id(self) -> str:
+    def needs(self) -> tuple[str, ...]:
         """See the port."""
-        return self._model.model_id
+        return (INDEX, model_breaker(self._model.model_id))
 
-    def answer(
-        self,
-        question: Question,
-        failed: Sequence[StrategyFailure],  # noqa: ARG002 - a grounded answer is the same whatever failed before
-        *,
-        time_budget_s: float,
-    ) -> Generator[Step, None, None]:
+    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port."""
-        started = self._monotonic()
-        found = self._retriever.search(
-            SearchQuery(
-                text=question.query,
-                filters=Filters(collections=question.collections, episodes=question.episodes),
-                top_k=question.top_k or self._top_k,
-                min_score=self._min_score,
-            )
+        started = spending.monotonic()
+        found = self._search(asked)
+        took_ms = round((spending.monotonic() - started) * 1000)
+        numbered = number_sources(found.hits[: self._prompt_passages])
+        sources, prompt = fitting_prompt(asked.query, numbered, self._model, spending)
+        retrieved = Retrieved(
+            sources,
+            found=len(found.hits),
+            index_version=found.index_version,
+            searched=found.searched,
+            engine=found.engine,
+            degraded=degradations(found),
+            retrieval_ms=took_ms,
         )
-        searched = self._monotonic()
-        sources = number_sources(found.hits[: self._prompt_passages])
-        took_ms = round((searched - started) * 1000)
-        degraded = tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
-        yield Retrieved(sources, len(found.hits), found.index_version, found.searched, took_ms, found.engine, degraded)
-        if not sources:
-            # Said by code: a model without a passage might answer from what it knows.
-            yield TextDelta(NOTHING_FOUND)
-            yield Answered("nothing_found", Usage(), ())
-            return
-        written = yield from write(
-            self._model,
-            rag_prompt(question.query, sources),
-            time_budget_s=time_budget_s - (searched - started),
-        )
-        yield Answered(written.finished.stop_reason, written.finished.usage, check_citations(written.text, sources))
+        yield from answer_from(retrieved, prompt, self._model, spending)

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-from cicada.delivery.record import Question
-from cicada.models.ports import TextDelta, Usage
-from cicada.protocol.events import Citation, Degraded, Source, StrategyFailure, StrategyName
+from cicada.answering.spending import Spending
+from cicada.delivery.record import Question, RequestKey
+from cicada.models.ports import TextDelta
+from cicada.protocol.events import Citation, Degraded, Reused, Source, StrategyFailure, StrategyName
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, with what is known around it."""
+
+    key: RequestKey
+    question: Question
+    query: str
+    """The question as it can be understood by itself: ``question.query``, or that completed from the conversation."""
+    failed: tuple[StrategyFailure, ...] = ()
+    """What was tried before for this request, in order."""
+    found_before: Callable[[], tuple[Source, ...]] = tuple
+    """The passages that earlier attempts at this request had retrieved; reads the log when it is called."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +34,20 @@ class Retrieved:
     found: int
     """How many were found, of which the prompt takes the best."""
     index_version: str
-    searched: int
+    searched: int = 0
     """Passages that were ranked."""
-    retrieval_ms: int
-    engine: str
+    engine: str = "shards"
     """What searched, see :class:`cicada.retrieval.ports.SearchResult`."""
     degraded: tuple[Degraded, ...] = ()
     """What the search had to do without."""
+    retrieval_ms: int | None = None
+    """Of the search; None where there was none."""
+    cache_ms: int | None = None
+    """Of the look-up in the semantic cache; None where there was none."""
+    reused: Reused | None = None
+    """The earlier answer that this one makes use of."""
+    offered: bool = False
+    """Found by an attempt that failed: shown, but not what the answer rests on."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +55,8 @@ class Answered:
     """The answer is whole; always the last step."""
 
     stop_reason: str
-    usage: Usage
+    model_id: str
+    """Who wrote the text: of a replayed answer, who wrote it then."""
     citations: tuple[Citation, ...] | None = None
     """Every marker of the text, checked; None where nothing was retrieved to cite."""
 
@@ -43,7 +66,7 @@ class Answered:
         return any(citation.verdict == "verified" for citation in self.citations or ())
 
     @property
-    def sources_used(self) -> int:
+    def passages_cited(self) -> int:
         """Distinct passages that the answer cites."""
         return len({citation.passage_id for citation in self.citations or () if citation.passage_id})
 
@@ -60,21 +83,39 @@ class Strategy(Protocol):
         ...
 
     @property
-    def model_id(self) -> str:
-        """The model that writes its answers."""
+    def needs(self) -> tuple[str, ...]:
+        """The dependencies without which it cannot answer, by the names of their circuit breakers."""
         ...
 
-    def answer(
-        self, question: Question, failed: Sequence[StrategyFailure], *, time_budget_s: float
-    ) -> Generator[Step, None, None]:
+    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """Answer; closing the iterator early stops the model.
 
         Args:
-            question: what was asked.
-            failed: the strategies that were tried before for this request.
-            time_budget_s: seconds for all of it.
+            asked: what was asked.
+            spending: the time, the calls and the money that it may use, and where it notes what it used.
 
         Raises:
             CicadaError: this strategy cannot answer; the next may.
+            Stopped: nobody wants the answer any more.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class AnswerGiven:
+    """An answer that is complete, for those who keep it: the conversation, and the semantic cache."""
+
+    asked: Asked
+    strategy: StrategyName
+    text: str
+    retrieved: Retrieved | None
+    answered: Answered
+    at_ms: int
+
+
+class Keeper(Protocol):
+    """Keeps answers after their terminal event is out."""
+
+    def keep(self, given: AnswerGiven) -> None:
+        """Keep what is worth keeping. Raises nothing: a failure is logged, and the answer stands."""
         ...

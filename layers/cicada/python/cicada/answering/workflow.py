@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 from uuid import uuid4
 
@@ -14,19 +14,11 @@ from pydantic.alias_generators import to_camel
 
 from cicada.delivery.record import RequestKey
 from cicada.errors import WorkflowUnavailable
-from cicada.protocol.events import Route, StrategyName
-
-CHAIN: tuple[StrategyName, ...] = ("rag", "direct")
-"""The strategies in the order in which the workflow falls through them."""
+from cicada.protocol.events import StrategyFailure, StrategyName
 
 START_CONFIG = Config(connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 1})
 """Time-outs in seconds. Retries are the starter's own, each under another name."""
 START_TRIES = 3
-
-
-def entry_strategy(route: Route) -> StrategyName:
-    """The strategy of the chain that a route enters at: its own where the chain has it, else the first."""
-    return route if route in CHAIN else CHAIN[0]
 
 
 class _State(BaseModel):
@@ -36,8 +28,11 @@ class _State(BaseModel):
     request_id: str
     execution: str
     """The ARN of the execution: two starts never share one."""
+    entry: StrategyName
+    """The strategy that the execution entered at."""
     failures: Mapping[StrategyName, Mapping[str, Any]] = Field(default_factory=dict)
-    """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there."""
+    """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there; of an earlier execution, the code
+    and the reason that the request's head keeps."""
 
     @property
     def key(self) -> RequestKey:
@@ -49,6 +44,8 @@ class AttemptTask(_State):
     """What a strategy's state hands to the answer worker."""
 
     strategy: StrategyName
+    time_budget_s: float | None = None
+    """The state's own: the attempt may not outlast it. None leaves it to the worker's."""
 
 
 class ExhaustedTask(_State):
@@ -58,8 +55,18 @@ class ExhaustedTask(_State):
 class WorkflowStarter(Protocol):
     """Starts the answer workflow."""
 
-    def start(self, key: RequestKey, strategy: StrategyName) -> None:
-        """Start one execution. Raises WorkflowUnavailable; it may have started all the same."""
+    def start(self, key: RequestKey, strategy: StrategyName, failed: Sequence[StrategyFailure] = ()) -> None:
+        """Start one execution.
+
+        Args:
+            key: the request.
+            strategy: the one to enter at.
+            failed: what was tried before, in an execution that was lost: none of it is tried again, but for
+                ``strategy`` itself.
+
+        Raises:
+            WorkflowUnavailable: it may have started all the same.
+        """
         ...
 
 
@@ -71,13 +78,15 @@ class StepFunctionsStarter:
         self._client = client
         self._arn = state_machine_arn
 
-    def start(self, key: RequestKey, strategy: StrategyName) -> None:
+    def start(self, key: RequestKey, strategy: StrategyName, failed: Sequence[StrategyFailure] = ()) -> None:
         """See the port."""
         workflow_input = {
             "subject": key.subject,
             "requestId": key.request_id,
             "strategy": strategy,
-            "failures": {},
+            "failures": {
+                one.strategy: {"Error": one.code, "Cause": one.reason} for one in failed if one.strategy != strategy
+            },
         }
         for tries_left in reversed(range(START_TRIES)):
             try:

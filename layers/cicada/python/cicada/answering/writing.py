@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import logging
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
 
-from cicada.errors import AnswerIncomplete, StreamBroken
-from cicada.models.ports import Finished, Prompt, TextDelta, TextModel
+from cicada.answering.spending import ModelCall, Purpose, Spending
+from cicada.errors import AnswerIncomplete, CicadaError, ModelError, OutOfTime, StreamBroken
+from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, TextModel, Usage
+from cicada.models.prices import cost
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+STOPPED = "stopped"
+"""The fault of a call that was given up because nobody wanted its answer any more."""
 
 
 @dataclass(frozen=True)
@@ -18,23 +27,119 @@ class Written:
     finished: Finished
 
 
-def write(model: TextModel, prompt: Prompt, *, time_budget_s: float) -> Generator[TextDelta, None, Written]:
+def write(
+    model: TextModel, prompt: Prompt, spending: Spending, purpose: Purpose = "answer"
+) -> Generator[TextDelta, None, Written]:
     """Yield the pieces of a model's answer and return the whole.
+
+    However it ends, what it took is noted on ``spending`` and told in the request's story.
 
     Raises:
         AnswerIncomplete: the model wrote nothing.
+        BudgetSpent: the call could take more than its share of the request's budget, or none is left.
+        OutOfTime: no time is left for it.
         ModelError: as the model does.
+        Stopped: nobody wants the answer any more.
     """
+    spending.admit(model.model_id, prompt, model.max_tokens)
+    time_left_s = spending.time_left_s()
+    if time_left_s <= 0:
+        raise OutOfTime("no time is left to call a model")
+    record = _Record(model.model_id, purpose, spending)
     pieces: list[str] = []
-    with closing(model.stream(prompt, time_budget_s=time_budget_s)) as stream:
-        for step in stream:
-            if isinstance(step, TextDelta):
-                # A lone surrogate is no character: it can be neither stored nor sent.
-                piece = TextDelta(step.text.encode("utf-8", "replace").decode())
-                pieces.append(piece.text)
-                yield piece
-            elif not "".join(pieces).strip():
-                raise AnswerIncomplete("the model wrote nothing")
-            else:
-                return Written("".join(pieces), step)
-    raise StreamBroken("the model's stream ended without a finish")
+    try:
+        with closing(model.stream(prompt, time_budget_s=time_left_s, leash=record)) as stream:
+            for step in stream:
+                if isinstance(step, TextDelta):
+                    # A lone surrogate is no character: it can be neither stored nor sent.
+                    piece = TextDelta(step.text.encode("utf-8", "replace").decode())
+                    record.piece()
+                    pieces.append(piece.text)
+                    yield piece
+                else:
+                    record.usage = step.usage
+                    if not "".join(pieces).strip():
+                        raise AnswerIncomplete("the model wrote nothing")
+                    record.fault = None
+                    return Written("".join(pieces), step)
+        raise StreamBroken("the model's stream ended without a finish")
+    except CicadaError as error:
+        record.fault = error.code
+        if isinstance(error, ModelError) and error.usage is not None:
+            record.usage = error.usage
+        raise
+    except (Stopped, GeneratorExit):
+        record.fault = STOPPED
+        raise
+    finally:
+        record.close()
+
+
+def write_whole(model: TextModel, prompt: Prompt, spending: Spending, purpose: Purpose = "answer") -> Written:
+    """What :func:`write` returns, for those who have no use for its pieces. Raises as it does."""
+    pieces = write(model, prompt, spending, purpose)
+    while True:
+        try:
+            next(pieces)
+        except StopIteration as end:
+            written: Written = end.value
+            return written
+
+
+class _Record:
+    """Counts and times one use of a model; the leash that the model is held by."""
+
+    def __init__(self, model_id: str, purpose: Purpose, spending: Spending) -> None:
+        self.usage = Usage(reported=False)
+        self.fault: str | None = CicadaError.code  # of a bug, unless another end comes first
+        self._model_id = model_id
+        self._purpose = purpose
+        self._spending = spending
+        self._calls = 0
+        self._started = spending.monotonic()
+        self._first_piece_ms: int | None = None
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        self._spending.call()
+        self._calls += 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See :class:`cicada.models.ports.Leash`."""
+        return self._spending.on_stop(wake)
+
+    def piece(self) -> None:
+        if self._first_piece_ms is None:
+            self._first_piece_ms = self._elapsed_ms()
+
+    def close(self) -> None:
+        """Note and tell what the call took."""
+        call = ModelCall(
+            purpose=self._purpose,
+            model_id=self._model_id,
+            calls=self._calls,
+            usage=self.usage,
+            took_ms=self._elapsed_ms(),
+            first_piece_ms=self._first_piece_ms,
+            fault=self.fault,
+        )
+        self._spending.note(call)
+        price = cost(call.model_id, call.usage) if call.usage.reported else None
+        tell(
+            logger,
+            "model_call",
+            "model called",
+            level=logging.WARNING if call.fault not in (None, STOPPED) else logging.INFO,
+            purpose=call.purpose,
+            model_id=call.model_id,
+            calls=call.calls,
+            input_tokens=call.usage.input_tokens,
+            output_tokens=call.usage.output_tokens,
+            cost_usd=price.usd if price else None,
+            took_ms=call.took_ms,
+            first_piece_ms=call.first_piece_ms,
+            fault=call.fault,
+        )
+
+    def _elapsed_ms(self) -> int:
+        return round((self._spending.monotonic() - self._started) * 1000)

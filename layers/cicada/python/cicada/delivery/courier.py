@@ -6,19 +6,19 @@ It runs on a thread of its own, so that neither the store nor a slow reader hold
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
-from cicada.delivery.outbox import Outbox, Post, Wait
+from cicada.delivery.concurrency import THREADS, Concurrency, Running
+from cicada.delivery.outbox import Outbox, Post, PostOutcome, Watch
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import forget_subscriber, post_frames
-from cicada.delivery.record import MAX_SUBSCRIBERS, Commit, Head
+from cicada.delivery.record import Commit, Head
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import LogEvent
+from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
@@ -35,21 +35,36 @@ class Courier:
         log: RequestLog,
         connections: Connections,
         *,
+        on_failure: Callable[[], None] = lambda: None,
+        concurrency: Concurrency = THREADS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Take over an outbox.
+
+        Args:
+            outbox: of the attempt that has begun.
+            log: the store.
+            connections: the sockets.
+            on_failure: called, beside the caller, when the delivery stops: whoever writes may stop too.
+            concurrency: what it runs on.
+            monotonic: seconds.
+        """
         self._outbox = outbox
         self._log = log
         self._connections = connections
         self._monotonic = monotonic
-        self._changed = threading.Condition()
+        self._on_failure = on_failure
+        self._concurrency = concurrency
+        self._changed = concurrency.condition()
         self._failure: BaseException | None = None
         self._stopping = False
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
-        self._pool = ThreadPoolExecutor(MAX_SUBSCRIBERS, thread_name_prefix="post")
+        self._running: Running | None = None
+        self._writes = 0
+        self._outcomes: dict[PostOutcome, int] = {"delivered": 0, "gone": 0, "busy": 0}
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._running = self._concurrency.spawn(self._run, "courier")
         return self
 
     def __exit__(
@@ -58,9 +73,19 @@ class Courier:
         """Stop. What is not committed by now is dropped: the next attempt begins with a clean slate."""
         with self._changed:
             self._stopping = True
-            self._changed.notify()
-        self._thread.join()
-        self._pool.shutdown()
+            self._changed.notify_all()
+        if self._running is not None:
+            self._running.join()
+        tell(
+            logger,
+            "delivered",
+            "delivery ended",
+            attempt=self.head.attempt,
+            last_seq=self.head.last_seq,
+            writes=self._writes,
+            posts=self._outcomes["delivered"],
+            posts_failed=self._outcomes["gone"] + self._outcomes["busy"],
+        )
 
     def text(self, piece: str) -> None:
         """Take a piece of the answer."""
@@ -69,6 +94,10 @@ class Courier:
     def event(self, event: LogEvent) -> None:
         """Take an event."""
         self._offer(lambda: self._outbox.event(event))
+
+    def standalone(self, query: str) -> None:
+        """Take the question as completed from the conversation."""
+        self._offer(lambda: self._outbox.standalone(query))
 
     def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
         """Take the terminal event and wait until it is committed and posted.
@@ -79,9 +108,15 @@ class Courier:
         self._offer(lambda: self._outbox.close(terminal))
         with self._changed:
             done = self._changed.wait_for(lambda: self._closed or self._failure is not None, timeout_s)
-            self._raise_failure()
+            self.raise_failure()
             if not done:
                 raise DeliveryUnavailable(f"the last event was not stored within {timeout_s} s")
+
+    def flush(self, *, timeout_s: float) -> None:
+        """Wait until all that was taken is committed, or until the time is up."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._outbox.idle or self._failure is not None, timeout_s)
+            self.raise_failure()
 
     @property
     def first_chunk_at(self) -> float | None:
@@ -95,11 +130,12 @@ class Courier:
 
     def _offer(self, change: Callable[[], None]) -> None:
         with self._changed:
-            self._raise_failure()
+            self.raise_failure()
             change()
-            self._changed.notify()
+            self._changed.notify_all()
 
-    def _raise_failure(self) -> None:
+    def raise_failure(self) -> None:
+        """Raise what stopped the delivery, if it has stopped."""
         if self._failure is not None:
             raise self._failure
 
@@ -118,23 +154,49 @@ class Courier:
             with self._changed:
                 self._failure = error
                 self._changed.notify_all()
+            self._on_failure()
 
     def _next(self) -> Commit | None:
         """The next commit to make; None once it is told to stop."""
+        while (step := self._step()) is not None:
+            if isinstance(step, Commit):
+                return step
+            self._watch()
+        return None
+
+    def _step(self) -> Commit | Watch | None:
+        """The next thing to do, once it is due; None once it is told to stop."""
         with self._changed:
             while not self._stopping:
                 step = self._outbox.next(self._monotonic())
-                if isinstance(step, Commit):
+                if isinstance(step, Commit | Watch):
                     return step
-                self._changed.wait(step.seconds if isinstance(step, Wait) else None)
+                self._changed.wait(step.seconds)
         return None
+
+    def _watch(self) -> None:
+        """Look whether the request is still this attempt's. What cannot be read now is looked at again."""
+        try:
+            head = self._log.head(self._outbox.head.key)
+        except StoreFault as error:
+            logger.info("the request could not be watched", extra={"why": str(error)})
+            return
+        self._outbox.watched(head)
 
     def _commit(self, commit: Commit) -> tuple[Post, ...] | None:
         """Make a commit. Returns what to post of it, or None when the store failed and it is to be tried again."""
+        self._writes += 1
         try:
             head = self._log.commit(self._outbox.head, commit)
         except StoreFault as error:
-            logger.warning("the log could not be written", extra={"why": str(error)})
+            tell(
+                logger,
+                "fault",
+                "the log could not be written",
+                level=logging.WARNING,
+                dependency="log",
+                why=str(error),
+            )
             with self._changed:
                 self._outbox.store_failed(self._monotonic())
             return None
@@ -142,16 +204,16 @@ class Courier:
             with self._changed:
                 return self._outbox.conflicted(conflict.head, conflict.entries, self._monotonic())
         with self._changed:
-            return self._outbox.committed(head, self._monotonic())
+            posts = self._outbox.committed(head, self._monotonic())
+            self._changed.notify_all()
+            return posts
 
     def _post(self, posts: tuple[Post, ...] | None) -> None:
         if not posts:
             return
-        if len(posts) == 1:
-            outcomes = [post_frames(self._connections, posts[0])]
-        else:
-            outcomes = list(self._pool.map(lambda post: post_frames(self._connections, post), posts))
+        outcomes = self._concurrency.each(lambda post: post_frames(self._connections, post), posts)
         for post, outcome in zip(posts, outcomes, strict=True):
+            self._outcomes[outcome] += 1
             with self._changed:
                 gone = self._outbox.posted(post.connection_id, outcome, self._monotonic())
             if gone:

@@ -5,8 +5,8 @@ Each function takes what is known and returns the commit to be made, or says why
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head
@@ -23,9 +23,13 @@ from cicada.protocol.events import (
 )
 
 START_GRACE_S = 15
-"""How long after its start was asked for a request may stand without a worker before it is started again."""
+"""How long after its start was asked for a request may stand without a worker before it is taken up."""
+LEASE_S = 30
+"""How long a worker's claim holds after each of its writes. A worker that has nothing to write renews it in time."""
 LEASE_GRACE_S = 15
-"""How long past its lease a request may stand without a terminal event before it is ended."""
+"""How long past its lease a request may stand before it is taken up: for the workflow's own steps between attempts."""
+MAX_TAKEOVERS = 1
+"""How often a request is started again by itself; then it is ended."""
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,31 @@ def append(head: Head, events: Sequence[LogEvent], *, claim: Claim | None = None
 def may_drive(head: Head, execution: str, now_s: float) -> NotYours | None:
     """Whether an execution of the workflow may act on a request.
 
-    A workflow can be executed twice for one request: the first to claim it drives it until its lease runs out.
+    A workflow can be executed twice for one request: the first to claim it drives it while its lease is renewed.
     """
     if head.state != "open":
         return NotYours("ended")
     if head.execution not in (None, execution) and now_s < head.lease_until:
         return NotYours("claimed")
     return None
+
+
+def tried(head: Head, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailure, ...]:
+    """Everything that was tried for a request, in order, and why each failed.
+
+    The head knows of every attempt but its last. That one's failure, and those of strategies that failed before they
+    could begin an attempt, are known to the workflow. An attempt that it did not see fail has lost its worker.
+
+    Args:
+        head: the request.
+        failed: what the workflow saw fail in its execution, in order.
+    """
+    path = list(head.failed)
+    if head.strategy is not None:
+        lost = StrategyFailure(strategy=head.strategy, code=WorkerLost.code, reason=WorkerLost.told)
+        path.append(next((one for one in failed if one.strategy == head.strategy), lost))
+    known = {one.strategy for one in path}
+    return (*path, *(one for one in failed if one.strategy not in known))
 
 
 def begin(
@@ -77,33 +99,49 @@ def begin(
     execution: str,
     worker: str,
     now_s: float,
-    lease_until: int,
+    allot: Callable[[StrategyName, int], int] = lambda _strategy, _reserved: 0,
 ) -> Commit | NotYours:
     """The commit that begins the next attempt and so fences every earlier one.
 
     After any attempt or failure before it, it begins with a ``fallback`` event, at which the client drops the earlier
-    text. An attempt that the workflow did not see fail has lost its worker.
+    text.
+
+    Args:
+        head: the request.
+        strategy: of the attempt.
+        failed: what the workflow saw fail, in order.
+        execution: the workflow's.
+        worker: the invocation that begins it.
+        now_s: epoch seconds.
+        allot: how many calls to text models a strategy gets, when so many are reserved already.
     """
     refusal = may_drive(head, execution, now_s)
     if refusal is not None:
         return refusal
+    path = tried(head, failed)
     number = head.attempt + 1
     events: list[LogEvent] = [Attempt(attempt=number, strategy=strategy)]
-    before = failed[-1] if failed else None
-    if head.strategy is not None and (before is None or before.strategy != head.strategy):
-        before = StrategyFailure(strategy=head.strategy, code=WorkerLost.code, reason=WorkerLost.told)
-    if before is not None:
+    if path:
+        before = path[-1]
         events.insert(0, Fallback(from_=before.strategy, to=strategy, code=before.code, reason=before.reason))
-    return append(head, events, claim=Claim(number, strategy, execution, worker, lease_until))
+    calls = allot(strategy, head.reserved_calls)
+    claim = Claim(number, strategy, execution, worker, path, calls, head.reserved_calls + calls)
+    return replace(append(head, events, claim=claim), lease_until=lease_from(now_s))
+
+
+def lease_from(now_s: float) -> int:
+    """Until when a claim holds that is renewed now, in epoch seconds."""
+    return int(now_s) + LEASE_S
 
 
 def has_landed(commit: Commit, head: Head, entries: Sequence[Entry]) -> bool:
     """Whether a commit that met a conflict had in fact landed before, its acknowledgement lost.
 
     Its events then stand in their places under its attempt. Only one worker can hold an attempt, so equal events are
-    its own; the begin of an attempt, which two workers could write alike, is told by the worker.
+    its own; the begin of an attempt, which two workers could write alike, is told by the worker. A heartbeat moves no
+    fence: it lands when it is repeated, so one that meets a conflict is late.
     """
-    if head.last_seq < commit.last_seq:
+    if not commit.bodies or head.last_seq < commit.last_seq:
         return False
     if commit.claim is not None and (head.attempt, head.worker) != (commit.claim.attempt, commit.claim.worker):
         return False

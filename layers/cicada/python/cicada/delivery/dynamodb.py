@@ -4,11 +4,15 @@ One head item a request (``sk`` = ``head``) holds the log as a map from seq to e
 the list of subscribers are one atomic call. An event above ``INLINE_BYTES`` (the sources, above all) lies in an item of
 its own, written before the head refers to it: every later append rewrites the head, and a write is billed by the size
 of its item. ``docs/decisions`` has the measurement.
+
+An open request stands in the sparse index ``open``, which holds keys alone: appends do not touch it, and while nothing
+is open there is nothing to read.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,14 +20,20 @@ from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey
 from cicada.errors import RequestUnknown
+from cicada.protocol.events import StrategyFailure
 
 INLINE_BYTES = 2 * 1024
 """Events up to this many UTF-8 bytes stand in the head item."""
 _HEAD = "head"
+OPEN_INDEX = "open"
+"""The name of the index of open requests: hash key ``open_in`` (a number), range key ``accepted_at_ms``."""
+OPEN_PARTITIONS = 4
+"""Open requests are spread over so many partitions: each takes 1,000 writes a second, two a request."""
 _TTL_MARGIN_S = 24 * 3600
 """A head outlives its retention by this much, so that an expired request can be told from an unknown one; its events
 outlive it by as much again, for DynamoDB deletes in no order."""
@@ -32,6 +42,7 @@ STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "stand
 """Time-outs in seconds. A retried write is harmless: the fence tells a landed one from a lost one."""
 
 _Item = Mapping[str, Mapping[str, Any]]
+_FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
 
 
 class DynamoDbLog:
@@ -56,6 +67,7 @@ class DynamoDbLog:
             "question": {"S": json.dumps(asdict(head.question), ensure_ascii=False)},
             "origin": {"S": head.origin},
             "accepted_at_ms": {"N": str(head.accepted_at_ms)},
+            "open_in": {"N": str(_open_partition(head.key))},
             "retained_until": {"N": str(head.expires_at)},
             **_ttl(head),
         }
@@ -102,67 +114,111 @@ class DynamoDbLog:
             "#state": "state",
             "#attempt": "attempt",
             "#last": "last_seq",
-            "#bytes": "log_bytes",
-            "#log": "log",
         }
         values: dict[str, Any] = {
             ":open": {"S": "open"},
             ":attempt": {"N": str(commit.fence.attempt)},
             ":last": {"N": str(commit.fence.last_seq)},
-            ":new_last": {"N": str(commit.last_seq)},
-            ":added": {"N": str(commit.added_bytes)},
         }
-        sets = ["#last = :new_last", "#bytes = #bytes + :added"]
+        if commit.bodies:
+            names |= {"#bytes": "log_bytes", "#log": "log"}
+            values |= {":new_last": {"N": str(commit.last_seq)}, ":added": {"N": str(commit.added_bytes)}}
+        sets = ["#last = :new_last", "#bytes = #bytes + :added"] if commit.bodies else []
         for entry in commit.entries():
             names[f"#e{entry.seq}"] = str(entry.seq)
             values[f":e{entry.seq}"] = self._place(head, entry)
             sets.append(f"#log.#e{entry.seq} = :e{entry.seq}")
+        remove = ""
         if commit.state != "open":
             values[":state"] = {"S": commit.state}
             sets.append("#state = :state")
+            names["#open_in"] = "open_in"
+            remove = " REMOVE #open_in"
+        if commit.lease_until is not None:
+            names["#lease"] = "lease_until"
+            values[":lease"] = {"N": str(commit.lease_until)}
+            sets.append("#lease = :lease")
+        if commit.standalone is not None:
+            names["#standalone"] = "standalone"
+            values[":standalone"] = {"S": commit.standalone}
+            sets.append("#standalone = :standalone")
         if commit.claim is not None:
             claim = commit.claim
             names |= {
                 "#strategy": "strategy",
                 "#execution": "execution",
                 "#worker": "worker",
-                "#lease": "lease_until",
+                "#failed": "failed",
+                "#calls": "reserved_calls",
             }
             values |= {
                 ":new_attempt": {"N": str(claim.attempt)},
                 ":strategy": {"S": claim.strategy},
                 ":execution": {"S": claim.execution},
                 ":worker": {"S": claim.worker},
-                ":lease": {"N": str(claim.lease_until)},
+                ":failed": {"S": _FAILURES.dump_json(claim.failed, by_alias=True).decode()},
+                ":calls": {"N": str(claim.reserved_calls)},
             }
             sets += [
                 "#attempt = :new_attempt",
                 "#strategy = :strategy",
                 "#execution = :execution",
                 "#worker = :worker",
-                "#lease = :lease",
+                "#failed = :failed",
+                "#calls = :calls",
             ]
         return self._update(
             head.key,
-            "SET " + ", ".join(sets),
+            f"SET {', '.join(sets)}{remove}",
             "#state = :open AND #attempt = :attempt AND #last = :last",
             names,
             values,
         )
 
-    def reserve(self, head: Head, lease_until: int) -> Head:
+    def take_up(self, head: Head, lease_until: int) -> Head:
         """See the port."""
+        held = "attribute_not_exists(#execution)" if head.execution is None else "#execution = :execution"
         return self._update(
             head.key,
-            "SET #lease = :new",
-            "#state = :open AND #lease = :old AND attribute_not_exists(#execution)",
-            {"#lease": "lease_until", "#state": "state", "#execution": "execution"},
+            "SET #lease = :new, #takeovers = :takeovers REMOVE #execution",
+            f"#state = :open AND #lease = :old AND #attempt = :attempt AND {held}",
+            {
+                "#lease": "lease_until",
+                "#state": "state",
+                "#attempt": "attempt",
+                "#execution": "execution",
+                "#takeovers": "takeovers",
+            },
             {
                 ":new": {"N": str(lease_until)},
                 ":old": {"N": str(head.lease_until)},
                 ":open": {"S": "open"},
+                ":attempt": {"N": str(head.attempt)},
+                ":takeovers": {"N": str(head.takeovers + 1)},
+                **({} if head.execution is None else {":execution": {"S": head.execution}}),
             },
         )
+
+    def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
+        """See the port."""
+        for partition in range(OPEN_PARTITIONS):
+            start: dict[str, Any] = {}
+            while True:
+                with _faults():
+                    page = self._client.query(
+                        TableName=self._table,
+                        IndexName=OPEN_INDEX,
+                        KeyConditionExpression="open_in = :partition AND accepted_at_ms < :before",
+                        ExpressionAttributeValues={
+                            ":partition": {"N": str(partition)},
+                            ":before": {"N": str(accepted_before_ms)},
+                        },
+                        **start,
+                    )
+                yield from (_key_of(item) for item in page["Items"])
+                if "LastEvaluatedKey" not in page:
+                    break
+                start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
         """See the port."""
@@ -241,6 +297,16 @@ def _pk(key: RequestKey) -> str:
     return f"{key.request_id}#{key.subject}"
 
 
+def _key_of(item: _Item) -> RequestKey:
+    request_id, subject = item["pk"]["S"].split("#", 1)
+    return RequestKey(subject, request_id)
+
+
+def _open_partition(key: RequestKey) -> int:
+    # A client chooses its request ids: a checksum spreads them whatever they are.
+    return zlib.crc32(_pk(key).encode()) % OPEN_PARTITIONS
+
+
 def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
     return {"pk": {"S": _pk(key)}, "sk": {"S": sk}}
 
@@ -285,6 +351,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
             collections=tuple(question["collections"]),
             episodes=tuple(question["episodes"]),
             top_k=question["top_k"],
+            tenant=question["tenant"],
         ),
         origin=item["origin"]["S"],
         accepted_at_ms=int(item["accepted_at_ms"]["N"]),
@@ -295,6 +362,10 @@ def _head(key: RequestKey, item: _Item) -> Head:
         execution=item["execution"]["S"] if "execution" in item else None,
         worker=item["worker"]["S"] if "worker" in item else None,
         lease_until=int(item["lease_until"]["N"]),
+        failed=_FAILURES.validate_json(item["failed"]["S"]) if "failed" in item else (),
+        reserved_calls=int(item["reserved_calls"]["N"]) if "reserved_calls" in item else 0,
+        takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
+        standalone=item["standalone"]["S"] if "standalone" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
         subscribers=tuple(value["S"] for value in item["subscribers"]["L"]),

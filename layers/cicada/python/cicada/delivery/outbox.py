@@ -1,18 +1,20 @@
 """The delivery of one attempt, without I/O: what to commit next, what to post, when to wait.
 
-The driver (:mod:`cicada.delivery.courier` in a function, a simulation in the tests) feeds it the strategy's text and
-events and the outcome of every effect, and carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return.
-While a commit is in flight the text that arrives gathers, and goes out as one event.
+The driver (:mod:`cicada.delivery.courier`) feeds it the strategy's text and events and the outcome of every effect, and
+carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return. While a commit is in flight the text that
+arrives gathers, and goes out as one event. While nothing arrives, the attempt's lease is renewed, and the request is
+watched: whoever cancels it, or takes it over, is noticed soon.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cicada.delivery.decide import append, has_landed
+from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
 from cicada.delivery.record import Commit, Entry, Head
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
@@ -24,7 +26,7 @@ class Fenced(Exception):
 
 @dataclass(frozen=True)
 class OutboxLimits:
-    """How eagerly an attempt writes. All in seconds but the last."""
+    """How eagerly an attempt writes and watches. All in seconds but the last."""
 
     min_interval_s: float = 0.1
     """Between two commits: at most about 10 events a second."""
@@ -35,6 +37,10 @@ class OutboxLimits:
     suspend_s: float = 2.0
     """How long a subscriber that takes no frames is left alone, at first; doubled each time."""
     max_suspend_s: float = 16.0
+    watch_s: float = 0.5
+    """How long nothing may be written before the request is looked at: a cancelled answer stops within a second."""
+    renew_s: float = LEASE_S / 2
+    """How long nothing may be written before the lease is renewed."""
     max_chunk_bytes: int = 16 * 1024
     """Of one chunk's text, as JSON."""
 
@@ -44,6 +50,11 @@ class Wait:
     """Nothing to do for so long, unless more arrives."""
 
     seconds: float
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Look at the head, and report what it shows."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +77,29 @@ class _Reader:
 class Outbox:
     """Decides; see the module's words. Times are seconds of one monotonic clock."""
 
-    def __init__(self, head: Head, limits: OutboxLimits | None = None, *, begun: Commit | None = None) -> None:
-        """Take the head after the attempt's own begin, and the commit that began it, to be posted first."""
+    def __init__(
+        self,
+        head: Head,
+        limits: OutboxLimits | None = None,
+        *,
+        begun: Commit | None = None,
+        now: float = 0.0,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        """Take up an attempt.
+
+        Args:
+            head: the request after the attempt's own begin.
+            limits: how eagerly it writes.
+            begun: the commit that began it, to be posted first.
+            now: the monotonic clock at that commit.
+            now_s: epoch seconds, for the lease.
+        """
         self._limits = limits or OutboxLimits()
+        self._now_s = now_s
+        self._renewed_at = now
+        self._watched_at = now
+        self._standalone: str | None = None
         self._head = head
         self._queue: list[LogEvent | str] = []
         self._closing = False
@@ -90,7 +121,7 @@ class Outbox:
     @property
     def idle(self) -> bool:
         """Whether everything that came in is committed."""
-        return not self._queue and self._in_flight is None
+        return not self._queue and self._standalone is None and self._in_flight is None
 
     def opening(self) -> tuple[Post, ...]:
         """What to post before anything else: the attempt's begin."""
@@ -110,27 +141,59 @@ class Outbox:
         """Take an event, which stands after all text before it."""
         self._queue.append(event)
 
+    def standalone(self, query: str) -> None:
+        """Take the question as completed from the conversation, for the attempts that may follow."""
+        self._standalone = query
+
     def close(self, terminal: LogEvent) -> None:
         """Take the last event; nothing may come after it."""
         self._queue.append(terminal)
         self._closing = True
 
-    def next(self, now: float) -> Commit | Wait | None:
-        """What to do: make a commit and report its outcome, wait, or nothing until more arrives.
+    def next(self, now: float) -> Commit | Watch | Wait:
+        """What to do: make a commit and report its outcome, look at the head and report it, or wait.
 
         Raises:
             AnswerTooLong: the log would outgrow its bound.
         """
+        if self.idle:
+            return self._sign_of_life(now)
         if now < self._not_before and not (self._closing and self._failing_since is None):
-            return Wait(self._not_before - now) if not self.idle else None
+            return Wait(self._not_before - now)
         if self._in_flight is None:
-            if not self._queue:
-                return None
             events = self._take()
             self._carries_chunk = any(isinstance(event, Chunk) for event in events)
-            self._in_flight = append(self._head, events)
+            self._in_flight = replace(
+                append(self._head, events) if events else Commit(self._head.fence, ()),
+                lease_until=lease_from(self._now_s()),
+                standalone=self._standalone,
+            )
+            self._standalone = None
         self._not_before = now + self._interval_s
         return self._in_flight
+
+    def _sign_of_life(self, now: float) -> Commit | Watch | Wait:
+        """What to do while nothing is to be written."""
+        renew_in = self._renewed_at + self._limits.renew_s - now
+        if renew_in <= 0:
+            self._carries_chunk = False
+            self._in_flight = Commit(self._head.fence, (), lease_until=lease_from(self._now_s()))
+            self._not_before = now + self._interval_s
+            return self._in_flight
+        watch_in = self._watched_at + self._limits.watch_s - now
+        if watch_in <= 0:
+            self._watched_at = now
+            return Watch()
+        return Wait(min(renew_in, watch_in))
+
+    def watched(self, head: Head) -> None:
+        """What the head shows.
+
+        Raises:
+            Fenced: another attempt has begun, or the request has ended.
+        """
+        if head.state != "open" or head.attempt != self._head.attempt:
+            raise _fenced(head)
 
     def committed(self, head: Head, now: float) -> tuple[Post, ...]:
         """The commit has landed: what to post of it. ``head``: as the store returned it."""
@@ -138,6 +201,7 @@ class Outbox:
         if commit is None:
             raise AssertionError("no commit is in flight")
         self._head = head
+        self._renewed_at = self._watched_at = now
         self._failing_since = None
         self._interval_s = self._limits.min_interval_s
         if self._carries_chunk and self.first_chunk_at is None:
@@ -159,7 +223,7 @@ class Outbox:
             # Another's events may stand behind ours already; the next commit must meet the fence there.
             mine = replace(head, attempt=self._in_flight.attempt, last_seq=self._in_flight.last_seq)
             return self.committed(mine, now)
-        raise Fenced(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
+        raise _fenced(head)
 
     def store_failed(self, now: float) -> None:
         """The commit may or may not have landed: it is tried again, the same, after a longer interval.
@@ -204,6 +268,10 @@ class Outbox:
                 events.append(item)
         self._queue.clear()
         return events
+
+
+def _fenced(head: Head) -> Fenced:
+    return Fenced(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
 
 
 MIN_PART_BYTES = 12

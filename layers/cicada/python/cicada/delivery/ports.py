@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from cicada.delivery.record import Commit, Entry, Head, RequestKey
@@ -53,8 +53,21 @@ class RequestLog(Protocol):
         """
         ...
 
-    def reserve(self, head: Head, lease_until: int) -> Head:
-        """Set the lease of a request that nobody has claimed. Raises Conflict if it has changed since ``head``."""
+    def take_up(self, head: Head, lease_until: int) -> Head:
+        """Set a request free for another execution of the workflow, which is awaited until ``lease_until``.
+
+        Its execution is forgotten and the take-over counted; its attempt stands until the next begins.
+
+        Raises:
+            Conflict: it has ended, or its lease, execution or attempt has changed since ``head``.
+        """
+        ...
+
+    def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
+        """The requests that were accepted before then and are not known to have ended, in no order.
+
+        The list may lag behind by seconds: whoever acts on one reads its head.
+        """
         ...
 
     def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:

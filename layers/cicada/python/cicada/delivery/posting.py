@@ -11,6 +11,7 @@ from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Conn
 from cicada.delivery.record import Commit, Head
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Failed
+from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
@@ -79,6 +80,15 @@ def end_request(
             head = conflict.head
             if not has_landed(commit, head, conflict.entries):
                 continue
+        tell(
+            logger,
+            "ended",
+            "request ended with an error",
+            request_id=head.key.request_id,
+            code=terminal.code,
+            attempt=head.attempt,
+            failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
+        )
         broadcast(log, connections, head, commit, spare=spare)
         return True
     raise DeliveryUnavailable("the log keeps changing")

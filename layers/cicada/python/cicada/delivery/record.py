@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cicada.protocol.events import StrategyName, event_frame
+from cicada.protocol.events import StrategyFailure, StrategyName, event_frame
 
 MAX_SUBSCRIBERS = 3
 """Connections that tail one request: a second tab, a phone."""
@@ -32,6 +32,8 @@ class Question:
     collections: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
     top_k: int | None = None
+    tenant: str | None = None
+    """The asker's, where the token names one: earlier answers may be shared within it."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,16 @@ class Head:
     worker: str | None = None
     """The invocation that runs the attempt: tells a repeated begin from another worker's."""
     lease_until: int = 0
-    """Epoch seconds until which the execution's claim holds; before any claim, until which one is awaited."""
+    """Epoch seconds until which the worker's claim holds, which every write of it moves on; before any claim, until
+    which one is awaited."""
+    failed: tuple[StrategyFailure, ...] = ()
+    """Every attempt before this one, in order, and why it failed."""
+    reserved_calls: int = 0
+    """Calls to text models that were allotted to the attempts so far."""
+    takeovers: int = 0
+    """How often its workflow was started again because nobody worked on it."""
+    standalone: str | None = None
+    """The question as completed from the conversation, once an attempt has done so."""
     last_seq: int = 1
     log_bytes: int = 0
     subscribers: tuple[str, ...] = ()
@@ -102,7 +113,12 @@ class Claim:
     strategy: StrategyName
     execution: str
     worker: str
-    lease_until: int
+    failed: tuple[StrategyFailure, ...] = ()
+    """Every attempt before it, and why it failed."""
+    calls: int = 0
+    """Calls to text models that this attempt may make."""
+    reserved_calls: int = 0
+    """Those of all attempts so far, this one's included."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +131,13 @@ class Commit:
 
     fence: Fence
     bodies: tuple[str, ...]
+    """Empty in a heartbeat, which only moves the lease on."""
     state: State = "open"
     claim: Claim | None = None
+    lease_until: int | None = None
+    """Where the lease moves to; unchanged when None."""
+    standalone: str | None = None
+    """What the head's ``standalone`` becomes; unchanged when None."""
 
     @property
     def attempt(self) -> int:

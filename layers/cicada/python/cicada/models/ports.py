@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,6 +14,8 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
+    reported: bool = True
+    """False if the service did not say, and the counts are zero for that reason."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,36 @@ class Finished:
     usage: Usage
 
 
+class Stopped(Exception):
+    """The call was given up because nobody wants its answer any more."""
+
+
+class Leash(Protocol):
+    """What holds a call: how many more may be made, and whether anybody still wants the answer."""
+
+    def call(self) -> None:
+        """One more call goes out, a retry or not. Raises BudgetSpent if none is left."""
+        ...
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have ``wake`` called when the answer is not wanted any more, from any thread; at once if that is so already.
+
+        Returns what takes ``wake`` off again. ``wake`` is quick and raises nothing.
+        """
+        ...
+
+
+class Unheld:
+    """A :class:`Leash` that holds nothing back."""
+
+    def call(self) -> None:
+        """See the port."""
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - it never stops
+        """See the port."""
+        return lambda: None
+
+
 class TextModel(Protocol):
     """A model that writes text."""
 
@@ -47,19 +79,31 @@ class TextModel(Protocol):
         """The service's id of the model."""
         ...
 
-    def stream(self, prompt: Prompt, *, time_budget_s: float) -> Generator[TextDelta | Finished, None, None]:
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer."""
+        ...
+
+    def stream(
+        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece; the last item is one :class:`Finished`.
 
-        Closing the iterator early releases the connection.
+        Closing the iterator early, and the leash's stop, close the connection to the service within a second.
 
         Args:
             prompt: what to answer.
             time_budget_s: seconds for the whole call, retries before the first piece included.
+            leash: asked before every call to the service, retries included.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
             StreamBroken: the stream ended without its ``messageStop``, in whatever form.
-            AnswerIncomplete: it stopped for another reason than a normal finish.
+            AnswerIncomplete: it stopped for another reason than a normal finish; the subclass says for which. Its
+                ``usage`` is what the service reported.
+            BudgetSpent: no call is left for the first try. A further try that may not be made is not made, and the
+                failure of the last one is raised.
+            Stopped: the leash's stop.
         """
         ...
 

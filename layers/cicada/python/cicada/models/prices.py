@@ -29,6 +29,11 @@ def _table() -> dict[str, Any]:
     return table
 
 
+def price_date() -> str:
+    """The day of the price table, ISO 8601."""
+    return str(_table()["date"])
+
+
 def cost(model_id: str, usage: Usage) -> Cost | None:
     """What one call cost on demand, or None if the model's price is not known.
 

@@ -34,6 +34,16 @@ class RetryPolicy:
 
 
 INTERACTIVE = RetryPolicy()
-"""Somebody waits for the answer, and another strategy could give one: 2.3 s of waiting on average, 4.5 s at most."""
+"""Somebody waits for the answer, and another strategy could give one: 2.3 s of waiting on average, 4.5 s at most.
+
+Calls to a text model are bounded by their leash besides, as a rule to fewer.
+"""
 PATIENT = RetryPolicy(max_attempts=None)
-"""As often as the time budget allows: for loads, and for calls whose budget is short anyway."""
+"""As often as the time budget allows: for loads, where nobody waits."""
+QUERY = RetryPolicy(max_attempts=2)
+"""For the embedding of a query, while somebody waits for the answer: one more request after a failure, no third.
+
+Each strategy that searches or looks up embeds its query once, by a
+:class:`cicada.models.remembering.RememberingEmbedder`; hybrid does both, and may ask again for the one after the other
+has failed. So one run of the whole chain (hybrid, rag, cag) sends at most eight embedding requests, and as a rule one.
+"""

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
+from cicada.models.lines import Line
+
 
 @dataclass(frozen=True)
 class StreamEvent:
@@ -48,7 +50,9 @@ class StreamReader:
     def __init__(self, call: Callable[[], Mapping[str, Any]]) -> None:
         """Start calling. ``call`` returns the response of ``converse_stream``."""
         self._items: SimpleQueue[Item] = SimpleQueue()
-        self._closed = threading.Event()
+        self._line = Line()
+        self._unwanted = threading.Event()
+        self._whole = False
         threading.Thread(target=self._read, args=(call,), name="bedrock-stream", daemon=True).start()
 
     def next(self, wait_s: float) -> Item | None:
@@ -58,21 +62,35 @@ class StreamReader:
         except Empty:
             return None
 
+    def stop(self) -> None:
+        """From any thread: close the connection, and wake whoever waits for the next item."""
+        self.close()
+        self._items.put(StreamEnded())
+
+    def finish(self) -> None:
+        """All has been read that matters. What is left of the stream is only its end: the connection can be kept."""
+        self._whole = True
+
     def close(self) -> None:
-        """Give the stream up: its connection closes with the next event, or at the client's read time-out."""
-        self._closed.set()
+        """Want nothing more. Closes the connection, unless the reader has finished."""
+        self._unwanted.set()
+        if not self._whole:
+            self._line.cut()
 
     def _read(self, call: Callable[[], Mapping[str, Any]]) -> None:
         # Only botocore's code runs in these blocks, and what it raises on a broken stream has no common base:
         # EventStreamError, its parsers' errors, urllib3's, a plain ValueError.
         try:
-            stream = call()["stream"]
+            with self._line.calling():
+                stream = call()["stream"]
         except Exception as error:
             self._items.put(CallFailed(error))
             return
         try:
+            if self._unwanted.is_set():
+                return
             for event in stream:
-                if self._closed.is_set():
+                if self._unwanted.is_set():
                     return
                 self._items.put(StreamEvent(event))
         except Exception as error:
@@ -80,4 +98,5 @@ class StreamReader:
         else:
             self._items.put(StreamEnded())
         finally:
+            self._line.end()
             stream.close()

@@ -45,13 +45,30 @@ class Source(Payload):
     text: str
     context: str | None = Field(None, description="the text with its neighbours, a line each; absent if it did not fit")
     clipped: bool = Field(False, description="the text was shortened to fit the event")
+    origin: Literal["search", "cache"] = Field(
+        "search", description="who brought it: the search for this question, or an earlier answer's contexts"
+    )
 
 
 class Degraded(Payload):
     """What a search had to do without."""
 
-    code: str = Field(description="stable: partial_index, words_only, engine_fallback")
+    code: str = Field(
+        description="stable: partial_index, words_only, engine_fallback, mode_fallback, cache_unavailable, "
+        "question_not_completed"
+    )
     message: str = Field(description="a sentence for people")
+
+
+class Reused(Payload):
+    """An earlier answer that this one makes use of."""
+
+    use: Literal["answer", "contexts"] = Field(
+        description="answer: its text is given again; contexts: a new text is written from its passages"
+    )
+    question: str = Field(description="what was asked then")
+    answered_at_ms: int = Field(description="when, in epoch milliseconds")
+    similarity: Annotated[float, Field(ge=0, le=1)] = Field(description="of the two questions")
 
 
 class Citation(Payload):
@@ -79,13 +96,18 @@ class Metrics(Payload):
     latency_ms: int = Field(description="from the request's acceptance to this event")
     attempt_ms: int = Field(description="from the start of the attempt that answered")
     first_chunk_ms: int = Field(description="from the request's acceptance to the first piece of text")
-    retrieval_ms: int | None = None
-    input_tokens: int = 0
+    retrieval_latency_ms: int | None = Field(None, description="of the search, where there was one")
+    cache_latency_ms: int | None = Field(None, description="of the look-up of earlier answers, where there was one")
+    model_calls: int = Field(0, description="calls to text models by the attempt that answered, retries included")
+    input_tokens: int = Field(0, description="of all those calls")
     output_tokens: int = 0
-    cost_usd: float | None = Field(None, description="absent when the model's price is not known")
+    cost_usd: float | None = Field(None, description="of all those calls; absent when a model's price is not known")
     price_date: str | None = Field(None, description="the day of the price table, ISO 8601")
     sources_found: int = 0
-    sources_used: int = Field(0, description="distinct passages that the answer cites")
+    sources_used: int = Field(
+        0, description="who brought the passages of the prompt: 1 the search or the cache, 2 both, 0 neither"
+    )
+    passages_cited: int = Field(0, description="distinct passages that the answer cites")
 
 
 # --- events ---
@@ -119,6 +141,13 @@ class Sources(Event):
 
     type: Literal["sources"] = "sources"
     attempt: int
+    query: str | None = Field(
+        None, description="what was searched for, where a question that leans on the conversation was completed"
+    )
+    reused: Reused | None = Field(None, description="the earlier answer that this one makes use of, if it does")
+    offered: bool = Field(
+        False, description="found by an attempt that failed, and offered: the answer does not rest on them"
+    )
     index_version: str
     searched: int = Field(description="passages that were ranked; 0 where a managed engine does not tell")
     engine: str = Field("shards", description="what searched: shards, s3vectors or kendra")
@@ -157,11 +186,14 @@ class Complete(Event):
 
     type: Literal["complete"] = "complete"
     attempt: int
-    strategy: StrategyName
+    answered_by: StrategyName
+    attempted: tuple[StrategyName, ...] = Field(
+        description="every strategy that was tried, in order; the last answered"
+    )
     model: str
     grounded: bool = Field(description="the answer rests on retrieved passages")
     stop_reason: str
-    failed: tuple[StrategyFailure, ...] = ()
+    failed: tuple[StrategyFailure, ...] = Field((), description="why each of the others failed, in order")
     metrics: Metrics
 
 

@@ -95,6 +95,15 @@ class FallbackRetriever:
             self._failures = 0
         return result
 
+    def version(self) -> str:
+        """The version of whichever a search would ask first: see :class:`cicada.retrieval.ports.Retriever`."""
+        if self._clock() >= self._rests_until_s:
+            try:
+                return self._primary.version()
+            except IndexFailure as error:
+                logger.debug("the engine's version is not known", extra={"engine": self._name, "why": str(error)})
+        return self._shards.version()
+
     def _within_budget(self, query: SearchQuery) -> SearchResult:
         asked = self._pool.submit(self._primary.search, query)
         try:

@@ -61,6 +61,10 @@ class KendraRetriever:
         """None: Kendra holds documents of its own, and no version of the index."""
         return None
 
+    def version(self) -> str:
+        """The Kendra index's id: what its documents are at a time has no version."""
+        return f"{ENGINE}:{self._index_id}"
+
     def search(self, query: SearchQuery) -> SearchResult:
         """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`."""
         laps = Laps()
@@ -82,7 +86,7 @@ class KendraRetriever:
             raise failure from error
         laps.lap("query")
         hits = tuple(hit for hit in _hits(items) if hit.score >= query.min_score)[: query.top_k]
-        return SearchResult(hits, f"{ENGINE}:{self._index_id}", 0, laps.ms, ENGINE, _notes(query))
+        return SearchResult(hits, self.version(), 0, laps.ms, ENGINE, _notes(query))
 
 
 def _notes(query: SearchQuery) -> tuple[Degradation, ...]:

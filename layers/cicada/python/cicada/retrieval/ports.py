@@ -93,3 +93,13 @@ class Retriever(Protocol):
             ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded.
         """
         ...
+
+    def version(self) -> str:
+        """The version of the index that a search would use now, as :class:`SearchResult` names it.
+
+        Once the index is loaded it reads nothing.
+
+        Raises:
+            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: there is none to search.
+        """
+        ...

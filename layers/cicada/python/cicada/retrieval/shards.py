@@ -59,6 +59,11 @@ class ShardRetriever:
             degraded = (*degraded, _partial(index))
         return SearchResult(hits, index.manifest.version, searched, timer.laps_ms, degraded=degraded)
 
+    def version(self) -> str:
+        """The current version: see :class:`cicada.retrieval.ports.Retriever`."""
+        self._reader.refresh_soon()
+        return self._reader.current().manifest.version
+
     def _embed(self, query: SearchQuery) -> tuple[Vector | None, SearchMode, tuple[Degradation, ...]]:
         if query.mode == "keyword":
             return None, "keyword", ()

@@ -80,6 +80,11 @@ class S3VectorsRetriever:
         held = self._held.known()
         return held.version if held is not None and held.status == "ready" else None
 
+    def version(self) -> str:
+        """The version that the vector index holds: see :class:`cicada.retrieval.ports.Retriever`."""
+        self._held.refresh_soon()
+        return self._version(self._held.current())[0]
+
     def search(self, query: SearchQuery) -> SearchResult:
         """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`."""
         laps = Laps()

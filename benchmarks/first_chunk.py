@@ -1,0 +1,103 @@
+"""Time to the first piece of text, by strategy, with a model of fixed latency; and what our own code adds to it.
+
+Twice:
+
+- *in one process*: the production code of an attempt over neighbours (model, search, look-up, table, sockets) that take
+  a fixed time each. What is left when the times are taken off that a perfect program would wait for is our code's.
+- *over the local cloud*: what an asker sees, from sending the question to the first chunk, over a warm deployment. What
+  is left when the model's latency is taken off is everything else: the message processor, Step Functions' interpreter,
+  the worker, two dozen HTTP requests, all on this machine. AWS's own services take other times; the first figure is the
+  one that goes with the code.
+
+    .venv/bin/python -m benchmarks.first_chunk
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.first_chunk_parts import Latencies, Worker
+from cicada.protocol.events import Chunk, Complete, StrategyName
+from clients.python.client import CicadaClient
+from local.testing import LocalCloud
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "script"
+QUESTIONS: dict[StrategyName, str] = {
+    "direct": "Hello there!",
+    "rag": "What time does the causeway go under water?",
+    "hybrid": "What did Tamsin find at the gauge tower, and who read the gauge?",
+    "cag": "What is the policy on ringing the fog bell at night?",
+}
+BETWEEN_PIECES_MS = 2.0
+WARMING = 3
+"""Answers before the first that counts."""
+
+
+def quantiles(times_ms: Sequence[float]) -> tuple[float, float]:
+    """The median and the 99th percentile (of fewer than 100 times, the longest)."""
+    ordered = sorted(times_ms)
+    return statistics.median(ordered), ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+
+
+def line(name: str, times_ms: Sequence[float], waited_ms: float) -> str:
+    """One row: the times, and what is left of them."""
+    p50, p99 = quantiles(times_ms)
+    return f"  {name:8}{p50:>9.1f}{p99:>9.1f}{waited_ms:>12.0f}{p50 - waited_ms:>12.1f}{p99 - waited_ms:>9.1f}"
+
+
+def header(title: str, waited: str) -> str:
+    """Above the rows."""
+    return f"\n{title}\n  {'':8}{'p50 ms':>9}{'p99 ms':>9}{waited:>12}{'rest p50':>12}{'p99':>9}"
+
+
+async def asked(url: str, strategy: StrategyName, runs: int) -> list[float]:
+    """The milliseconds until the first chunk of each answer by this strategy, over one connection."""
+    times_ms: list[float] = []
+    async with CicadaClient(url) as client:
+        await client.answer("Hello!")  # opens the connection
+        counted = -WARMING
+        while counted < runs:
+            started = time.perf_counter()
+            first = 0.0
+            async for event in client.ask(QUESTIONS[strategy]):
+                if isinstance(event, Chunk) and not first:
+                    first = time.perf_counter()
+                if isinstance(event, Complete) and event.answered_by == strategy:
+                    counted += 1
+                    if counted > 0:
+                        times_ms.append((first - started) * 1000)
+    return times_ms
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--runs", type=int, default=100, help="answers a strategy (default: %(default)s)")
+    parser.add_argument("--first-piece-ms", type=float, default=300, help="the model's latency (default: %(default)s)")
+    args = parser.parse_args(argv)
+    latencies = Latencies(first_piece=args.first_piece_ms)
+    worker = Worker(latencies)
+    print(header(f"in one process, {args.runs} answers each; {latencies}", "waited for"))
+    for strategy in QUESTIONS:
+        worker.first_chunk_ms(strategy)
+        times_ms = [worker.first_chunk_ms(strategy) for _ in range(args.runs)]
+        print(line(strategy, times_ms, latencies.before_first_chunk_ms(strategy)))
+    with tempfile.TemporaryDirectory() as home, LocalCloud(Path(home), load=[SAMPLE]) as cloud:
+        cloud.arm("bedrock.pace", first_piece_ms=args.first_piece_ms, delay_ms=BETWEEN_PIECES_MS)
+        print(header(f"over the local cloud, {args.runs} answers each", "model"))
+        for strategy in QUESTIONS:
+            times_ms = asyncio.run(asked(cloud.websocket_url, strategy, args.runs))
+            print(line(strategy, times_ms, 0 if strategy == "cag" else args.first_piece_ms))
+    print("\n`cag` gives an earlier answer again: no model is called.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

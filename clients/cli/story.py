@@ -1,0 +1,217 @@
+"""What the lines of one request say when they are put together: its attempts, what it took, and how it ended.
+
+Without I/O. The steps and their fields are those of :mod:`cicada.story`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from cicada.story import Step
+
+_ORDER = {step: place for place, step in enumerate(get_args(Step))}
+_TROUBLE = ("WARNING", "ERROR", "CRITICAL")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a function's log."""
+
+    at_ms: int
+    """Epoch milliseconds."""
+    group: str
+    """The log group that it stands in."""
+    fields: Mapping[str, Any]
+    """The JSON object that the function logged."""
+
+    @property
+    def step(self) -> str | None:
+        """The step of the story that it tells; None of a line beside it."""
+        return self.text("step")
+
+    @property
+    def message(self) -> str:
+        """What it says in words."""
+        return self.text("message") or ""
+
+    @property
+    def trouble(self) -> bool:
+        """Whether it was logged as a warning or an error."""
+        return self.text("level") in _TROUBLE
+
+    @property
+    def invocation(self) -> str | None:
+        """The function's invocation that wrote it."""
+        return self.text("function_request_id")
+
+    def text(self, name: str) -> str | None:
+        """A field that is text; None if it is not there."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) and value else None
+
+    def number(self, name: str) -> float | None:
+        """A field that is a number; None if it is not there."""
+        value = self.fields.get(name)
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+    def count(self, name: str) -> int:
+        """A field that counts something; 0 if it is not there."""
+        return int(self.number(name) or 0)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A field that lists texts."""
+        value = self.fields.get(name)
+        return tuple(str(one) for one in value) if isinstance(value, list) else ()
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What calls to text models took."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None when the price of one of the calls is not known."""
+
+    @classmethod
+    def of(cls, lines: Iterable[Line]) -> Spent:
+        """The sum over the ``model_call`` steps among some lines."""
+        made = [line for line in lines if line.step == "model_call"]
+        costs = [line.number("cost_usd") for line in made]
+        return cls(
+            calls=sum(line.count("calls") for line in made),
+            input_tokens=sum(line.count("input_tokens") for line in made),
+            output_tokens=sum(line.count("output_tokens") for line in made),
+            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+        )
+
+
+Outcome = Literal["answered", "failed", "superseded", "cut_off", "under_way"]
+
+
+@dataclass(frozen=True)
+class AttemptStory:
+    """One attempt.
+
+    ``superseded``: another attempt, or the request's end, came first. ``cut_off``: its worker told of no end, and the
+    request went on without it: it was killed, or ran out of time. ``under_way``: it has told of no end yet.
+    """
+
+    number: int
+    strategy: str
+    worker: str | None
+    began_ms: int
+    outcome: Outcome
+    code: str | None
+    """Why it failed, if it said so."""
+    lines: tuple[Line, ...] = field(repr=False)
+
+    @property
+    def took_ms(self) -> int:
+        """From its beginning to its last line."""
+        return self.lines[-1].at_ms - self.began_ms
+
+    @property
+    def spent(self) -> Spent:
+        """What it took of models."""
+        return Spent.of(self.lines)
+
+
+@dataclass(frozen=True)
+class Story:
+    """All that the log tells of one request. There is at least one line."""
+
+    request_id: str
+    lines: tuple[Line, ...]
+    """In order."""
+    attempts: tuple[AttemptStory, ...]
+
+    @classmethod
+    def of(cls, request_id: str, lines: Iterable[Line]) -> Story:
+        """Put the lines in order, and tell the attempts apart."""
+        ordered = tuple(sorted(lines, key=_place))
+        return cls(request_id, ordered, tuple(_attempts(ordered)))
+
+    def first(self, *steps: Step) -> Line | None:
+        """The first line of some steps."""
+        return next((line for line in self.lines if line.step in steps), None)
+
+    def all(self, step: Step) -> list[Line]:
+        """Every line of a step."""
+        return [line for line in self.lines if line.step == step]
+
+    @property
+    def end(self) -> Line | None:
+        """The line of the terminal event; None if there is none in the log."""
+        return self.first("complete", "ended")
+
+    @property
+    def began_ms(self) -> int:
+        """Of its first line, epoch milliseconds."""
+        return self.lines[0].at_ms
+
+    @property
+    def took_ms(self) -> int:
+        """Until its terminal event; until its last line where there is none."""
+        return (self.end or self.lines[-1]).at_ms - self.began_ms
+
+    @property
+    def spent(self) -> Spent:
+        """What all attempts took of models."""
+        return Spent.of(self.lines)
+
+    def attempt_of(self, line: Line) -> AttemptStory | None:
+        """Whose line it is; None of those that no attempt's worker wrote."""
+        return next((attempt for attempt in self.attempts if line in attempt.lines), None)
+
+
+def _place(line: Line) -> tuple[int, int, int]:
+    """Lines of the same millisecond stand in the order in which such things happen."""
+    return line.at_ms, line.count("attempt"), _ORDER.get(line.step or "", len(_ORDER))
+
+
+def _attempts(lines: Sequence[Line]) -> Iterable[AttemptStory]:
+    openings = [line for line in lines if line.step == "attempt"]
+    for place, opening in enumerate(openings):
+        number = opening.count("attempt")
+        own = tuple(line for line in lines if line is opening or _is_of(line, opening, number))
+        gone_on = place + 1 < len(openings) or any(line.step in ("complete", "ended") for line in lines)
+        outcome, code = _outcome(own, gone_on=gone_on)
+        yield AttemptStory(
+            number,
+            opening.text("strategy") or "?",
+            opening.text("worker"),
+            opening.at_ms,
+            outcome,
+            code,
+            own,
+        )
+
+
+def _is_of(line: Line, opening: Line, number: int) -> bool:
+    """Whether an attempt's worker wrote a line: within the same invocation, once the attempt had begun."""
+    if opening.invocation is None:
+        return line.step != "attempt" and line.count("attempt") == number
+    return line.invocation == opening.invocation and line.at_ms >= opening.at_ms and line.step != "attempt"
+
+
+def _outcome(own: Sequence[Line], *, gone_on: bool) -> tuple[Outcome, str | None]:
+    steps = {line.step for line in own}
+    if "complete" in steps:
+        return "answered", None
+    if "superseded" in steps:
+        return "superseded", None
+    failure = next((line for line in reversed(own) if _fails_attempt(line)), None)
+    if failure is not None:
+        return "failed", failure.text("code") or "internal"
+    return ("cut_off" if gone_on else "under_way"), None
+
+
+def _fails_attempt(line: Line) -> bool:
+    """Whether it tells of the attempt's own failure, not of something that it could do without."""
+    if line.step == "fault":
+        return line.number("attempt") is not None and line.text("dependency") is None
+    return line.step == "ended" or (line.step is None and line.text("level") in ("ERROR", "CRITICAL"))

@@ -1,0 +1,166 @@
+"""``cicada trace``: the story of a request, from the functions' logs."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import uuid
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cicada.story import MOST_LINES, story_query
+from clients.cli.ask import complain
+from clients.cli.deployment import Deployment
+from clients.cli.exits import Exit, UsageError
+from clients.cli.story import Line, Story
+from clients.cli.story_words import attempt_words, sentence, spent_words, sums, verdict
+from clients.cli.text import counted, printable
+
+DEFAULT_SINCE = "24h"
+"""How far back is looked: CloudWatch charges for what a query reads."""
+_UNITS = {"m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+
+
+def trace(
+    deployment: Deployment, request_id: str, *, since_s: int, every_line: bool, as_json: bool, out: Console
+) -> Exit:
+    """Find a request's lines and tell its story.
+
+    Args:
+        deployment: whose logs.
+        request_id: the client's id of the question, as :func:`canonical` has it.
+        since_s: how far back to look, in seconds.
+        every_line: show the lines beside the story's steps too.
+        as_json: tell it as one JSON object.
+        out: where it is shown.
+    """
+    from clients.cli.log_groups import CLIENT_CONFIG, COLUMNS, Insights, LogsUnavailable, log_groups
+
+    now_s = time.time()
+    try:
+        groups = log_groups(deployment)
+        if not groups:
+            named = f"stacks {deployment.stack_prefix}-…" if deployment.stack_prefix else "the local cloud"
+            complain(f"there are no log groups in {named}: is it deployed in this account and region?")
+            return Exit.FAILED
+        insights = Insights(deployment.aws.client("logs", CLIENT_CONFIG))
+        lines = insights.lines(groups, story_query(request_id, COLUMNS), start_s=now_s - since_s, end_s=now_s)
+    except LogsUnavailable as error:
+        complain(f"the logs could not be read: {error}")
+        return Exit.FAILED
+    if not lines:
+        complain(
+            f"no line of the last {_span(since_s)} names the request {request_id}. --since looks further back; what "
+            "was logged within the last minute may not be there yet."
+        )
+        return Exit.FAILED
+    if len(lines) >= MOST_LINES:
+        complain(f"only the first {MOST_LINES:,} lines are shown")
+    story = Story.of(request_id, lines)
+    if as_json:
+        print(json.dumps(plain(story)))
+    else:
+        show(story, out, every_line=every_line)
+    return Exit.DONE
+
+
+def canonical(request_id: str) -> str:
+    """A request's id as it stands in the logs. Raises UsageError if it is none."""
+    try:
+        return str(uuid.UUID(request_id))
+    except ValueError:
+        raise UsageError(f"{request_id!r} is no request id: it must be a UUID") from None
+
+
+def duration_s(text: str) -> int:
+    """Seconds of ``30m``, ``24h``, ``7d``. Raises ValueError."""
+    match = re.fullmatch(r"([1-9][0-9]{0,4})([mhd])", text)
+    if match is None:
+        raise ValueError(f"{text!r} is no duration such as 30m, 24h or 7d")
+    return int(match[1]) * _UNITS[match[2]][0]
+
+
+def plain(story: Story) -> dict[str, Any]:
+    """A story as plain data."""
+    end = story.end
+    return {
+        "requestId": story.request_id,
+        "outcome": end.step if end else "open",
+        "code": end.text("code") if end else None,
+        "answeredBy": end.text("answered_by") if end else None,
+        "beganAt": _instant(story.began_ms),
+        "tookMs": story.took_ms,
+        "spent": asdict(story.spent),
+        "attempts": [
+            {
+                "attempt": one.number,
+                "strategy": one.strategy,
+                "worker": one.worker,
+                "outcome": one.outcome,
+                "code": one.code,
+                "afterMs": one.began_ms - story.began_ms,
+                "tookMs": one.took_ms,
+                "spent": asdict(one.spent),
+            }
+            for one in story.attempts
+        ],
+        "lines": [
+            {"at": _instant(line.at_ms), "afterMs": line.at_ms - story.began_ms, "logGroup": line.group, **line.fields}
+            for line in story.lines
+        ],
+    }
+
+
+def show(story: Story, out: Console, *, every_line: bool) -> None:
+    """The story for people: on a terminal as a table, in a pipe a line a step, separated by tabs."""
+    rows = [_row(story, line) for line in story.lines if every_line or line.step is not None or line.trouble]
+    if out.is_terminal:
+        out.print(Text(f"request {story.request_id}, {_instant(story.began_ms)}", style="bold"), Text(), sep="\n")
+        out.print(_table(rows), Text(), sep="\n")
+    else:
+        for after, attempt, step, words, _ in rows:
+            print("\t".join((after, attempt, step, words)))
+    for one in story.attempts:
+        told = f"attempt {one.number}: {attempt_words(one)} · {spent_words(one.spent)}"
+        out.print(Text(printable(told), style="dim" if out.is_terminal else ""), soft_wrap=not out.is_terminal)
+    out.print(Text(printable(verdict(story)), style="bold"), soft_wrap=not out.is_terminal)
+    out.print(Text(printable(sums(story))), soft_wrap=not out.is_terminal)
+
+
+_Row = tuple[str, str, str, str, str]
+"""When, which attempt, which step, what happened, and its style."""
+
+
+def _row(story: Story, line: Line) -> _Row:
+    attempt = story.attempt_of(line)
+    number = str(attempt.number) if attempt else str(line.count("attempt") or "")
+    after = f"+{(line.at_ms - story.began_ms) / 1000:.3f} s"
+    step = (line.step or line.text("level") or "").lower()
+    style = "yellow" if line.trouble else "bold" if line is story.end else ""
+    return after, number, step.replace("_", " "), printable(sentence(line)), style
+
+
+def _table(rows: list[_Row]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("after", justify="right", style="cyan", no_wrap=True)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("step", no_wrap=True)
+    table.add_column("what happened", ratio=1, overflow="fold")
+    for after, number, step, words, style in rows:
+        table.add_row(after, number, step, Text(words), style=style)
+    return table
+
+
+def _instant(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _span(seconds: int) -> str:
+    size_s, name = next(unit for unit in reversed(_UNITS.values()) if seconds % unit[0] == 0)
+    return counted(seconds // size_s, name)

@@ -1,0 +1,165 @@
+"""What the answer worker is made of: the one place that chooses implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import boto3
+
+from cicada.answering.attempt import AttemptRunner
+from cicada.answering.breakers.board import Breakers, Happening
+from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
+from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
+from cicada.answering.cag import CagStrategy
+from cicada.answering.conversation import Conversation
+from cicada.answering.conversation.dynamodb import DynamoDbSessions
+from cicada.answering.direct import DirectStrategy
+from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.prompt import PROMPT_VERSION
+from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import Looked, SemanticCache
+from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
+from cicada.answering.semantic_cache.thresholds import Thresholds
+from cicada.answering.spending import RequestBudget
+from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
+from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.index.reader import IndexReader
+from cicada.index.s3direct.store import store_for_answers
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.models.bedrock_text import BedrockTextModel
+from cicada.models.ports import Embedder
+from cicada.models.remembering import RememberingEmbedder
+from cicada.retrieval.engine import EngineSettings, build_retriever
+from cicada.retrieval.shards import ShardRetriever
+from cicada.settings import AnswerSettings
+
+
+class CountedCache:
+    """The semantic cache, whose look-ups are counted; one that is switched off never has anything."""
+
+    def __init__(self, cache: SemanticCache | None, count: Callable[[str], None]) -> None:
+        """``count`` is told what each look-up gave: ``answer``, ``contexts`` or ``miss``."""
+        self._cache = cache
+        self._count = count
+
+    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+        """See :class:`cicada.answering.reuse.EarlierAnswers`."""
+        if self._cache is None:
+            return Looked("miss")
+        looked = self._cache.look_up(asked, index_version, time_budget_s=time_budget_s)
+        self._count(looked.use)
+        return looked
+
+    def keep(self, given: AnswerGiven) -> None:
+        """See :class:`cicada.answering.strategy.Keeper`."""
+        if self._cache is not None:
+            self._cache.keep(given)
+
+
+def build(
+    settings: AnswerSettings, *, on_happening: Callable[[str, Happening], None], on_look_up: Callable[[str], None]
+) -> AttemptRunner:
+    """The runner of a worker's attempts, with all that they need.
+
+    Args:
+        settings: the function's.
+        on_happening: told a dependency, and what happened to its circuit breaker.
+        on_look_up: told what a look-up in the semantic cache gave: ``answer``, ``contexts`` or ``miss``.
+    """
+    store = store_for_answers(settings.index_bucket)
+    reader = IndexReader(
+        store, embedding_model_id=settings.embedding_model_id, dimensions=settings.embedding_dimensions
+    )
+    reader.refresh_soon()  # the index is read while the rest of this function starts
+    breakers = Breakers(
+        DynamoDbBreakerStore(boto3.client("dynamodb", config=BREAKER_CONFIG), settings.requests_table),
+        worker_id=uuid4().hex,
+        on_happening=on_happening,
+    )
+    breakers.refresh_soon()
+    dynamodb = boto3.client("dynamodb", config=STORE_CONFIG)
+    embedder = _embedder(settings, breakers)
+    retriever = GuardedRetriever(
+        build_retriever(
+            EngineSettings(
+                settings.retrieval_engine,
+                settings.s3_vectors_index_arn,
+                settings.kendra_index_id,
+                settings.engine_budget_s,
+            ),
+            shards=lambda model: ShardRetriever(reader, model),
+            embedder=embedder,
+            store=store,
+            client=boto3.client,
+        ),
+        breakers,
+    )
+    kept = SemanticCache(
+        DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
+        embedder,
+        sharing=settings.cache_sharing,
+        thresholds=_thresholds(settings),
+        generation_model_id=settings.generation_model_id,
+        prompt_version=PROMPT_VERSION,
+        ttl_s=settings.cache_ttl_s,
+        max_entries=settings.cache_max_entries,
+    )
+    cache = GuardedCache(CountedCache(kept if settings.cache_enabled else None, on_look_up), breakers)
+    writes, writes_fast, last_resort = _writers(settings, breakers)
+    top_k, min_score, prompt_passages = settings.top_k, settings.min_score, settings.prompt_passages
+    conversation = Conversation(
+        DynamoDbSessions(dynamodb, settings.requests_table),
+        writes_fast,
+        max_turns=settings.conversation_max_turns,
+        max_tokens=settings.conversation_max_tokens,
+        max_age_s=settings.conversation_max_age_s,
+    )
+    return AttemptRunner(
+        DynamoDbLog(dynamodb, settings.requests_table),
+        ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+        {
+            "hybrid": HybridStrategy(
+                retriever, cache, writes, top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
+            ),
+            "rag": RagStrategy(retriever, writes, top_k=top_k, min_score=min_score, prompt_passages=prompt_passages),
+            "cag": CagStrategy(retriever, cache, writes, prompt_passages=prompt_passages),
+            "direct": DirectStrategy(last_resort),
+        },
+        conversation=conversation if settings.conversation_enabled else None,
+        breakers=breakers,
+        keepers=[*([conversation] if settings.conversation_enabled else []), cache],
+        budget=RequestBudget(settings.request_time_s, settings.request_tokens, settings.request_cost_usd),
+    )
+
+
+def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
+    """Remembers in front of its breaker: what is known needs no model."""
+    client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=4))
+    model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions)
+    return RememberingEmbedder(GuardedEmbedder(model, breakers))
+
+
+def _writers(settings: AnswerSettings, breakers: Breakers) -> tuple[GuardedModel, GuardedModel, GuardedModel]:
+    """What writes grounded answers, what completes questions, and what answers when nothing else is left to try."""
+    client = boto3.client("bedrock-runtime", config=bedrock_client_config())
+
+    def model(model_id: str, max_tokens: int) -> BedrockTextModel:
+        return BedrockTextModel(
+            client, model_id, max_tokens=max_tokens, temperature=settings.temperature, top_p=settings.top_p
+        )
+
+    grounded = model(settings.generation_model_id, settings.max_tokens)
+    small = model(settings.direct_model_id, settings.direct_max_tokens)
+    return (
+        GuardedModel(grounded, breakers),
+        GuardedModel(small, breakers),
+        GuardedModel(small, breakers, last_resort=True),
+    )
+
+
+def _thresholds(settings: AnswerSettings) -> Thresholds | None:
+    replay, near = settings.cache_replay_threshold, settings.cache_near_threshold
+    return None if replay is None or near is None else Thresholds(replay, near)

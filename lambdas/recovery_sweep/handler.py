@@ -1,0 +1,41 @@
+"""Takes up requests that nobody works on: starts them again, or ends them. A run that finds none logs nothing."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cicada.answering.recovery import Recovery
+from cicada.answering.spending import RequestBudget
+from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
+from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
+from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.settings import RecoverySettings
+from cicada.telemetry import logger, metrics
+
+settings = RecoverySettings.read(os.environ)
+recovery = Recovery(
+    DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
+    ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
+    StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn),
+    budget=RequestBudget(time_s=settings.request_time_s),
+)
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
+    """Look at every open request once, as far as the time reaches."""
+    swept = recovery.sweep(lambda: context.get_remaining_time_in_millis() / 1000)
+    told = asdict(swept)
+    if swept.failed:
+        logger.warning("some requests were not taken up", extra=told)
+    # A metric costs by the hour in which it has a value: a sweep that finds nothing has none, and says nothing.
+    if swept.restarted or swept.ended:
+        metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=swept.restarted + swept.ended)
+        metrics.flush_metrics()
+    return told

@@ -1,0 +1,176 @@
+"""The ports of what can be down, each behind its circuit breaker: an outcome a call is told, and open ones refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Protocol
+
+from cicada.answering.breakers.board import Breakers
+from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, model_breaker
+from cicada.answering.reuse import EarlierAnswers
+from cicada.answering.strategy import AnswerGiven, Asked, Keeper
+from cicada.errors import DependencyDown, ModelUnavailable, StreamBroken
+from cicada.models.ports import Embedder, Finished, Leash, Prompt, TextDelta, TextModel
+from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+
+if TYPE_CHECKING:
+    from cicada.answering.semantic_cache.cache import Looked
+
+FAIR_BUDGET_S = 5.0
+"""A model that had less time than this, in seconds, and ran out of it, is not thereby failing."""
+
+
+class GuardedModel:
+    """A :class:`cicada.models.ports.TextModel` that raises DependencyDown, too, while its breaker is open."""
+
+    def __init__(self, model: TextModel, breakers: Breakers, *, last_resort: bool = False) -> None:
+        """Guard a model.
+
+        Args:
+            model: what is guarded.
+            breakers: told of every call.
+            last_resort: whether nothing else is left to try when it is called: it is called then even where its breaker
+                is open, for a refusal would surely end the request, and a call only perhaps.
+        """
+        self._model = model
+        self._breakers = breakers
+        self._last_resort = last_resort
+
+    @property
+    def model_id(self) -> str:
+        """See the port."""
+        return self._model.model_id
+
+    @property
+    def max_tokens(self) -> int:
+        """See the port."""
+        return self._model.max_tokens
+
+    def stream(
+        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
+        """See the port.
+
+        Raises:
+            DependencyDown: the model keeps failing, and is left alone for now.
+        """
+        name = model_breaker(self._model.model_id)
+        with self._breakers.admit(name, last_resort=self._last_resort) as call:
+            try:
+                with closing(self._model.stream(prompt, time_budget_s=time_budget_s, leash=leash)) as steps:
+                    for step in steps:
+                        if isinstance(step, Finished):
+                            call.succeeded()
+                        yield step
+            except (ModelUnavailable, StreamBroken):
+                if time_budget_s < FAIR_BUDGET_S:
+                    call.released()
+                raise
+
+
+class GuardedRetriever:
+    """A :class:`cicada.retrieval.ports.Retriever` that raises DependencyDown, too, while the breaker is open."""
+
+    def __init__(self, retriever: Retriever, breakers: Breakers) -> None:
+        """Guard a retriever; ``breakers`` are told of every call."""
+        self._retriever = retriever
+        self._breakers = breakers
+        self._last_version: str | None = None
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """See the port.
+
+        Raises:
+            DependencyDown: the index keeps failing, and is left alone for now.
+        """
+        with self._breakers.admit(INDEX) as call:
+            found = self._retriever.search(query)
+            call.succeeded()
+        self._last_version = found.index_version
+        return found
+
+    def version(self) -> str:
+        """See the port. While the index is left alone it is the version that this worker saw last, if it saw any.
+
+        It is known without a read, mostly: so it is no probe, and that it went well says nothing of the index.
+
+        Raises:
+            DependencyDown: the index is left alone, and this worker has not seen it.
+        """
+        if self._last_version is not None and not self._breakers.allows(INDEX):
+            return self._last_version
+        self._breakers.check((INDEX,))
+        try:
+            version = self._retriever.version()
+        except Exception as error:
+            self._breakers.failed(INDEX, error)
+            raise
+        self._last_version = version
+        return version
+
+
+class GuardedEmbedder:
+    """A :class:`cicada.models.ports.Embedder` that is unavailable, too, while its breaker is open.
+
+    It raises no DependencyDown: whoever can do without the vector of a question (a search by words) looks for the
+    errors of the port.
+    """
+
+    def __init__(self, embedder: Embedder, breakers: Breakers) -> None:
+        """Guard an embedder; ``breakers`` are told of every call."""
+        self._embedder = embedder
+        self._breakers = breakers
+
+    @property
+    def model_id(self) -> str:
+        """See the port."""
+        return self._embedder.model_id
+
+    @property
+    def dimensions(self) -> int:
+        """See the port."""
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
+        """See the port.
+
+        Raises:
+            ModelUnavailable: the model keeps failing, and is left alone for now; or as the model does.
+        """
+        try:
+            admission = self._breakers.admit(embedder_breaker(self._embedder.model_id))
+        except DependencyDown as down:
+            raise ModelUnavailable(str(down)) from down
+        with admission as call:
+            vectors = self._embedder.embed(texts, time_budget_s=time_budget_s)
+            call.succeeded()
+            return vectors
+
+
+class KeptAnswers(EarlierAnswers, Keeper, Protocol):
+    """What the semantic cache is to its guard."""
+
+
+class GuardedCache:
+    """The semantic cache, whose look-up raises DependencyDown, too, while its breaker is open."""
+
+    def __init__(self, cache: KeptAnswers, breakers: Breakers) -> None:
+        """Guard a cache; ``breakers`` are told of every look-up."""
+        self._cache = cache
+        self._breakers = breakers
+
+    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+        """See :class:`cicada.answering.reuse.EarlierAnswers`.
+
+        Raises:
+            DependencyDown: the cache keeps failing, and is left alone for now.
+        """
+        with self._breakers.admit(CACHE) as call:
+            looked = self._cache.look_up(asked, index_version, time_budget_s=time_budget_s)
+            call.succeeded()
+            return looked
+
+    def keep(self, given: AnswerGiven) -> None:
+        """See :class:`cicada.answering.strategy.Keeper`. Nobody waits for it, so it is not guarded."""
+        self._cache.keep(given)

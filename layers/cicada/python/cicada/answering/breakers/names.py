@@ -1,0 +1,55 @@
+"""The names of circuit breakers, one a dependency; what counts as its failure, and what as a sign of life."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cicada.errors import (
+    AnswerIncomplete,
+    CacheUnavailable,
+    IndexCorrupt,
+    IndexMismatch,
+    IndexMissing,
+    IndexUnavailable,
+    ModelBusy,
+    ModelRefused,
+    ModelUnavailable,
+    StreamBroken,
+)
+
+INDEX = "index"
+CACHE = "cache"
+_MODEL = "model"
+_EMBEDDER = "embedder"
+
+_Errors = tuple[type[Exception], ...]
+_MODELS: tuple[_Errors, _Errors] = ((ModelBusy, ModelUnavailable, StreamBroken), (ModelRefused, AnswerIncomplete))
+_VERDICTS: dict[str, tuple[_Errors, _Errors]] = {
+    _MODEL: _MODELS,
+    _EMBEDDER: _MODELS,
+    INDEX: ((IndexUnavailable, IndexCorrupt), (IndexMissing, IndexMismatch)),
+    CACHE: ((CacheUnavailable,), ()),
+}
+"""By the kind of dependency: the errors by which it is failing, and those by which it answered, if unpleasantly."""
+
+
+def model_breaker(model_id: str) -> str:
+    """The breaker of a text model."""
+    return f"{_MODEL}:{model_id}"
+
+
+def embedder_breaker(model_id: str) -> str:
+    """The breaker of an embedding model."""
+    return f"{_EMBEDDER}:{model_id}"
+
+
+def verdict(name: str, error: BaseException) -> Literal["failing", "answered", "nothing"]:
+    """What an error tells of a dependency.
+
+    ``nothing`` where it is another's (a search whose question could not be embedded says nothing of the index), or our
+    own: a budget that is spent, an answer that nobody wants any more.
+    """
+    failing, answered = _VERDICTS[name.partition(":")[0]]
+    if isinstance(error, failing):
+        return "failing"
+    return "answered" if isinstance(error, answered) else "nothing"

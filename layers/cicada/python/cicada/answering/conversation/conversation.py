@@ -1,0 +1,179 @@
+"""The conversation of a session: completes a question from its last turns, and keeps each answer as a turn."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.answering.conversation.allowance import OneCall
+from cicada.answering.conversation.needs import needs_context
+from cicada.answering.conversation.prompt import completing_prompt
+from cicada.answering.conversation.rule import complete_by_rule
+from cicada.answering.conversation.sessions import SessionChanged, Sessions
+from cicada.answering.conversation.turns import Bounds, SessionKey, Turn
+from cicada.answering.conversation.validation import refusal, tidied
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import AnswerGiven
+from cicada.answering.writing import write_whole
+from cicada.delivery.ports import StoreFault
+from cicada.delivery.record import Question
+from cicada.errors import CicadaError
+from cicada.models.ports import TextModel
+from cicada.protocol.events import Degraded
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+WRITE_TRIES = 8
+"""How often a turn is written while others write the same session: of as many at once, each succeeds."""
+LEAST_CALLS = 2
+"""Calls to models that must be left for a question to be completed by one: the other is the answer's."""
+
+NOT_READ = "The question seems to lean on the conversation, which could not be read, so it was taken as it was asked."
+FORGOTTEN = "The question seems to lean on a conversation that is no longer kept, so it was taken as it was asked."
+BY_RULE = "The question leans on the conversation and could only be completed by the words of the last question."
+NOT_COMPLETED = "The question leans on the conversation and could not be completed, so it was taken as it was asked."
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A question as it can be understood by itself."""
+
+    query: str
+    by: Literal["as_is", "model", "rule"]
+    """``as_is``: in the asker's own words, which needed nothing or could not be helped."""
+    degraded: Degraded | None = None
+    """What is to be told if it could not be completed as it should."""
+
+
+class Conversation:
+    """Completes questions from the turns before them; a :class:`cicada.answering.strategy.Keeper` of those turns."""
+
+    def __init__(
+        self,
+        sessions: Sessions,
+        model: TextModel,
+        *,
+        max_turns: int = Bounds.turns,
+        max_tokens: int = Bounds.tokens,
+        max_age_s: int = Bounds.age_s,
+        time_budget_s: float = 4.0,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        """Wire the conversation.
+
+        Args:
+            sessions: where they are kept.
+            model: completes questions; a small one will do.
+            max_turns: turns that are kept of a session.
+            max_tokens: of all these turns together.
+            max_age_s: how long a turn is kept, in seconds.
+            time_budget_s: how long the model may take for it.
+            now_s: epoch seconds.
+        """
+        self._sessions = sessions
+        self._model = model
+        self._bounds = Bounds(max_turns, max_tokens, max_age_s)
+        self._time_budget_s = time_budget_s
+        self._now_s = now_s
+
+    def complete(self, question: Question, subject: str, spending: Spending) -> Completed:
+        """A question, completed from its session's turns if it leans on them.
+
+        What does not lean on them is never sent to a model. Whatever fails, there is a question to be answered.
+
+        Raises:
+            Stopped: nobody wants the answer any more.
+        """
+        key = _session_key(question, subject)
+        if key is None:
+            return Completed(question.query, "as_is")
+        started = spending.monotonic()
+        try:
+            stored = self._sessions.read(key).session
+        except StoreFault as fault:
+            tell(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
+            return _as_asked(question, NOT_READ if needs_context(question.query, ()) else None)
+        turns = stored.at(self._now_s(), self._bounds).turns
+        if not turns and not stored.turns or not needs_context(question.query, turns):
+            return _as_asked(question)
+        if not turns:
+            return _as_asked(question, FORGOTTEN)
+        completed = self._by_model(question.query, turns, spending) or _by_rule(question, turns)
+        took_ms = round((spending.monotonic() - started) * 1000)
+        tell(logger, "question_completed", "question completed", by=completed.by, took_ms=took_ms)
+        return completed
+
+    def keep(self, given: AnswerGiven) -> None:
+        """See :class:`cicada.answering.strategy.Keeper`. The same answer kept twice is one turn."""
+        asked = given.asked
+        key = _session_key(asked.question, asked.key.subject)
+        if key is None:
+            return
+        turn = Turn.of(
+            request_id=asked.key.request_id,
+            at_ms=given.at_ms,
+            asked=asked.question.query,
+            query=asked.query,
+            answer=given.text,
+        )
+        try:
+            self._write(key, turn)
+        except StoreFault as fault:
+            tell(logger, "fault", "turn not kept", level=logging.WARNING, code="session_unwritten", why=str(fault))
+
+    def _write(self, key: SessionKey, turn: Turn) -> None:
+        """Add a turn to what stands, whoever else adds one. Raises StoreFault."""
+        stored = self._sessions.read(key)
+        for _ in range(WRITE_TRIES):
+            if stored.session.holds(turn):
+                return
+            session = stored.session.plus(turn, self._bounds).at(self._now_s(), self._bounds)
+            newest_ms = max((one.at_ms for one in session.turns), default=turn.at_ms)
+            expires_at = math.ceil(newest_ms / 1000) + self._bounds.age_s
+            try:
+                self._sessions.write(key, session, over=stored.version, expires_at=expires_at)
+            except SessionChanged as changed:
+                stored = changed.stored
+            else:
+                tell(logger, "kept", "turn kept", where="conversation")
+                return
+        raise StoreFault(f"the session changed {WRITE_TRIES} times while a turn was written")
+
+    def _by_model(self, query: str, turns: Sequence[Turn], spending: Spending) -> Completed | None:
+        """What the model makes of a question; None if it may not be asked, fails, or writes something else."""
+        if spending.calls_left < LEAST_CALLS:
+            return None
+        allowance = OneCall(spending, self._time_budget_s)
+        try:
+            written = write_whole(self._model, completing_prompt(query, turns), allowance, "complete_question")
+        except CicadaError as error:
+            tell(logger, "fault", "question not completed", level=logging.WARNING, code=error.code, why=str(error))
+            return None
+        completed = tidied(written.text)
+        why = refusal(completed, query, turns)
+        if why is not None:
+            tell(logger, "fault", "completed question refused", level=logging.WARNING, code="not_a_question", why=why)
+            return None
+        return Completed(completed, "model")
+
+
+def _session_key(question: Question, subject: str) -> SessionKey | None:
+    return SessionKey(subject, question.tenant, question.session_id) if question.session_id else None
+
+
+def _by_rule(question: Question, turns: Sequence[Turn]) -> Completed:
+    query = complete_by_rule(question.query, turns)
+    return _as_asked(question, NOT_COMPLETED) if query is None else Completed(query, "rule", _degraded(BY_RULE))
+
+
+def _as_asked(question: Question, message: str | None = None) -> Completed:
+    return Completed(question.query, "as_is", _degraded(message) if message else None)
+
+
+def _degraded(message: str) -> Degraded:
+    return Degraded(code="question_not_completed", message=message)

@@ -1,0 +1,106 @@
+"""What the grounded strategies have in common: a search, a prompt that fits the budget, a checked answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from cicada.answering.citations import check_citations
+from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.answering.writing import write
+from cicada.errors import BudgetSpent
+from cicada.models.ports import Prompt, TextDelta, TextModel
+from cicada.protocol.events import Degraded, Source
+from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How the grounded strategies search."""
+
+    retriever: Retriever
+    top_k: int
+    """Passages returned at most, unless the question says otherwise."""
+    min_score: float
+
+    def __call__(self, asked: Asked) -> SearchResult:
+        """Search for a question. Raises as :class:`cicada.retrieval.ports.Retriever` does."""
+        question = asked.question
+        return self.retriever.search(
+            SearchQuery(
+                text=asked.query,
+                filters=Filters(collections=question.collections, episodes=question.episodes),
+                top_k=question.top_k or self.top_k,
+                min_score=self.min_score,
+            )
+        )
+
+
+def degradations(found: SearchResult) -> tuple[Degraded, ...]:
+    """What a search had to do without, as the client is told."""
+    return tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
+
+
+def fitting_prompt(
+    query: str, sources: Sequence[Source], model: TextModel, spending: Spending, *, in_parts: bool = False
+) -> tuple[tuple[Source, ...], Prompt]:
+    """The prompt over as many of the first sources as a call may take, and those sources.
+
+    At least the first stays: whether even that is too much is for the call to find out.
+    """
+    kept = tuple(sources)
+    while True:
+        prompt = rag_prompt(query, kept, in_parts=in_parts)
+        if len(kept) <= 1:
+            return kept, prompt
+        try:
+            spending.admit(model.model_id, prompt, model.max_tokens)
+        except BudgetSpent:
+            kept = kept[:-1]
+        else:
+            return kept, prompt
+
+
+def tell_retrieved(retrieved: Retrieved) -> None:
+    """Tell what was retrieved in the request's story."""
+    tell(
+        logger,
+        "retrieved",
+        "passages retrieved",
+        found=retrieved.found,
+        used=len(retrieved.sources),
+        used_from_cache=sum(source.origin == "cache" for source in retrieved.sources),
+        searched=retrieved.searched,
+        engine=retrieved.engine,
+        index_version=retrieved.index_version,
+        took_ms=retrieved.retrieval_ms,
+        cache_ms=retrieved.cache_ms,
+        degraded=[one.code for one in retrieved.degraded],
+    )
+
+
+def answer_from(
+    retrieved: Retrieved, prompt: Prompt, model: TextModel, spending: Spending
+) -> Generator[Step, None, None]:
+    """Show what was retrieved, write the answer from it, and check its citations.
+
+    Where nothing was retrieved the answer says so by code: a model without a passage might answer from what it knows.
+
+    Raises:
+        CicadaError, Stopped: as :func:`cicada.answering.writing.write` does.
+    """
+    tell_retrieved(retrieved)
+    yield retrieved
+    if not retrieved.sources:
+        yield TextDelta(NOTHING_FOUND)
+        yield Answered("nothing_found", model.model_id, ())
+        return
+    written = yield from write(model, prompt, spending)
+    citations = check_citations(written.text, retrieved.sources)
+    yield Answered(written.finished.stop_reason, model.model_id, citations)

@@ -1,0 +1,161 @@
+"""Taking up requests that nobody works on: started again once, then ended.
+
+``resume`` does it for the request that a client asks after, the scheduled sweep for all others.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.answering.chain import entry_strategy
+from cicada.answering.spending import RequestBudget
+from cicada.answering.workflow import WorkflowStarter
+from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphaned
+from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
+from cicada.delivery.posting import end_request
+from cicada.delivery.record import Head
+from cicada.errors import CicadaError, RequestUnknown, WorkerLost, WorkflowUnavailable
+from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+SWEEP_RESERVE_S = 5.0
+"""With less time than this left, a sweep leaves the rest to the next."""
+
+By = Literal["resume", "sweep"]
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What one sweep did."""
+
+    looked_at: int = 0
+    restarted: int = 0
+    ended: int = 0
+    failed: int = 0
+    """Requests that could not be taken up now; the next sweep tries again."""
+
+
+class Recovery:
+    """Starts the workflow, and takes up requests whose workflow or worker is lost."""
+
+    def __init__(
+        self,
+        log: RequestLog,
+        connections: Connections,
+        workflow: WorkflowStarter,
+        *,
+        budget: RequestBudget | None = None,
+        now_s: Callable[[], float] = time.time,
+    ) -> None:
+        self._log = log
+        self._connections = connections
+        self._workflow = workflow
+        self._budget = budget or RequestBudget()
+        self._now_s = now_s
+
+    def start(self, head: Head, strategy: StrategyName) -> None:
+        """Start the workflow of a request; one that cannot be started is ended at once, and says so.
+
+        Raises:
+            StoreFault, DeliveryUnavailable: it could not be ended either; it is an orphan then.
+        """
+        try:
+            self._workflow.start(head.key, strategy, head.failed)
+        except WorkflowUnavailable as error:
+            tell(
+                logger,
+                "fault",
+                "the workflow could not be started",
+                level=logging.ERROR,
+                code=error.code,
+                why=str(error),
+            )
+            # It may have started all the same: then its worker's claim stands, and the answer comes.
+            self._end(head, error, still=lambda head: head.execution is None)
+        else:
+            tell(logger, "started", "workflow started", strategy=strategy)
+
+    def recover(self, head: Head, by: By) -> Head:
+        """Take up a request if nobody works on it. Returns its head as it is then.
+
+        Raises:
+            StoreFault, RequestUnknown, DeliveryUnavailable.
+        """
+        orphan = orphaned(head, self._now_s())
+        if orphan is None:
+            return head
+        done = self._end_orphan(head, orphan) if self._given_up(head) else self._restart(head)
+        if done is not None:
+            tell(
+                logger,
+                "recovered",
+                "an orphaned request was taken up",
+                level=logging.WARNING,
+                request_id=head.key.request_id,
+                why=orphan,
+                action=done,
+                by=by,
+                attempt=head.attempt,
+            )
+        return self._log.head(head.key)
+
+    def sweep(self, remaining_s: Callable[[], float]) -> Swept:
+        """Take up every orphaned request, as far as the time reaches.
+
+        Args:
+            remaining_s: seconds until the sweep is killed.
+
+        Raises:
+            StoreFault: the open requests cannot be listed.
+        """
+        looked_at = restarted = ended = failed = 0
+        for key in self._log.open_requests(int((self._now_s() - START_GRACE_S) * 1000)):
+            if remaining_s() < SWEEP_RESERVE_S:
+                break
+            looked_at += 1
+            try:
+                before = self._log.head(key)
+                after = self.recover(before, "sweep")
+            except RequestUnknown:
+                continue
+            except (StoreFault, CicadaError) as error:
+                logger.warning("a request was not taken up", extra={"request_id": key.request_id, "why": str(error)})
+                failed += 1
+                continue
+            restarted += after.takeovers > before.takeovers
+            ended += after.state != "open" and before.state == "open"
+        return Swept(looked_at, restarted, ended, failed)
+
+    def _given_up(self, head: Head) -> bool:
+        late = self._now_s() > head.accepted_at_ms / 1000 + self._budget.time_s
+        return late or head.takeovers >= MAX_TAKEOVERS
+
+    def _end_orphan(self, head: Head, orphan: Orphan) -> Literal["ended"] | None:
+        error = WorkerLost() if orphan == "worker_lost" or head.attempt else WorkflowUnavailable()
+        ended = self._end(head, error, still=lambda head: orphaned(head, self._now_s()) is not None)
+        return "ended" if ended else None
+
+    def _restart(self, head: Head) -> Literal["restarted"] | None:
+        """Start a request again, unless another just does: at the strategy that was lost, or where it first entered."""
+        strategy = head.strategy or self._entered_at(head)
+        try:
+            head = self._log.take_up(head, int(self._now_s()) + START_GRACE_S)
+        except Conflict:
+            return None
+        self.start(head, strategy)
+        return "restarted"
+
+    def _entered_at(self, head: Head) -> StrategyName:
+        _, entries = self._log.read(head.key)
+        accepted = load_event(entries[0].body)
+        return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
+
+    def _end(self, head: Head, error: CicadaError, *, still: Callable[[Head], bool]) -> bool:
+        terminal = Failed.of(error, head.failed)
+        return end_request(self._log, self._connections, head, terminal, still=still)

@@ -1,0 +1,69 @@
+"""What an earlier answer is valid for: only a question of the very same scope can find it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.answering.strategy import Asked
+from cicada.retrieval.model_languages import query_language
+
+Sharing = Literal["user", "tenant", "deployment"]
+"""Among whom answers are shared."""
+
+LAYOUT_VERSION = 1
+"""Changes whenever what is stored, or how it is found, would be read differently."""
+_DIGEST_CHARS = 32
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Everything that an answer depends on besides the question's meaning."""
+
+    shared_by: tuple[str, ...]
+    """``("user", subject)``, ``("tenant", name)`` or ``("deployment",)``."""
+    index_version: str
+    collections: tuple[str, ...]
+    episodes: tuple[str, ...]
+    top_k: int | None
+    language: str
+    """The question's, ISO 639-3: an answer is in the language of its question."""
+    generation_model_id: str
+    prompt_version: str
+    embedding_model_id: str
+    dimensions: int
+
+    @property
+    def digest(self) -> str:
+        """The scope's key: 128 bits of SHA-256, in hexadecimal."""
+        parts = [
+            LAYOUT_VERSION,
+            list(self.shared_by),
+            self.index_version,
+            sorted(set(self.collections)),
+            sorted(set(self.episodes)),
+            self.top_k,
+            self.language,
+            self.generation_model_id,
+            self.prompt_version,
+            self.embedding_model_id,
+            self.dimensions,
+        ]
+        text = json.dumps(parts, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARS]
+
+
+def shared_by(asked: Asked, sharing: Sharing) -> tuple[str, ...]:
+    """Who may be given this question's answer again; where no tenant is known, the asker alone."""
+    if sharing == "deployment":
+        return ("deployment",)
+    if sharing == "tenant" and asked.question.tenant:
+        return ("tenant", asked.question.tenant)
+    return ("user", asked.key.subject)
+
+
+def language_of(query: str) -> str:
+    """The language of a question, ISO 639-3; ``und`` where its letters tell only that it is not English."""
+    return query_language(query, {})

@@ -1,0 +1,183 @@
+"""What one attempt may spend: time, calls to models, and the tokens and the cost of each call.
+
+A request's bounds on tokens and cost are split evenly over the calls that it may make. So they hold whatever fails,
+without a count that a killed worker could lose: no call may take more than its share.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.answering.chain import MAX_MODEL_CALLS
+from cicada.errors import BudgetSpent
+from cicada.models.ports import Prompt, Usage
+from cicada.models.prices import Cost, cost, price_date
+from cicada.protocol.events import StrategyName
+
+
+@dataclass(frozen=True)
+class RequestBudget:
+    """What one request may spend over all its attempts."""
+
+    time_s: float = 300.0
+    """From its acceptance to its terminal event."""
+    tokens: int = 120_000
+    """Input and output of all model calls together."""
+    cost_usd: float = 0.40
+
+    @property
+    def tokens_a_call(self) -> int:
+        """A call's share."""
+        return self.tokens // MAX_MODEL_CALLS
+
+    @property
+    def cost_usd_a_call(self) -> float:
+        """A call's share."""
+        return self.cost_usd / MAX_MODEL_CALLS
+
+
+Purpose = Literal["answer", "complete_question"]
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """What one use of a text model took, retries included."""
+
+    purpose: Purpose
+    model_id: str
+    calls: int
+    """Requests that went out."""
+    usage: Usage
+    took_ms: int
+    first_piece_ms: int | None
+    """Until the first piece of text; None if none came."""
+    fault: str | None = None
+    """The code of the error that ended it, if one did."""
+
+
+class Spending:
+    """An attempt's allowance, a :class:`cicada.models.ports.Leash` among it. Thread-safe."""
+
+    def __init__(
+        self,
+        strategy: StrategyName,
+        *,
+        calls: int,
+        deadline: float,
+        budget: RequestBudget | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make an allowance.
+
+        Args:
+            strategy: who spends it.
+            calls: how many calls to text models may go out.
+            deadline: on the monotonic clock.
+            budget: the request's.
+            monotonic: seconds.
+        """
+        self.strategy = strategy
+        self.budget = budget or RequestBudget()
+        self.monotonic = monotonic
+        self.made: list[ModelCall] = []
+        """What was used so far, in order."""
+        self._calls_left = calls
+        self._deadline = deadline
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._wakes: list[Callable[[], None]] = []
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still go out."""
+        with self._lock:
+            return self._calls_left
+
+    def time_left_s(self) -> float:
+        """Seconds until the deadline; negative past it."""
+        return self._deadline - self.monotonic()
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        with self._lock:
+            if self._calls_left <= 0:
+                raise BudgetSpent(f"a request may call models {MAX_MODEL_CALLS} times; this attempt has no call left")
+            self._calls_left -= 1
+
+    def admit(self, model_id: str, prompt: Prompt, max_tokens: int) -> None:
+        """Raise BudgetSpent if a call could take more tokens, or cost more, than its share of the request's budget."""
+        tokens = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
+        if tokens + max_tokens > self.budget.tokens_a_call:
+            raise BudgetSpent(f"the call could take {tokens + max_tokens} tokens of {self.budget.tokens_a_call}")
+        price = cost(model_id, Usage(input_tokens=tokens, output_tokens=max_tokens))
+        if price is not None and price.usd > self.budget.cost_usd_a_call:
+            raise BudgetSpent(f"the call could cost {price.usd:.4f} USD of {self.budget.cost_usd_a_call:.4f}")
+
+    def note(self, call: ModelCall) -> None:
+        """Note what a call took."""
+        with self._lock:
+            self.made.append(call)
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See :class:`cicada.models.ports.Leash`."""
+        with self._lock:
+            if not self._stopped:
+                self._wakes.append(wake)
+                return lambda: self._forget(wake)
+        wake()
+        return lambda: None
+
+    def stop(self) -> None:
+        """Nobody wants the answer any more: whatever is under way stops."""
+        with self._lock:
+            self._stopped = True
+            wakes, self._wakes = self._wakes, []
+        for wake in wakes:
+            wake()
+
+    def _forget(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            if wake in self._wakes:
+                self._wakes.remove(wake)
+
+    @property
+    def calls_made(self) -> int:
+        """Calls that went out."""
+        return sum(call.calls for call in self.made)
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all calls together."""
+        used = [call.usage for call in self.made]
+        return Usage(
+            sum(one.input_tokens for one in used),
+            sum(one.output_tokens for one in used),
+            sum(one.cache_read_tokens for one in used),
+        )
+
+    @property
+    def cost(self) -> Cost | None:
+        """What all calls cost together; None if a model's price is not known."""
+        usd = 0.0
+        for call in self.made:
+            price = cost(call.model_id, call.usage)
+            if price is None:
+                return None
+            usd += price.usd
+        return Cost(usd, price_date())
+
+
+_ASCII_CHARS_A_TOKEN = 3.5
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has, rather too many than too few.
+
+    English takes about four characters a token with today's models; a character beyond ASCII is counted as one.
+    """
+    ascii_chars = sum(map(str.isascii, text)) if not text.isascii() else len(text)
+    return round(ascii_chars / _ASCII_CHARS_A_TOKEN) + len(text) - ascii_chars

@@ -1,0 +1,111 @@
+"""An embedder that embeds equal texts once: a query is searched for, looked up and kept by its one vector."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from cicada.errors import ModelUnavailable
+from cicada.models.ports import Embedder
+
+_Vector = list[float]
+
+
+class RememberingEmbedder:
+    """Keeps the vectors of the last texts in front of an embedder; safe for several threads.
+
+    Who asks for a text that another thread is having embedded at the moment waits for that call, at most as long as its
+    own time budget, and shares its outcome. A failure is shared with those who wait, so that a throttled model is not
+    asked once more for each of them, and is forgotten: who asks later makes a call of their own.
+    """
+
+    def __init__(self, embedder: Embedder, size: int = 64, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the model.
+
+        Args:
+            embedder: is asked for what is not known.
+            size: texts kept, those asked for last; a vector of 1,024 dimensions takes about 32 KB.
+            clock: monotonic seconds.
+        """
+        self._embedder = embedder
+        self._size = size
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, _Vector] = OrderedDict()
+        self._under_way: dict[str, Future[_Vector]] = {}
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        return self._embedder.model_id
+
+    @property
+    def dimensions(self) -> int:
+        """The length of every vector."""
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
+        """Return one vector of unit length a text, in order.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: as the embedder does, or when another thread's call for one of
+                the texts fails or outlasts the time budget.
+        """
+        deadline_s = self._clock() + time_budget_s
+        vectors, mine, others = self._sort(texts)
+        if mine:  # before waiting for others, who may be waiting for these
+            vectors |= self._embed(mine, time_budget_s)
+        for text, call in others.items():
+            vectors[text] = self._outcome(call, deadline_s)
+        return [list(vectors[text]) for text in texts]
+
+    def _sort(
+        self, texts: Sequence[str]
+    ) -> tuple[dict[str, _Vector], dict[str, Future[_Vector]], dict[str, Future[_Vector]]]:
+        """The texts that are known, those that are now this caller's to embed, and those that others are embedding."""
+        vectors: dict[str, _Vector] = {}
+        mine: dict[str, Future[_Vector]] = {}
+        others: dict[str, Future[_Vector]] = {}
+        with self._lock:
+            for text in dict.fromkeys(texts):
+                if text in self._known:
+                    self._known.move_to_end(text)
+                    vectors[text] = self._known[text]
+                elif text in self._under_way:
+                    others[text] = self._under_way[text]
+                else:
+                    mine[text] = self._under_way[text] = Future()
+        return vectors, mine, others
+
+    def _embed(self, mine: dict[str, Future[_Vector]], time_budget_s: float) -> dict[str, _Vector]:
+        try:
+            vectors = dict(zip(mine, self._embedder.embed(list(mine), time_budget_s=time_budget_s), strict=True))
+        except BaseException as error:  # whatever ends the call, nobody may be left waiting for it
+            self._over(mine, {})
+            shared = error if isinstance(error, Exception) else ModelUnavailable("the call was given up")
+            for call in mine.values():
+                call.set_exception(shared)
+            raise
+        self._over(mine, vectors)
+        for text, call in mine.items():
+            call.set_result(vectors[text])
+        return vectors
+
+    def _over(self, mine: dict[str, Future[_Vector]], vectors: dict[str, _Vector]) -> None:
+        with self._lock:
+            for text in mine:
+                del self._under_way[text]
+            self._known.update(vectors)
+            while len(self._known) > self._size:
+                self._known.popitem(last=False)
+
+    def _outcome(self, call: Future[_Vector], deadline_s: float) -> _Vector:
+        try:
+            return call.result(max(0.0, deadline_s - self._clock()))
+        except TimeoutError as error:
+            if call.done():  # it was the call's own, or the call has ended just now
+                return call.result()
+            raise ModelUnavailable("another call for the same text took longer than the time budget") from error

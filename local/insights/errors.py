@@ -1,0 +1,61 @@
+"""Errors as CloudWatch Logs sends them: JSON with ``__type`` and ``message``."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import ClassVar
+
+from aiohttp import web
+
+
+class LogsError(Exception):
+    """An error response."""
+
+    code: ClassVar[str] = "ServiceUnavailableException"
+    status: ClassVar[int] = 500
+
+    def response(self) -> web.Response:
+        """The response that tells of it."""
+        return web.Response(
+            status=self.status,
+            text=json.dumps({"__type": self.code, "message": str(self)}),
+            content_type="application/x-amz-json-1.1",
+            headers={"x-amzn-RequestId": str(uuid.uuid4())},
+        )
+
+
+class Malformed(LogsError):
+    """The query cannot be read."""
+
+    code, status = "MalformedQueryException", 400
+
+
+class InvalidParameter(LogsError):
+    """The request breaks the API's rules."""
+
+    code, status = "InvalidParameterException", 400
+
+
+class NotFound(LogsError):
+    """No such log group, or no such query."""
+
+    code, status = "ResourceNotFoundException", 400
+
+
+class Throttled(LogsError):
+    """Too many requests a second."""
+
+    code, status = "ThrottlingException", 400
+
+
+class LimitExceeded(LogsError):
+    """Too many queries run at once."""
+
+    code, status = "LimitExceededException", 400
+
+
+class Unsigned(LogsError):
+    """The request carries no signature of this service's."""
+
+    code, status = "MissingAuthenticationTokenException", 400

@@ -1,0 +1,153 @@
+"""How questions are answered: the deployer's settings for models, search, budgets, earlier answers and recovery."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_camel
+
+ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9a-z]+)*$", max_length=128)]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+
+
+class Group(BaseModel):
+    """Strict and immutable; written in camelCase, as the rest of ``cdk.json``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, validate_default=True)
+
+
+class Models(Group):
+    """The models, by their ids on Amazon Bedrock."""
+
+    generation_model_id: ModelId = Field(
+        "us.amazon.nova-lite-v1:0",
+        description="writes the grounded answers: the id of a model, or of an inference profile of your geography",
+    )
+    direct_model_id: ModelId = Field(
+        "us.amazon.nova-micro-v1:0", description="writes the answers without retrieval: small and fast"
+    )
+    embedding_model_id: ModelId = Field(
+        "amazon.titan-embed-text-v2:0",
+        description="turns text into vectors; after a change the corpus must be loaded again",
+    )
+    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)] = Field(
+        1024, description="length of a vector; Titan Text v2 offers 256, 512 and 1024"
+    )
+    destination_regions: tuple[Region, ...] = Field(
+        (), description="Regions that the inference profiles route to beside those known to `stacks/bedrock.py`"
+    )
+    max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(2048, description="longest answer, in tokens")
+    direct_max_tokens: Annotated[int, Field(ge=1, le=128_000)] = Field(
+        512, description="longest answer without retrieval, in tokens"
+    )
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        0.2, description="randomness; `null` sends none, for models that refuse it"
+    )
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="nucleus sampling; `null` sends none, for models that refuse it"
+    )
+
+    @model_validator(mode="after")
+    def _titan_offers_three_lengths(self) -> Models:
+        if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
+            256,
+            512,
+            1024,
+        ):
+            raise ValueError("embeddingDimensions: amazon.titan-embed-text-v2:0 offers 256, 512 and 1024")
+        return self
+
+
+class Retrieval(Group):
+    """How much is found, and how much of it goes into the prompt."""
+
+    top_k: Annotated[int, Field(ge=1, le=100)] = Field(20, description="passages that a search returns")
+    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.5, description="least similarity of a returned passage")
+    prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
+        10, description="how many of the best go into the prompt"
+    )
+    engine: Literal["shards", "s3vectors", "kendra"] = Field(
+        "shards",
+        description="what searches: the function itself (`shards`), Amazon S3 Vectors, or an Amazon Kendra index that "
+        "you have; see `docs/engines.md`",
+    )
+    kendra_index_id: Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9-]{35}$")] | None = Field(
+        None, description="the index to search with `engine` `kendra`; none is ever created (it bills by the hour)"
+    )
+    engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
+        2.5, description="seconds that a managed engine may take before the shards are searched instead"
+    )
+
+    @model_validator(mode="after")
+    def _kendra_has_an_index(self) -> Retrieval:
+        if (self.engine == "kendra") != (self.kendra_index_id is not None):
+            raise ValueError('kendraIndexId: is for `"engine": "kendra"`, which needs it')
+        return self
+
+
+class Budget(Group):
+    """What one question may consume, over all its attempts, retries and take-overs."""
+
+    request_time_s: Annotated[int, Field(ge=30, le=900)] = Field(
+        300, description="seconds from a question to the end of its answer; one run of the workflow takes 300 at most"
+    )
+    request_tokens: Annotated[int, Field(ge=1000, le=8_000_000)] = Field(
+        120_000, description="tokens, read and written, of all model calls for one question; each may use a quarter"
+    )
+    request_cost_usd: Annotated[float, Field(gt=0, le=100)] = Field(
+        0.4, description="US dollars that all model calls for one question may cost; each may use a quarter"
+    )
+
+
+class Cache(Group):
+    """The semantic cache: earlier answers, for questions that mean the same."""
+
+    enabled: bool = Field(True, description="keep grounded answers and reuse them for questions that mean the same")
+    sharing: Literal["user", "tenant", "deployment"] = Field(
+        "user", description="whose earlier answers may serve a question: the asker's own, the tenant's, or everybody's"
+    )
+    ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(7, description="how long an answer may be reused, in days")
+    max_entries: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        1000, description="answers that are kept for each user, tenant or deployment, by `cache.sharing`"
+    )
+    replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="similarity of two questions from which the earlier answer is given again; `null` takes the value "
+        "measured for the embedding model",
+    )
+    near_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None,
+        description="similarity from which the earlier answer's passages are used again; `null` takes the value "
+        "measured for the embedding model",
+    )
+
+    @model_validator(mode="after")
+    def _replaying_asks_for_more(self) -> Cache:
+        near, replay = self.near_threshold, self.replay_threshold
+        if (near is None) != (replay is None):
+            raise ValueError("replayThreshold and nearThreshold: give both or neither")
+        if near is not None and replay is not None and near > replay:
+            raise ValueError("nearThreshold: must not be above replayThreshold")
+        return self
+
+
+class Conversation(Group):
+    """What is remembered of a conversation, to understand a question such as *and what did she say next?*"""
+
+    enabled: bool = Field(True, description="keep the last turns of a `sessionId`, and complete questions from them")
+    max_turns: Annotated[int, Field(ge=1, le=50)] = Field(6, description="questions and answers that are kept")
+    max_tokens: Annotated[int, Field(ge=100, le=20_000)] = Field(
+        2000, description="tokens that the kept turns may have together"
+    )
+    max_age_hours: Annotated[int, Field(ge=1, le=720)] = Field(
+        12, description="hours after which a conversation is forgotten"
+    )
+
+
+class RecoverySweep(Group):
+    """The search for questions that nobody works on."""
+
+    sweep_minutes: Annotated[int, Field(ge=1, le=60)] = Field(
+        2, description="minutes between two looks for questions whose worker was lost"
+    )

@@ -1,0 +1,56 @@
+"""The story of one request as a query for CloudWatch Logs Insights, over the functions' log groups."""
+
+from __future__ import annotations
+
+TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
+"""The functions, by their folders below ``lambdas/``, whose lines carry a request's id."""
+
+PLACEHOLDER = "PASTE-REQUEST-ID"
+"""What stands in the saved query for the request's id."""
+
+FIELDS = (
+    "function_name",
+    "step",
+    "message",
+    "attempt",
+    "strategy",
+    "route",
+    "outcome",
+    "action",
+    "by",
+    "code",
+    "why",
+    "dependency",
+    "similarity",
+    "found",
+    "used",
+    "purpose",
+    "model_id",
+    "calls",
+    "input_tokens",
+    "output_tokens",
+    "cost_usd",
+    "took_ms",
+    "first_piece_ms",
+    "last_seq",
+    "answered_by",
+    "failed.0",
+)
+"""The columns, after the time: what the steps of :mod:`cicada.story` say."""
+MOST_LINES = 1000
+
+
+def trace_query(request_id: str = PLACEHOLDER) -> str:
+    """The query that lists a request's lines in the order of their times.
+
+    Args:
+        request_id: the client's id of the question; it may hold no quotation mark or backslash.
+    """
+    return "\n".join(
+        [
+            f"fields @timestamp, {', '.join(FIELDS)}",
+            f'| filter request_id = "{request_id}"',
+            "| sort @timestamp asc",
+            f"| limit {MOST_LINES}",
+        ]
+    )

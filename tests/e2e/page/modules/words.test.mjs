@@ -1,0 +1,88 @@
+/** What the page says of a request: which way its answer came, and what it owes to earlier ones. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { RequestTail } from "../../../../clients/web/tail.js";
+import {
+  fallbackNotice,
+  figures,
+  groundedness,
+  phaseOf,
+  reusedNotice,
+  sourcesTitle,
+  statusOf,
+  wayOf,
+} from "../../../../clients/web/words.js";
+import { accepted, chunk, frame } from "./support.mjs";
+
+const SOURCE = { n: 1, passageId: "p1", score: 0.8, text: "It rang.", locator: { kind: "script", speaker: "Ada" } };
+
+function tailOf(...events) {
+  const tail = new RequestTail();
+  tail.feed(accepted());
+  events.forEach((event, place) => tail.feed(frame(place + 2, event)));
+  return tail;
+}
+
+const found = (changes) => ({ type: "sources", attempt: 1, searched: 0, sources: [SOURCE], ...changes });
+const done = (changes) => ({ type: "complete", answeredBy: "rag", grounded: true, metrics: {}, ...changes });
+const reused = (use) => ({ use, question: "Who rang?", answeredAtMs: Date.UTC(2026, 10, 20, 12), similarity: 0.97 });
+const status = (tail) => statusOf({ tail, failure: null, ended: false, cancelling: false }, "open");
+
+test("the way of an answer names what failed before it, each once", () => {
+  const failed = ["hybrid", "rag", "rag"].map((strategy) => ({ strategy, code: "c", reason: "r" }));
+  assert.equal(wayOf(tailOf(done({}))), "Search (rag)");
+  assert.equal(
+    wayOf(tailOf(done({ answeredBy: "direct", failed }))),
+    "Direct answer (direct), after Search and earlier answers (hybrid), Search (rag)",
+  );
+  assert.equal(wayOf(tailOf(done({ failed: failed.slice(1) }))), "Search (rag)");
+});
+
+test("a lost worker's strategy begins anew, and no other answers instead", () => {
+  const lost = { from: "rag", to: "rag", reason: "The answer was interrupted." };
+  assert.equal(fallbackNotice(lost), "Search did not work: The answer was interrupted. It begins anew.");
+  assert.equal(
+    fallbackNotice({ from: "rag", to: "cag", reason: "The model is busy." }),
+    "Search did not work: The model is busy. Looking in earlier answers instead.",
+  );
+});
+
+test("an answer that makes use of an earlier one says of which day", () => {
+  const whole = tailOf(found({ reused: reused("answer") }));
+  assert.equal(reusedNotice(whole.reused), "Answered before, on November 20, 2026, for:");
+  assert.equal(status(whole), "Giving an earlier answer again…");
+  const part = tailOf(found({ reused: { ...reused("contexts"), answeredAtMs: "long ago" } }));
+  assert.equal(reusedNotice(part.reused), "Written from what was found for an earlier question:");
+  assert.equal(status(part), "Reading 1 passage…");
+});
+
+test("sources that are only offered are none of the answer's", () => {
+  const tail = tailOf(found({ offered: true }), done({ grounded: false }));
+  assert.equal(sourcesTitle(tail, 0), "1 passage found before");
+  assert.deepEqual(groundedness(tail), { grounded: false, text: "Not grounded: written without passages" });
+  assert.equal(status(tailOf(found({ offered: true }))), "Answering without a search…");
+});
+
+test("sources are counted, and those that are cited", () => {
+  assert.equal(sourcesTitle(tailOf(found({})), 1), "1 source, 1 cited");
+  assert.equal(sourcesTitle(tailOf(found({ sources: [] })), 0), "No source found");
+});
+
+test("an answer without a model call has no tokens and no cost", () => {
+  const { terminal } = tailOf(done({ metrics: { modelCalls: 0, inputTokens: 0, latencyMs: 90 } }));
+  assert.deepEqual(Object.fromEntries(figures(terminal.metrics)), {
+    "First text": "not known",
+    Total: "0.09 s",
+    Tokens: "no model call",
+    Cost: "$0",
+  });
+});
+
+test("a request is being read before its text comes, and written after", () => {
+  const tail = tailOf(found({ searched: 9 }));
+  assert.equal(phaseOf({ tail, failure: null }), "reading");
+  tail.feed(chunk(3, "It"));
+  assert.equal(phaseOf({ tail, failure: null }), "writing");
+});

@@ -1,0 +1,27 @@
+"""A small edition of ``make chaos``: askers side by side, workers killed, sockets dropped at every kind of event."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.chaos import faults
+from tests.chaos.place import Place
+from tests.chaos.run import Extent, Run
+
+SEED = 4
+SMALL = Extent(
+    kills=15,
+    pace_ms=30,
+    faults=(*faults.POSTS, *faults.STARTS[-2:], *(fault for fault in faults.MODEL if fault.name == "bedrock.cut")),
+    redeployments=1,
+    publications=0,
+)
+
+
+def test_nothing_is_lost_doubled_or_left_open_while_workers_die(cloud, issuer, watch, user):
+    place = Place(cloud.websocket_url, issuer.token(user), user)
+    outcome = asyncio.run(Run(cloud, watch, place, SMALL, SEED).run())
+    assert outcome.verdict.breaches == ()
+    assert outcome.tally.kills >= SMALL.kills
+    assert all(outcome.tally.drops[kind] for kind in SMALL.drop_kinds)
+    assert outcome.verdict.outcomes["complete"] > 0

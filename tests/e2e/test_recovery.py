@@ -1,0 +1,157 @@
+"""Workers that die, starts that are lost or come twice, dependencies that stay down."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from tests.e2e.plain_client import PATIENCE_S, of, whole
+from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
+
+
+def cicada(cloud, *words):
+    """Run the command line over the logs, or the table, of the deployment."""
+    command = [sys.executable, "-m", "clients.cli", *words, "--endpoint-url", cloud.endpoint_url]
+    environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
+
+
+def sweep(cloud):
+    """Run the scheduled sweep now."""
+    name = function_name(cloud, "RecoverySweep") if any("RecoverySweep" in one for one in cloud.functions()) else ""
+    rules = cloud.control("GET", "schedules")
+    (rule,) = [rule["name"] for rule in rules if any(name in f and "Sweep" in f for f in rule["functions"])]
+    (outcome,) = cloud.control("POST", f"schedules/{rule}")
+    assert "error" not in outcome
+    return outcome["result"]
+
+
+def swept_until_whole(cloud, socket, request_id):
+    """Sweep now and then until a request's reader has seen its end."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not whole(of(socket.frames, request_id)):
+        assert time.monotonic() < deadline
+        sweep(cloud)
+        try:
+            socket.receive(2)
+        except TimeoutError:
+            continue
+    return of(socket.frames, request_id)
+
+
+# --- workers ---
+
+
+def test_a_worker_killed_in_mid_stream_is_replaced_and_its_story_is_told(cloud, connect):
+    slow_down(cloud, 1_000)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    socket.until("chunk")
+    assert cloud.kill_workers(function_name(cloud, "Answer"))
+    assert not whole(of(socket.frames, request_id)), "it was killed too late"
+    cloud.disarm()
+    events = socket.events(request_id)
+    assert first(events, "fallback")["code"] == "worker_died"
+    assert events[-1]["type"] == "complete"
+    assert failures(events[-1])[0] == ("rag", "worker_died")
+
+    told = cicada(cloud, "trace", request_id, "--json")
+    assert told.returncode == 0, told.stderr
+    story = json.loads(told.stdout)
+    assert (story["outcome"], story["answeredBy"]) == ("complete", events[-1]["answeredBy"])
+    assert [(one["strategy"], one["outcome"]) for one in story["attempts"]] == [
+        ("rag", "cut_off"),
+        ("cag", "failed"),
+        ("direct", "answered"),
+    ]
+    steps = {line.get("step") for line in story["lines"]}
+    assert {"accepted", "started", "attempt", "retrieved", "model_call", "delivered", "complete"} <= steps
+
+    for_people = cicada(cloud, "trace", request_id)
+    assert "rag" in for_people.stdout
+    assert "direct" in for_people.stdout
+
+
+def test_every_worker_killed_ends_the_request_with_what_was_tried(cloud, connect):
+    slow_down(cloud, 1_000)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    worker = function_name(cloud, "Answer")
+    while not whole(of(socket.frames, request_id)):
+        if socket.receive()["type"] == "chunk":
+            cloud.kill_workers(worker)
+    events = of(socket.frames, request_id)
+    assert (events[-1]["type"], events[-1]["code"]) == ("error", "all_strategies_failed")
+    assert {code for _, code in failures(events[-1])} <= {"worker_died", "cache_miss"}
+    assert whole_log(connect, request_id) == events
+
+
+# --- starts ---
+
+
+def test_a_start_that_was_lost_is_made_up_for_by_the_sweep(cloud, connect):
+    cloud.arm("stepfunctions.lost_start", times=1)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    events = swept_until_whole(cloud, socket, request_id)
+    assert events[-1]["type"] == "complete"
+    assert events == whole_log(connect, request_id)
+
+
+def test_a_request_is_started_again_once_and_then_ended(cloud, connect):
+    cloud.arm("stepfunctions.lost_start")
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    events = swept_until_whole(cloud, socket, request_id)
+    assert types(events) == ["accepted", "error"]
+    assert events[-1]["retryable"] is True
+
+
+def test_a_start_that_comes_twice_answers_once(cloud, connect, watch):
+    slow_down(cloud)
+    cloud.arm("stepfunctions.duplicate_start", times=1)
+    before = len(watch.calls)
+    socket = connect()
+    events = socket.answer(SIMPLE)
+    assert events[-1]["attempted"] == ["rag"]
+    assert types(events).count("attempt") == 1
+    assert len(watch.calls) - before == 1
+    assert whole_log(connect, events[0]["requestId"]) == events
+
+
+def test_a_start_that_fails_is_told_at_once(cloud, connect):
+    cloud.arm("stepfunctions.error", operation="StartExecution")
+    events = connect().answer(SIMPLE)
+    assert (events[-1]["type"], events[-1]["code"]) == ("error", "workflow_unavailable")
+
+
+# --- what stays down ---
+
+
+def test_a_model_that_stays_down_is_left_alone_and_taken_up_again(cloud, connect, watch):
+    socket = connect()
+    cloud.arm("bedrock.throttle")
+    for _ in range(8):
+        end = socket.answer(SIMPLE)[-1]
+        if ("rag", "dependency_down") in failures(end):
+            break
+    assert ("rag", "dependency_down") in failures(end)
+    shown = cicada(cloud, "breakers", "list")
+    assert "model:local.extractive" in shown.stdout
+    assert "open" in shown.stdout
+
+    cloud.disarm()
+    deadline = time.monotonic() + PATIENCE_S
+    while (end := socket.answer(SIMPLE)[-1]).get("answeredBy") != "rag":
+        assert time.monotonic() < deadline
+    assert failures(end) == []
+
+
+def test_a_throttled_model_is_tried_again(cloud, connect):
+    cloud.arm("bedrock.throttle", times=1)
+    complete = connect().answer(SIMPLE)[-1]
+    assert (complete["type"], complete["answeredBy"]) == ("complete", "rag")
+    assert complete["metrics"]["modelCalls"] == 2

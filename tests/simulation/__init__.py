@@ -1,0 +1,1 @@
+"""A seeded simulation of whole requests: the production code over twins of every service, in virtual time."""

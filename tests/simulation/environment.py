@@ -1,0 +1,82 @@
+"""One execution environment of the answer worker, wired as its handler wires it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cicada.answering.attempt import AttemptRunner
+from cicada.answering.breakers.board import Breakers
+from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
+from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
+from cicada.answering.cag import CagStrategy
+from cicada.answering.direct import DirectStrategy
+from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.prompt import PROMPT_VERSION
+from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import SemanticCache
+from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
+from cicada.answering.semantic_cache.thresholds import Thresholds
+from tests.simulation.corpus import Embedder
+from tests.simulation.judge import Heard
+from tests.simulation.models import Model
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+GENERATION, DIRECT = "local.writer", "local.small"
+PROMPT_PASSAGES = 4
+
+
+class Environment:
+    """What outlives an invocation: the strategies, the view of the breakers, the cache's memory."""
+
+    def __init__(self, world: World, name: str) -> None:
+        scheduler, faults, judge = world.scheduler, world.faults, world.judge
+        self.busy = False
+        breakers = Breakers(
+            DynamoDbBreakerStore(world.table, "table"),
+            worker_id=name,
+            concurrency=world.concurrency,
+            now_s=world.now_s,
+            share=scheduler.random,
+        )
+        retriever = GuardedRetriever(world.index, breakers)
+        writer = GuardedModel(Model(GENERATION, 512, scheduler, faults, judge.called), breakers)
+        small = GuardedModel(Model(DIRECT, 256, scheduler, faults, judge.called), breakers, last_resort=True)
+        cache = GuardedCache(
+            SemanticCache(
+                DynamoDbCacheStore(world.table, "table"),
+                GuardedEmbedder(Embedder(scheduler, faults), breakers),
+                thresholds=Thresholds(answer=0.97, contexts=0.8),
+                generation_model_id=GENERATION,
+                prompt_version=PROMPT_VERSION,
+                now_s=world.now_s,
+                monotonic=world.monotonic,
+                new_suffix=lambda: f"{int(scheduler.random() * 16**8):08x}",
+            ),
+            breakers,
+        )
+        strategies = (
+            HybridStrategy(
+                retriever,
+                cache,
+                writer,
+                top_k=6,
+                min_score=0.5,
+                prompt_passages=PROMPT_PASSAGES,
+                concurrency=world.concurrency,
+            ),
+            RagStrategy(retriever, writer, top_k=6, min_score=0.5, prompt_passages=PROMPT_PASSAGES),
+            CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES),
+            DirectStrategy(small),
+        )
+        self.runner = AttemptRunner(
+            world.log,
+            world.connections,
+            {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
+            breakers=breakers,
+            keepers=(cache,),
+            concurrency=world.concurrency,
+            now_s=world.now_s,
+            monotonic=world.monotonic,
+        )

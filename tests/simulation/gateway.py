@@ -1,0 +1,151 @@
+"""API Gateway's twin: sockets, the management client under the production adapter, and the way of a client's frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from tests.simulation.faults import Faults
+from tests.simulation.scheduler import Process, Scheduler
+
+TOKEN_LIFE_S = 3600.0
+
+
+class Device(Protocol):
+    """What sits at the far end of a socket."""
+
+    def receive(self, frame: str) -> None:
+        """Take a frame. It must not wait."""
+        ...
+
+    def closed(self, socket: Socket) -> None:
+        """The socket is known to be closed."""
+        ...
+
+
+class Socket:
+    """One connection."""
+
+    __slots__ = ("dead_until", "device", "id", "open", "stuck_until", "subject")
+
+    def __init__(self, socket_id: str, subject: str, device: Device) -> None:
+        self.id = socket_id
+        self.subject = subject
+        self.device = device
+        self.open = True
+        self.dead_until = -1.0
+        """Until then the gateway takes frames for a reader that is gone."""
+        self.stuck_until = -1.0
+
+
+class Gateway:
+    """Sockets by id. ``shown`` hears of every frame that reaches a device."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        faults: Faults,
+        world: Process,
+        *,
+        handle: Callable[[dict[str, Any], Callable[[str], None]], None],
+        shown: Callable[[Socket, str], None],
+        now_s: Callable[[], float],
+    ) -> None:
+        """``handle`` runs the message processor on an event, and calls back with its reply."""
+        self.sockets: dict[str, Socket] = {}
+        self._scheduler = scheduler
+        self._faults = faults
+        self._world = world
+        self._handle = handle
+        self._shown = shown
+        self._now_s = now_s
+        self._frames = 0
+
+    # --- for clients ---
+
+    def connect(self, subject: str, device: Device) -> Socket:
+        """Open a socket."""
+        socket = Socket(f"c{len(self.sockets) + 1}", subject, device)
+        self.sockets[socket.id] = socket
+        return socket
+
+    def close(self, socket: Socket) -> None:
+        """Close a socket from the client's side; it may take the gateway a while to know."""
+        if socket.open and self._faults.hit("socket_half_open"):
+            socket.dead_until = self._scheduler.now + self._faults.between(1, 60)
+        socket.open = False
+
+    def send(self, socket: Socket, body: str) -> None:
+        """A client's frame on its way."""
+        self._frames += 1
+        frame_id = f"f{self._frames}"
+        faults = self._faults
+        if not socket.open or faults.hit("frame_lost"):
+            return
+        copies = 2 if faults.hit("frame_repeated") else 1
+        expires_at = self._now_s() + (-1 if faults.hit("token_expired") else TOKEN_LIFE_S)
+        for copy in range(copies):
+            delay_s = 0.01 + (faults.between(0, 8) if copy else 0.0)
+            self._scheduler.call_at(
+                self._scheduler.now + delay_s, lambda: self._handle(self._event(socket, frame_id, body, expires_at), reply)
+            )
+
+        def reply(frame: str) -> None:
+            if not faults.hit("reply_lost"):
+                self._deliver(socket, frame)
+
+    def _event(self, socket: Socket, frame_id: str, body: str, expires_at: float) -> dict[str, Any]:
+        identity = {"subject": socket.subject, "expires_at": str(int(expires_at)), "tenant": "house"}
+        context = {"connectionId": socket.id, "messageId": frame_id, "requestId": frame_id, "authorizer": identity}
+        return {"requestContext": context, "body": body}
+
+    # --- the management client ---
+
+    def post_to_connection(self, *, ConnectionId: str, Data: bytes) -> None:  # noqa: N803
+        """See boto3."""
+        scheduler, faults = self._scheduler, self._faults
+        scheduler.sleep(0.002 + 0.01 * scheduler.random())
+        socket = self.sockets[ConnectionId]
+        if not faults.off:
+            self._fail(socket)
+        if not socket.open:
+            if socket.dead_until > scheduler.now:
+                faults.note("socket_half_open")
+                return
+            raise _refusal("GoneException", 410)
+        self._deliver(socket, Data.decode())
+        if faults.hit("post_ack_lost"):
+            scheduler.sleep(1.5)
+            raise ReadTimeoutError(endpoint_url="gateway")
+        scheduler.sleep(0.002 + 0.004 * scheduler.random())
+
+    def _fail(self, socket: Socket) -> None:
+        scheduler, faults = self._scheduler, self._faults
+        if socket.open and faults.hit("socket_dropped"):
+            socket.open = False
+            scheduler.call_at(scheduler.now + faults.between(0, 20), lambda: socket.device.closed(socket))
+        if faults.hit("socket_stuck"):
+            socket.stuck_until = scheduler.now + faults.between(0.5, 20)
+        if socket.open and socket.stuck_until > scheduler.now:
+            faults.note("socket_stuck")
+            raise _refusal("LimitExceededException", 429)
+        if faults.hit("post_throttled"):
+            raise _refusal("LimitExceededException", 429)
+        if faults.hit("post_timed_out"):
+            scheduler.sleep(1.5)
+            raise ReadTimeoutError(endpoint_url="gateway")
+        if faults.hit("post_slow"):
+            scheduler.sleep(faults.between(0.1, 1.4))
+
+    def _deliver(self, socket: Socket, frame: str) -> None:
+        if socket.open:
+            self._shown(socket, frame)
+            socket.device.receive(frame)
+
+
+def _refusal(code: str, status: int) -> ClientError:
+    return ClientError(
+        {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}, "PostToConnection"
+    )

@@ -1,0 +1,298 @@
+"""Watches one world, and says which invariant does not hold. The numbers are those of the fault catalogue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from cicada.answering.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
+from cicada.answering.semantic_cache.records import unpack_body
+from cicada.answering.spending import RequestBudget, estimated_tokens
+from cicada.answering.strategy import Step, Strategy
+from cicada.models.ports import TextDelta
+from cicada.protocol.events import TERMINAL_TYPES, StrategyName, event_frame
+from tests.simulation.corpus import Index, passages
+from tests.simulation.expressions import Item, plain
+from tests.simulation.gateway import Socket
+from tests.simulation.models import Call
+from tests.simulation.scheduler import Scheduler
+
+Key = tuple[str, str]
+"""Subject and request id."""
+STOP_WITHIN_S = 3.0
+"""How long after a request's end its model may still be at work, where nothing fails: a look every half second."""
+
+
+class Record:
+    """What is known of one request."""
+
+    def __init__(self, key: Key, created_at: float) -> None:
+        self.key = key
+        self.created_at = created_at
+        self.events: list[dict[str, Any]] = []
+        self.attempts: list[int] = []
+        """Of each event, the attempt under which it stands."""
+        self.frames: dict[int, str] = {}
+        self.workers: dict[int, str] = {}
+        """By attempt."""
+        self.begun_at: dict[int, float] = {}
+        self.calls: list[Call] = []
+        self.ended_at: float | None = None
+        self.item: Item = {}
+
+    @property
+    def terminal(self) -> dict[str, Any] | None:
+        """The event that ended it."""
+        return self.events[-1] if self.events and self.events[-1]["type"] in TERMINAL_TYPES else None
+
+    def text_of(self, attempt: int) -> str:
+        """The text that the log holds of an attempt."""
+        return "".join(e["content"] for e in self.events if e["type"] == "chunk" and e["attempt"] == attempt)
+
+
+class Judge:
+    """Keeps records, and ``fails`` the world where they contradict an invariant."""
+
+    def __init__(self, scheduler: Scheduler, index: Index, fails: Callable[[str], None]) -> None:
+        self.records: dict[Key, Record] = {}
+        self.said: dict[str, str] = {}
+        """By worker, what its strategy said."""
+        self._scheduler = scheduler
+        self._index = index
+        self._fails = fails
+        self._budget = RequestBudget()
+
+    # --- the table ---
+
+    def wrote(self, pk: str, sk: str, before: Item | None, after: Item | None) -> None:
+        """A change of the table."""
+        if pk.startswith("cache#") and sk.startswith("body#") and after is not None:
+            self._kept(after)
+        if sk != "head" or after is None:
+            return
+        request_id, subject = pk.split("#", 1)
+        record = self.records.get((subject, request_id))
+        if record is None or before is None:
+            if before is not None or record is not None:
+                self._fails(f"I1: request {request_id} is created twice")
+            record = self.records[subject, request_id] = Record((subject, request_id), self._scheduler.now)
+            self._appended(record, 0, after, pk)
+        elif before["last_seq"] != after["last_seq"]:
+            if before["state"]["S"] != "open":
+                self._fails("I1: an event is appended to a request that has ended")
+            if {seq: after["log"]["M"].get(seq) for seq in before["log"]["M"]} != before["log"]["M"]:
+                self._fails("I3: events that were stored have changed")
+            self._appended(record, plain(before["last_seq"]), after, pk)
+        elif before["log"] != after["log"] or before["state"] != after["state"]:
+            self._fails("I4: a write changes the log without counting")
+        record.item = after
+        if plain(after.get("takeovers", {"N": "0"})) > 1:
+            self._fails("I10: a request is taken up twice by itself")
+
+    def _appended(self, record: Record, last: int, item: Item, pk: str) -> None:
+        log = item["log"]["M"]
+        now_last = plain(item["last_seq"])
+        if sorted(map(int, log)) != list(range(1, now_last + 1)):
+            self._fails(f"I4: the log's numbers are {sorted(map(int, log))}, its last is {now_last}")
+            return
+        for seq in range(last + 1, now_last + 1):
+            value = log[str(seq)]["M"]
+            body = value["b"]["S"] if "b" in value else self.event_item(pk, value["r"]["S"])
+            attempt = int(value["a"]["N"])
+            event = json.loads(body)
+            if record.terminal is not None:
+                self._fails("I1: an event follows the terminal one")
+            if record.attempts and attempt < record.attempts[-1]:
+                self._fails("I5: an attempt writes after its successor has begun")
+            if event.get("attempt", attempt) != attempt:
+                self._fails(f"I5: an event of attempt {event['attempt']} stands under attempt {attempt}")
+            record.events.append(event)
+            record.attempts.append(attempt)
+            record.frames[seq] = event_frame(record.key[1], seq, body)
+            self._event(record, event, attempt, item)
+
+    event_item: Callable[[str, str], str]
+    """Reads an event that has an item of its own, by partition and sort key."""
+
+    def _event(self, record: Record, event: dict[str, Any], attempt: int, item: Item) -> None:
+        kind = event["type"]
+        if kind == "attempt":
+            if attempt in record.workers:
+                self._fails(f"I5: attempt {attempt} begins twice")
+            record.workers[attempt] = item["worker"]["S"]
+            record.begun_at[attempt] = self._scheduler.now
+            if attempt > 1 and record.events[-2]["type"] != "fallback":
+                self._fails("I2: an attempt begins after another without a fallback event")
+        elif kind == "chunk":
+            self._is_said(record, attempt, record.text_of(attempt))
+        if kind in TERMINAL_TYPES:
+            record.ended_at = self._scheduler.now
+            if (kind == "complete") != (item["state"]["S"] == "complete"):
+                self._fails("I1: the terminal event and the state differ")
+            if kind == "complete":
+                self._complete(record, event, attempt)
+        elif item["state"]["S"] != "open" and record.events[-1] is event and len(record.events) == plain(item["last_seq"]):
+            self._fails("I1: a request ends without a terminal event")
+
+    def _complete(self, record: Record, event: dict[str, Any], attempt: int) -> None:
+        worker = record.workers[attempt]
+        text = record.text_of(attempt)
+        if text != self.said.get(worker, ""):
+            self._fails(f"I3: attempt {attempt} completes with {text!r}, said was {self.said.get(worker, '')!r}")
+        mine = [call for call in record.calls if call.process.name == worker]
+        sources = [e for e in record.events if e["type"] == "sources" and e["attempt"] == attempt]
+        reused = sources[-1].get("reused") if sources else None
+        if reused and reused["use"] == "answer":
+            self._is_replay_of_its_scope(record, sources[-1], text)
+        elif event["stopReason"] != "nothing_found":
+            answer = next((call for call in reversed(mine) if call.finished), None)
+            if answer is None or not text.endswith(answer.text) or not answer.text:
+                self._fails(f"I3: {text!r} is completed, and no model finished so")
+            elif event["answeredBy"] != "direct" and text != answer.text:
+                self._fails(f"I3: {text!r} is more than the model's {answer.text!r}")
+        self._citations(record, event, attempt, sources)
+
+    def _citations(self, record: Record, event: dict[str, Any], attempt: int, sources: list[dict[str, Any]]) -> None:
+        """I9: what is cited was shown, by this attempt, and stands so in the version that it names."""
+        shown = {source["n"]: source for source in sources[-1]["sources"]} if sources else {}
+        offered = bool(sources and sources[-1]["offered"])
+        cited = [e for e in record.events if e["type"] == "citations" and e["attempt"] == attempt]
+        verified = 0
+        for citation in (one for e in cited for one in e["citations"]):
+            source = shown.get(citation["n"])
+            if citation["verdict"] == "verified":
+                verified += 1
+                if source is None or source["passageId"] != citation["passageId"]:
+                    self._fails(f"I9: a verified citation of [{citation['n']}] has no such source")
+            elif source is None and citation.get("passageId") is not None:
+                self._fails("I9: a citation of nothing names a passage")
+        if bool(event["grounded"]) != bool(verified):
+            self._fails("I9: an answer calls itself grounded, and no citation is verified, or the reverse")
+        if sources and not offered:
+            version = sources[-1]["indexVersion"]
+            if not self._index.was_current(version, record.begun_at[attempt]):
+                self._fails(f"I9: the answer rests on version {version}, which was not current during its attempt")
+            texts = {one.id: one.text for one in passages(version)}
+            for source in shown.values():
+                if texts.get(source["passageId"]) != source["text"]:
+                    self._fails(f"I9: the source [{source['n']}] is not of version {version}")
+
+    def _is_replay_of_its_scope(self, record: Record, sources: dict[str, Any], text: str) -> None:
+        mine = self._scope(record)
+        for other in self.records.values():
+            if other is record:
+                continue
+            if other.terminal and other.terminal["type"] == "complete" and self._scope(other) == mine:
+                attempt = other.attempts[-1]
+                theirs = [e for e in other.events if e["type"] == "sources" and e["attempt"] == attempt]
+                if (
+                    other.text_of(attempt) == text
+                    and other.terminal["grounded"]
+                    and theirs[-1]["indexVersion"] == sources["indexVersion"]
+                ):
+                    return
+        self._fails(f"cache: {text!r} is given again, and no grounded answer of this scope and version says so")
+
+    def _scope(self, record: Record) -> tuple[Any, ...]:
+        question = json.loads(record.item["question"]["S"]) if record.item else {}
+        return (record.key[0], tuple(question.get("episodes", ())), question.get("top_k"))
+
+    def _kept(self, item: Item) -> None:
+        body = unpack_body(bytes(item["body"]["B"]))
+        for record in self.records.values():
+            terminal = record.terminal
+            if terminal and terminal["type"] == "complete" and record.text_of(record.attempts[-1]) == body.text:
+                if not terminal["grounded"]:
+                    self._fails("cache: an answer is kept that is not grounded")
+                return
+        self._fails(f"cache: {body.text!r} is kept, and is no complete answer")
+
+    # --- models ---
+
+    def called(self, call: Call) -> None:
+        """A request to a model goes out."""
+        key = call.process.about
+        record = self.records.get(key) if isinstance(key, tuple) else None
+        if record is None:
+            self._fails("I7: a model is called for a request that does not exist")
+            return
+        if call not in record.calls:
+            record.calls.append(call)
+        total = sum(one.calls for one in record.calls)
+        if total > MAX_MODEL_CALLS or MAX_MODEL_CALLS > 4:
+            self._fails(f"I7: {total} calls to models for one request")
+        if sum(one.calls for one in record.calls if one.process is call.process) > MAX_CALLS_AN_ATTEMPT:
+            self._fails("I7: an attempt calls models more often than it may")
+        tokens = estimated_tokens(call.prompt.system) + estimated_tokens(call.prompt.user) + call.max_tokens
+        if tokens > self._budget.tokens_a_call:
+            self._fails(f"I7: a call could take {tokens} tokens of {self._budget.tokens_a_call}")
+
+    # --- clients ---
+
+    def shown(self, socket: Socket, frame: str) -> None:
+        """A frame reaches a device."""
+        event = json.loads(frame)
+        if event["seq"] == 0:
+            return
+        record = self.records.get((socket.subject, event["requestId"]))
+        if record is None:
+            self._fails(f"I8: {socket.subject} receives an event of another's request")
+        elif record.frames.get(event["seq"]) != frame:
+            self._fails(f"I6: {frame} is shown, and is not stored")
+
+    def displays(self, key: Key, attempts: set[int], text: str) -> None:
+        """A client displays this text, of these attempts."""
+        if len(attempts) > 1:
+            self._fails(f"I2: a client displays text of the attempts {sorted(attempts)}")
+        for attempt in attempts:
+            self._is_said(self.records[key], attempt, text)
+
+    def _is_said(self, record: Record, attempt: int, text: str) -> None:
+        said = self.said.get(record.workers.get(attempt, ""), "")
+        if not said.startswith(text):
+            self._fails(f"I2: {text!r} is no beginning of what attempt {attempt} said: {said!r}")
+
+    # --- the end ---
+
+    def settled(self, *, off: bool, bound_s: float) -> None:
+        """Nothing moves any more; since the faults ended more than the stated time has passed."""
+        for record in self.records.values():
+            if record.terminal is None:
+                self._fails(f"I10: request {record.key[1]} has not ended after {bound_s:.0f} s without faults")
+                continue
+            if off and record.terminal["type"] != "complete":
+                self._fails(f"I10: nothing failed, and the request ended with {record.terminal}")
+            if off and record.ended_at is not None:
+                late = [c for c in record.calls if (c.ended_at or self._scheduler.now) > record.ended_at + STOP_WITHIN_S]
+                if late:
+                    self._fails("I7: a model is at work for a request that has ended")
+
+
+class Heard:
+    """A strategy of which every word is heard."""
+
+    def __init__(self, strategy: Strategy, judge: Judge, scheduler: Scheduler) -> None:
+        self._strategy = strategy
+        self._judge = judge
+        self._scheduler = scheduler
+        self.name: StrategyName = strategy.name
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """See the port."""
+        return self._strategy.needs
+
+    def answer(self, asked: Any, spending: Any) -> Any:
+        """See the port."""
+        worker = self._scheduler.current.process.name
+        self._judge.said[worker] = ""
+        steps = self._strategy.answer(asked, spending)
+        try:
+            step: Step
+            for step in steps:
+                if isinstance(step, TextDelta):
+                    self._judge.said[worker] += step.text
+                yield step
+        finally:
+            steps.close()

@@ -1,0 +1,45 @@
+"""What a strategy is given, and what becomes of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cicada.answering.spending import RequestBudget, Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.delivery.record import Question
+from cicada.models.ports import TextDelta
+from cicada.protocol.events import Source, StrategyFailure
+from tests.support.breakers import Clock
+from tests.support.questions import KEY
+
+
+def asked(
+    query: str = "Who locked the boathouse?",
+    *,
+    question: Question | None = None,
+    failed: tuple[StrategyFailure, ...] = (),
+    found: tuple[Source, ...] = (),
+    found_before: Callable[[], tuple[Source, ...]] | None = None,
+) -> Asked:
+    """A question as an attempt hands it to its strategy."""
+    return Asked(KEY, question or Question(query), query, failed, found_before or (lambda: found))
+
+
+def allowance(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> Spending:
+    """What an attempt may spend; ``budget`` as the request's."""
+    monotonic = clock or Clock(0)
+    return Spending(
+        "rag", calls=calls, deadline=monotonic() + left_s, budget=RequestBudget(**budget), monotonic=monotonic
+    )
+
+
+def parts(steps: Iterable[Step]) -> tuple[Retrieved | None, str, Answered]:
+    """What was retrieved, the whole text, and the end of an answer."""
+    listed = list(steps)
+    retrieved = [step for step in listed if isinstance(step, Retrieved)]
+    text = "".join(step.text for step in listed if isinstance(step, TextDelta))
+    answered = listed[-1]
+    assert isinstance(answered, Answered)
+    assert len(retrieved) <= 1
+    return (retrieved[0] if retrieved else None), text, answered

@@ -1,0 +1,48 @@
+"""The semantic cache's store in memory: the twin of the DynamoDB one, with faults to switch on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from cicada.answering.semantic_cache.records import Entry
+from cicada.errors import CacheUnavailable
+
+
+class InMemoryCacheStore:
+    """Keeps :class:`cicada.answering.semantic_cache.ports.CacheStore`'s contract; ``calls`` names what was asked."""
+
+    def __init__(self) -> None:
+        self.entries_of: dict[str, dict[str, Entry]] = {}
+        self.bodies: dict[tuple[str, str], bytes] = {}
+        self.calls: list[str] = []
+        self.down = False
+        self._lock = threading.Lock()
+
+    def entries(self, scope: str, *, after: str, limit: int) -> list[Entry]:
+        self._enter("entries")
+        with self._lock:
+            found = [entry for entry in self.entries_of.get(scope, {}).values() if entry.id > after]
+        return sorted(found, key=lambda entry: entry.id, reverse=True)[:limit]
+
+    def body(self, scope: str, entry_id: str) -> bytes | None:
+        self._enter("body")
+        return self.bodies.get((scope, entry_id))
+
+    def put(self, scope: str, entry: Entry, body: bytes) -> None:
+        self._enter("put")
+        with self._lock:
+            self.bodies[scope, entry.id] = body
+            self.entries_of.setdefault(scope, {})[entry.id] = entry
+
+    def delete(self, scope: str, entry_ids: Sequence[str]) -> None:
+        self._enter("delete")
+        with self._lock:
+            for entry_id in entry_ids:
+                self.entries_of.get(scope, {}).pop(entry_id, None)
+                self.bodies.pop((scope, entry_id), None)
+
+    def _enter(self, call: str) -> None:
+        self.calls.append(call)
+        if self.down:
+            raise CacheUnavailable("switched off")

@@ -1,0 +1,204 @@
+"""What becomes of a request that nobody works on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
+from cicada.answering.spending import RequestBudget
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
+from cicada.delivery.ports import StoreFault
+from cicada.delivery.record import RequestKey
+from cicada.errors import RequestUnknown, WorkflowUnavailable
+from cicada.protocol.events import Failed, StrategyFailure
+from tests.support.memory import InMemoryConnections, InMemoryLog
+from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+
+BROKEN = StrategyFailure(strategy="hybrid", code="stream_broken", reason="It broke off.")
+LOST_S = LEASE_S + LEASE_GRACE_S + 1
+
+
+class Workflow:
+    def __init__(self):
+        self.started = []
+        self.error = None
+
+    def start(self, key, strategy, failed=()):
+        self.started.append((key, strategy, tuple(one.strategy for one in failed)))
+        if self.error:
+            raise self.error
+
+
+class World:
+    def __init__(self):
+        self.log = InMemoryLog()
+        self.connections = InMemoryConnections("c1")
+        self.workflow = Workflow()
+        self.now_s = NOW_S
+        self.recovery = Recovery(
+            self.log, self.connections, self.workflow, budget=RequestBudget(time_s=300), now_s=lambda: self.now_s
+        )
+
+    def accept(self, key=KEY):
+        self.log.create(new_head("c1", key=key, lease_until=NOW_S + START_GRACE_S), ACCEPTED)
+
+    def begin(self, strategy="rag", failed=(), execution="x1"):
+        head = self.log.head(KEY)
+        commit = begin(head, strategy, failed, execution=execution, worker="w", now_s=self.now_s)
+        return self.log.commit(head, commit)
+
+    def recover(self, by="sweep"):
+        return self.recovery.recover(self.log.head(KEY), by)
+
+    def sweep(self, remaining_s=60.0):
+        return self.recovery.sweep(lambda: remaining_s)
+
+    def told(self):
+        return [json.loads(frame) for frame in self.connections.frames["c1"]]
+
+
+@pytest.fixture
+def world():
+    world = World()
+    world.accept()
+    return world
+
+
+def test_a_request_that_is_worked_on_is_left_alone(world):
+    head = world.begin()
+    world.now_s += LEASE_S + LEASE_GRACE_S
+    assert world.recover() == head
+    assert world.workflow.started == []
+
+
+def test_a_request_that_was_never_started_is_started_where_it_enters(world):
+    world.now_s += START_GRACE_S + 1
+    assert world.recover().takeovers == 1
+    assert world.workflow.started == [(KEY, "rag", ())]
+
+
+def test_a_lost_worker_is_replaced_at_its_own_strategy_and_what_failed_before_is_not_tried_again(world):
+    world.begin("hybrid")
+    world.begin("rag", (BROKEN,))
+    world.now_s += LOST_S
+    world.recover()
+    assert world.workflow.started == [(KEY, "rag", ("hybrid",))]
+    after = world.begin("rag", (BROKEN,), execution="x2")
+    assert [(one.strategy, one.code) for one in after.failed] == [("hybrid", "stream_broken"), ("rag", "worker_lost")]
+
+
+def test_a_request_is_taken_up_once_by_itself_and_then_ended(world):
+    world.begin()
+    world.now_s += LOST_S
+    world.recover()
+    world.now_s += START_GRACE_S + 1
+    assert world.recover().state == "failed"
+    assert [(frame["code"], frame["retryable"]) for frame in world.told()] == [("worker_lost", True)]
+    assert len(world.workflow.started) == 1
+
+
+def test_a_taken_up_request_that_is_never_started_either_says_that_it_could_not_be_started(world):
+    for _ in range(2):
+        world.now_s += START_GRACE_S + 1
+        world.recover()
+    assert [frame["code"] for frame in world.told()] == ["workflow_unavailable"]
+
+
+def test_a_request_past_its_time_is_ended_and_not_started_again(world):
+    world.now_s += 301
+    assert world.recover().state == "failed"
+    assert world.workflow.started == []
+
+
+def test_a_start_that_fails_ends_the_request_and_tells_what_was_tried(world):
+    world.begin("hybrid")
+    world.begin("rag", (BROKEN,))
+    world.now_s += LOST_S
+    world.workflow.error = WorkflowUnavailable("throttled")
+    assert world.recover().state == "failed"
+    (frame,) = world.told()
+    assert (frame["code"], [one["strategy"] for one in frame["failed"]]) == ("workflow_unavailable", ["hybrid"])
+
+
+def test_two_that_find_the_same_orphan_start_it_once(world):
+    world.begin()
+    world.now_s += LOST_S
+    head = world.log.head(KEY)
+    world.recovery.recover(head, "sweep")
+    world.recovery.recover(head, "resume")
+    assert len(world.workflow.started) == 1
+
+
+def test_an_orphan_whose_worker_writes_again_meanwhile_is_not_ended(world):
+    world.begin()
+    world.now_s += LOST_S
+    head = replace(world.log.head(KEY), takeovers=1)
+    world.log.requests[KEY] = (head, world.log.requests[KEY][1])
+
+    def before(operation):
+        if operation == "commit":
+            world.log.before = lambda operation: None
+            stored, entries = world.log.requests[KEY]
+            world.log.requests[KEY] = (
+                replace(stored, lease_until=world.now_s + 30, last_seq=3),
+                (*entries, entries[-1]),
+            )
+
+    world.log.before = before
+    world.recover()
+    assert world.log.head(KEY).state == "open"
+
+
+def test_a_sweep_takes_up_every_orphan_and_nothing_else(world):
+    keys = [RequestKey("mara", str(UUID(int=n))) for n in range(5)]
+    for key in keys:
+        world.accept(key)
+    finished = world.log.head(keys[0])
+    world.log.commit(finished, append(finished, [Failed(code="x", message="y", retryable=False)]))
+    world.begin()
+    world.now_s += START_GRACE_S + 1
+    assert world.sweep() == Swept(looked_at=5, restarted=4, ended=0)
+    assert {key for key, _, _ in world.workflow.started} == set(keys[1:])
+    assert world.sweep() == Swept(looked_at=5, restarted=0, ended=0)
+
+
+def test_a_sweep_leaves_new_requests_alone(world):
+    assert world.sweep() == Swept()
+
+
+def test_a_sweep_that_runs_out_of_time_leaves_the_rest_to_the_next(world):
+    world.now_s += START_GRACE_S + 1
+    assert world.sweep(SWEEP_RESERVE_S - 1) == Swept()
+    assert world.log.head(KEY).takeovers == 0
+
+
+@pytest.mark.parametrize("error", [StoreFault("throttled"), WorkflowUnavailable("throttled")])
+def test_a_request_that_cannot_be_taken_up_now_does_not_stop_the_sweep(world, error):
+    other = RequestKey("mara", str(UUID(int=7)))
+    world.accept(other)
+    world.now_s += START_GRACE_S + 1
+
+    def once(operation):
+        if operation == "take_up":
+            world.log.before = lambda operation: None
+            raise error
+
+    world.log.before = once
+    swept = world.sweep()
+    assert (swept.restarted, swept.failed) == (1, 1)
+    assert world.sweep().restarted == 1
+
+
+def test_a_request_that_is_deleted_during_the_sweep_is_passed_over(world):
+    world.now_s += START_GRACE_S + 1
+
+    def before(operation):
+        if operation == "head":
+            raise RequestUnknown(KEY.request_id)
+
+    world.log.before = before
+    assert world.sweep() == Swept(looked_at=1)

@@ -1,0 +1,376 @@
+"""Looking earlier answers up: what is given again, what is of use, and what is neither."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from cicada.answering.semantic_cache.cache import MAX_BODIES_READ, OVERLAP_MS
+from cicada.answering.semantic_cache.held import HeldScopes
+from cicada.answering.semantic_cache.records import Body, pack_body
+from cicada.errors import CacheUnavailable, ModelUnavailable
+from tests.support.cache_store import InMemoryCacheStore
+from tests.support.cached_answers import AngledEmbedder, Shelf
+from tests.support.questions import NOW_S
+
+LOCKED = "Who locked the boathouse?"
+LOCKED_TOO = "By whom was the boathouse locked?"
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+class WrongLength(AngledEmbedder):
+    def embed(self, texts: Any, *, time_budget_s: float) -> list[list[float]]:
+        return [[2.0] * self.dimensions for _ in texts]
+
+
+# --- the decision ---
+
+
+def test_a_question_that_asks_the_same_gets_the_earlier_answer_with_all_that_it_rests_on(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.embedder.cosines[LOCKED_TOO] = 0.9
+    looked = shelf.look_up(LOCKED_TOO)
+    assert (looked.use, looked.question, looked.text) == ("answer", LOCKED, "Mara locked it [1].")
+    assert looked.similarity == pytest.approx(0.9, abs=0.01)
+    assert looked.answered_at_ms == NOW_S * 1000
+    assert (looked.model_id, looked.stop_reason, looked.found) == ("model-a", "end_turn", 5)
+    assert (looked.index_version, looked.compared, looked.refused_by) == ("000007-g", 1, None)
+    assert [source.n for source in looked.sources] == [1, 2]
+    assert looked.sources[0].text == "I locked the boathouse myself."
+    assert looked.citations[0].verdict == "verified"
+
+
+def test_sources_of_an_earlier_answer_say_that_the_cache_brought_them(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    assert {source.origin for source in shelf.look_up(LOCKED).sources} == {"cache"}
+
+
+def test_a_question_that_is_near_but_not_near_enough_gets_the_contexts(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.embedder.cosines[LOCKED_TOO] = 0.75
+    looked = shelf.look_up(LOCKED_TOO)
+    assert (looked.use, looked.question, looked.refused_by) == ("contexts", LOCKED, None)
+
+
+def test_a_question_that_is_far_is_a_miss_and_says_how_far(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.embedder.cosines["What is for dinner?"] = 0.3
+    looked = shelf.look_up("What is for dinner?")
+    assert (looked.use, looked.compared, looked.text, looked.sources) == ("miss", 1, "", ())
+    assert looked.similarity == pytest.approx(0.3, abs=0.01)
+
+
+def test_an_empty_cache_is_a_miss(shelf: Shelf) -> None:
+    looked = shelf.look_up(LOCKED)
+    assert (looked.use, looked.compared, looked.similarity) == ("miss", 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("question", "use", "guard"),
+    [
+        ("Who didn't lock the boathouse?", "contexts", "negation"),
+        ("Why was the boathouse locked?", "contexts", "question_word"),
+        ("Who unlocked the boathouse?", "miss", "opposite"),
+        ("Who locked the boathouse in episode 3?", "miss", "numbers"),
+        ("Who locked the boathouse for Tom?", "miss", "names"),
+        ("Who locked the greenhouse?", "miss", "words"),
+        ("Whom did the boathouse lock?", "miss", "roles"),
+    ],
+)
+def test_a_guard_keeps_the_answer_back_and_is_named(shelf: Shelf, question: str, use: str, guard: str) -> None:
+    shelf.keep(LOCKED)
+    looked = shelf.look_up(question)
+    assert (looked.use, looked.refused_by) == (use, guard)
+
+
+def test_contexts_are_of_use_only_if_they_speak_of_what_the_question_has_more(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    assert shelf.look_up("Who locked the boathouse when the bell rang?").use == "contexts"
+    assert shelf.look_up("Who locked the boathouse when the siren rang?").use == "miss"
+
+
+def test_the_next_nearest_serves_where_a_guard_objects_to_the_nearest(shelf: Shelf) -> None:
+    shelf.keep("What happens in episode 4?", "The fire [1].")
+    shelf.keep("What happens in episode 3?", "The flood [1].")
+    shelf.embedder.cosines["What occurs in the third episode?"] = 0.99
+    looked = shelf.look_up("What occurs in the third episode?")
+    assert (looked.use, looked.text, looked.compared) == ("answer", "The flood [1].", 2)
+
+
+def test_a_completed_question_is_looked_up_as_it_was_completed(shelf: Shelf) -> None:
+    shelf.keep("And who locked it?", completed=LOCKED)
+    assert shelf.look_up("who did it", completed=LOCKED).use == "answer"
+    assert shelf.embedder.texts == [LOCKED, LOCKED]
+
+
+# --- scopes ---
+
+
+@pytest.mark.parametrize(
+    ("kept", "looked"),
+    [
+        ({"subject": "mara"}, {"subject": "tom"}),
+        ({}, {"collections": ("manual",)}),
+        ({}, {"episodes": ("ep1",)}),
+        ({}, {"top_k": 5}),
+        ({"collections": ("manual",)}, {"collections": ("manual", "script")}),
+    ],
+)
+def test_questions_of_another_user_or_with_other_filters_share_nothing(
+    shelf: Shelf, kept: dict[str, Any], looked: dict[str, Any]
+) -> None:
+    shelf.keep(LOCKED, **kept)
+    assert shelf.look_up(LOCKED, **looked).compared == 0
+    assert shelf.look_up(LOCKED, **kept).use == "answer"
+
+
+def test_the_order_of_filters_makes_no_difference(shelf: Shelf) -> None:
+    shelf.keep(LOCKED, episodes=("ep2", "ep1"))
+    assert shelf.look_up(LOCKED, episodes=("ep1", "ep2", "ep1")).use == "answer"
+
+
+def test_a_new_version_of_the_corpus_makes_old_answers_unreachable(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    assert shelf.look_up(LOCKED, "000008-h").compared == 0
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"prompt_version": "p2"},
+        {"generation_model_id": "model-b"},
+        {"embedder": AngledEmbedder("test.other")},
+        {"embedder": AngledEmbedder(dimensions=16)},
+        {"sharing": "deployment"},
+    ],
+)
+def test_another_prompt_model_or_sharing_makes_old_answers_unreachable(shelf: Shelf, changed: dict[str, Any]) -> None:
+    shelf.keep(LOCKED)
+    assert Shelf(shelf.store, **changed).look_up(LOCKED).compared == 0
+
+
+def test_a_question_in_another_language_is_not_compared(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    assert shelf.look_up("Wer hat das Bootshaus abgeschlossen, und warum ist es nicht offen?").compared == 0
+
+
+def test_a_tenants_answers_are_shared_among_its_users_and_with_nobody_else() -> None:
+    shelf = Shelf(sharing="tenant")
+    shelf.keep(LOCKED, subject="mara", tenant="guild")
+    assert shelf.look_up(LOCKED, subject="tom", tenant="guild").use == "answer"
+    assert shelf.look_up(LOCKED, subject="tom", tenant="other").compared == 0
+
+
+def test_without_a_tenant_answers_stay_with_their_user_whatever_the_tenants_are_called() -> None:
+    shelf = Shelf(sharing="tenant")
+    shelf.keep(LOCKED, subject="mara")
+    assert shelf.look_up(LOCKED, subject="mara").use == "answer"
+    assert shelf.look_up(LOCKED, subject="tom").compared == 0
+    assert shelf.look_up(LOCKED, subject="tom", tenant="mara").compared == 0
+
+
+def test_a_whole_deployment_can_share() -> None:
+    shelf = Shelf(sharing="deployment")
+    shelf.keep(LOCKED, subject="mara", tenant="guild")
+    assert shelf.look_up(LOCKED, subject="tom").use == "answer"
+
+
+# --- time and space ---
+
+
+def test_an_answer_is_gone_after_its_time_whether_it_is_still_stored_or_not(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.now_s += 3599
+    assert shelf.look_up(LOCKED).use == "answer"
+    shelf.now_s += 1
+    assert shelf.look_up(LOCKED).compared == 0
+    assert Shelf(shelf.store).look_up(LOCKED).use == "answer"  # its clock still shows the earlier time
+    late = Shelf(shelf.store)
+    late.now_s = shelf.now_s
+    assert late.look_up(LOCKED).compared == 0
+
+
+def test_the_newest_answers_stay_and_older_ones_are_deleted() -> None:
+    shelf = Shelf(max_entries=3)
+    for number in range(5):
+        shelf.now_s += 60
+        shelf.keep(f"What happens in episode {number}?")
+    (entries,) = shelf.store.entries_of.values()
+    assert sorted(entry.question for entry in entries.values()) == [f"What happens in episode {n}?" for n in (2, 3, 4)]
+    assert len(shelf.store.bodies) == 3
+    assert shelf.look_up("What happens in episode 1?").use == "miss"
+    assert shelf.look_up("What happens in episode 4?").use == "answer"
+
+
+def test_the_same_question_is_kept_once(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.now_s += 60
+    shelf.keep("who locked the boathouse?", "Another text [1].")
+    assert shelf.look_up(LOCKED).compared == 1
+    assert shelf.store.calls.count("put") == 1
+
+
+def test_a_warm_worker_reads_what_is_newer_and_nothing_else(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.look_up("What is for dinner?")
+    other = Shelf(shelf.store)
+    other.now_s += 60
+    other.keep("What happens in episode 3?", "The flood [1].")
+    shelf.store.calls.clear()
+    assert shelf.look_up("What happens in episode 3?").text == "The flood [1]."
+    assert shelf.store.calls == ["entries", "body"]
+
+
+def test_an_entry_that_appears_late_among_older_ones_is_found(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    slow = Shelf(shelf.store)
+    slow.now_s -= (OVERLAP_MS - 1000) / 1000
+    slow.keep("What happens in episode 3?")
+    assert shelf.look_up("What happens in episode 3?").use == "answer"
+
+
+# --- damage and faults ---
+
+
+def test_an_entry_without_a_body_is_passed_over_and_forgotten(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    shelf.store.bodies.clear()
+    assert shelf.look_up(LOCKED).use == "miss"
+    assert shelf.look_up(LOCKED).compared == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "no json", "another question's"])
+def test_a_damaged_body_is_a_miss(shelf: Shelf, damage: str) -> None:
+    shelf.keep(LOCKED)
+    ((key, body),) = shelf.store.bodies.items()
+    other = Body(question="?", text="", sources=(), citations=(), model_id="", stop_reason="", found=0)
+    shelf.store.bodies[key] = {
+        "cut": body[: len(body) // 2],
+        "flipped": body[:20] + bytes([body[20] ^ 255]) + body[21:],
+        "empty": b"",
+        "no json": pack_body(other)[::-1],
+        "another question's": pack_body(other),
+    }[damage]
+    assert shelf.look_up(LOCKED).use == "miss"
+
+
+def test_another_entry_serves_where_the_best_ones_body_is_gone(shelf: Shelf) -> None:
+    shelf.keep(LOCKED_TOO, "From the older one [1].")
+    shelf.now_s += 60
+    shelf.keep(LOCKED, "From the newer one [1].")
+    shelf.embedder.cosines[LOCKED_TOO] = 0.95
+    shelf.store.bodies = {key: body for key, body in shelf.store.bodies.items() if "00000000" in key[1]}
+    assert shelf.look_up(LOCKED).text == "From the older one [1]."
+
+
+def test_a_look_up_reads_a_few_bodies_at_most(shelf: Shelf) -> None:
+    for number, question in enumerate(("Who locked the boathouse?", LOCKED_TOO, "Who was it that locked the boathouse?",
+                                       "Please tell me who locked the boathouse", "Who locks the boathouse?")):  # fmt: skip
+        shelf.now_s += number
+        shelf.keep(question)
+    shelf.store.bodies.clear()
+    shelf.store.calls.clear()
+    assert shelf.look_up(LOCKED).use == "miss"
+    assert shelf.store.calls.count("body") == MAX_BODIES_READ
+
+
+def test_a_vector_of_another_length_is_left_out(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    ((digest, entries),) = shelf.store.entries_of.items()
+    shelf.store.entries_of[digest] = {name: replace(entry, vector=b"\x01") for name, entry in entries.items()}
+    assert Shelf(shelf.store).look_up(LOCKED).compared == 0
+
+
+def test_a_store_that_is_down_is_a_failure_of_the_cache(shelf: Shelf) -> None:
+    shelf.store.down = True
+    with pytest.raises(CacheUnavailable):
+        shelf.look_up(LOCKED)
+
+
+def test_a_question_that_cannot_be_embedded_is_the_models_failure(shelf: Shelf) -> None:
+    shelf.embedder.down = True
+    with pytest.raises(ModelUnavailable):
+        shelf.look_up(LOCKED)
+
+
+def test_vectors_of_no_use_are_a_failure_of_the_cache() -> None:
+    with pytest.raises(CacheUnavailable):
+        Shelf(embedder=WrongLength()).look_up(LOCKED)
+
+
+def test_nothing_is_read_after_the_time_is_up() -> None:
+    class Slow(AngledEmbedder):
+        def embed(self, texts: Any, *, time_budget_s: float) -> list[list[float]]:
+            slow.monotonic_s += time_budget_s
+            return super().embed(texts, time_budget_s=time_budget_s)
+
+    slow = Shelf(embedder=Slow())
+    with pytest.raises(CacheUnavailable):
+        slow.look_up(LOCKED)
+    assert slow.store.calls == []
+
+
+def test_no_body_is_read_after_the_time_is_up(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+
+    class Slow(InMemoryCacheStore):
+        def entries(self, scope: str, *, after: str, limit: int) -> Any:
+            late.monotonic_s += 2
+            return shelf.store.entries(scope, after=after, limit=limit)
+
+    late = Shelf(Slow())
+    with pytest.raises(CacheUnavailable):
+        late.look_up(LOCKED)
+
+
+# --- several threads ---
+
+
+def test_threads_that_keep_and_look_up_at_once_see_whole_answers() -> None:
+    shelf = Shelf(max_entries=40)
+    start = threading.Barrier(4)
+
+    def work(worker: int) -> list[bool]:
+        start.wait()
+        seen: list[bool] = []
+        for number in range(25):
+            question = f"What happens in episode {worker * 100 + number}?"
+            shelf.keep(question, f"Text of {question} [1].")
+            looked = shelf.look_up(question)
+            if looked.use == "answer":
+                seen.append(looked.text == f"Text of {question} [1]." and looked.question == question)
+        return seen
+
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [one for seen in pool.map(work, range(4)) for one in seen]
+    assert outcomes
+    assert all(outcomes)
+    (entries,) = shelf.store.entries_of.values()
+    assert set(entries) <= {entry_id for _, entry_id in shelf.store.bodies}
+
+
+def test_a_look_up_tells_no_log_what_was_asked(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        shelf.keep(LOCKED)
+        shelf.store.bodies = dict.fromkeys(shelf.store.bodies, b"damaged")
+        shelf.look_up(LOCKED)
+    assert caplog.records
+    assert "boathouse" not in " ".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+
+
+def test_only_what_was_asked_lately_stays_in_memory() -> None:
+    scopes = HeldScopes(4, max_scopes=2)
+    first, second = scopes.of("a"), scopes.of("b")
+    assert scopes.of("a") is first
+    scopes.of("c")
+    assert scopes.of("a") is first
+    assert scopes.of("b") is not second

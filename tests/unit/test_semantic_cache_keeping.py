@@ -1,0 +1,167 @@
+"""Which answers are kept, and which are not."""
+
+from __future__ import annotations
+
+import logging
+import random
+import zlib
+from typing import Any
+
+import pytest
+
+from cicada.answering.semantic_cache.keeping import MAX_QUESTION_CHARS
+from cicada.answering.semantic_cache.records import (
+    MAX_BODY_BYTES,
+    Body,
+    BodyTooLarge,
+    BodyUnreadable,
+    pack_body,
+    pack_vector,
+    unpack_body,
+    unpack_vector,
+)
+from cicada.protocol.events import Citation, Degraded, Reused
+from tests.support.cached_answers import AngledEmbedder, Shelf, given
+from tests.support.passages import unit_rows
+
+LOCKED = "Who locked the boathouse?"
+UNVERIFIED = Citation(n=1, verdict="unverified", sentence="Mara locked it.", reason="no")
+VERIFIED = Citation(n=1, verdict="verified", sentence="Mara locked it.", passage_id="ep1-0001")
+
+
+def reused(use: Any) -> Reused:
+    return Reused(use=use, question=LOCKED, answered_at_ms=1, similarity=0.9)
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    return Shelf()
+
+
+@pytest.mark.parametrize("strategy", ["rag", "hybrid"])
+@pytest.mark.parametrize("stop_reason", ["end_turn", "stop_sequence"])
+def test_a_grounded_answer_that_was_searched_for_is_kept(shelf: Shelf, strategy: str, stop_reason: str) -> None:
+    shelf.keep(LOCKED, strategy=strategy, stop_reason=stop_reason)
+    assert shelf.look_up(LOCKED).use == "answer"
+
+
+def test_a_hybrid_answer_that_also_used_earlier_contexts_is_kept(shelf: Shelf) -> None:
+    shelf.keep(LOCKED, strategy="hybrid", reused=reused("contexts"))
+    assert shelf.look_up(LOCKED).use == "answer"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"strategy": "cag", "reused": reused("answer")}, "answered by cag"),
+        ({"strategy": "cag", "reused": reused("contexts")}, "answered by cag"),
+        ({"strategy": "direct"}, "answered by direct"),
+        ({"strategy": "hybrid", "reused": reused("answer")}, "replayed"),
+        ({"offered": True}, "passages only offered"),
+        ({"sources": ()}, "nothing retrieved"),
+        ({"degraded": (Degraded(code="words_only", message="."),)}, "degraded: words_only"),
+        ({"stop_reason": "max_tokens"}, "stopped by max_tokens"),
+        ({"stop_reason": "guardrail_intervened"}, "stopped by guardrail_intervened"),
+        ({"stop_reason": "nothing_found"}, "stopped by nothing_found"),
+        ({"citations": ()}, "not grounded"),
+        ({"citations": None}, "not grounded"),
+        ({"citations": (UNVERIFIED,)}, "not grounded"),
+        ({"citations": (VERIFIED, UNVERIFIED)}, "a citation is not verified"),
+        ({"text": "  "}, "empty"),
+    ],
+)
+def test_what_could_mislead_another_asker_is_not_kept(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture, changes: dict[str, Any], reason: str
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        shelf.keep(LOCKED, **changes)
+    assert shelf.store.calls == []
+    assert [record.why for record in caplog.records] == [reason]
+
+
+def test_a_very_long_question_is_not_kept(shelf: Shelf) -> None:
+    shelf.keep("Who? " * (MAX_QUESTION_CHARS // 5 + 1))
+    assert shelf.store.calls == []
+
+
+def test_an_answer_that_does_not_fit_into_an_item_is_not_kept(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
+    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=MAX_BODY_BYTES * 2))
+    with caplog.at_level(logging.DEBUG):
+        shelf.keep(LOCKED, noise)
+    assert shelf.store.calls == []
+    assert caplog.records[0].why.startswith("too large")
+
+
+def test_an_answer_that_is_older_than_answers_may_be_is_not_kept(shelf: Shelf) -> None:
+    shelf.keep(LOCKED, at_ms=int(shelf.now_s - 3600) * 1000)
+    assert shelf.store.calls == []
+
+
+def test_what_is_kept_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        shelf.keep(LOCKED)
+    assert [(record.step, getattr(record, "in")) for record in caplog.records] == [("kept", "cache")]
+
+
+def test_a_store_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    shelf.store.down = True
+    shelf.keep(LOCKED)
+    assert [(record.step, record.code, record.dependency) for record in caplog.records] == [
+        ("fault", "cache_unavailable", "cache")
+    ]
+
+
+def test_a_model_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    shelf.embedder.down = True
+    shelf.keep(LOCKED)
+    assert [record.code for record in caplog.records] == ["model_unavailable"]
+    assert shelf.store.calls == []
+
+
+def test_even_a_bug_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(AngledEmbedder):
+        def embed(self, texts: Any, *, time_budget_s: float) -> list[list[float]]:
+            raise ZeroDivisionError
+
+    Shelf(embedder=Broken()).keep(LOCKED)
+    assert caplog.records[0].exc_info is not None
+
+
+def test_the_question_is_embedded_once_where_the_embedder_remembers(shelf: Shelf) -> None:
+    shelf.keep(LOCKED)
+    assert shelf.embedder.texts == [LOCKED]
+
+
+# --- records ---
+
+
+def test_a_body_reads_back_as_it_was() -> None:
+    answer = given(LOCKED)
+    assert answer.retrieved is not None
+    body = Body(
+        question=LOCKED, text=answer.text, sources=answer.retrieved.sources, citations=(VERIFIED,),
+        model_id="m", stop_reason="end_turn", found=3,
+    )  # fmt: skip
+    assert unpack_body(pack_body(body)) == body
+
+
+def test_a_body_that_unpacks_to_too_much_is_refused_both_ways() -> None:
+    body = Body(question="?", text="a" * 5_000_000, sources=(), citations=(), model_id="", stop_reason="", found=0)
+    with pytest.raises(BodyTooLarge):
+        pack_body(body)
+    with pytest.raises(BodyUnreadable):
+        unpack_body(zlib.compress(body.model_dump_json().encode()))
+
+
+def test_a_vector_of_8_bits_keeps_its_cosines() -> None:
+    rows = unit_rows(40, 384)
+    packed = [unpack_vector(pack_vector(row), 384) for row in rows]
+    for one, back in zip(rows, packed, strict=True):
+        assert back is not None
+        assert abs(float(one @ rows[0]) - float(back @ rows[0])) < 0.01
+
+
+def test_bytes_of_another_length_are_no_vector() -> None:
+    assert unpack_vector(b"123", 4) is None
