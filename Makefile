@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit lint bench deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos lint bench deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -12,7 +12,7 @@ export OPENBLAS_NUM_THREADS := 1
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
 help: ## say what there is
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the pinned packages and the CDK CLI, where they are not there yet
 	@$(PYTHON) local/install.py
@@ -33,6 +33,17 @@ test: setup ## run every test: units, wire, templates, then the deployed thing e
 
 unit: setup ## run the unit tests alone
 	@$(VENV)/python -m pytest tests/unit -n 2 --dist loadfile
+
+coverage: setup ## how much of the chain, its strategies and the delivery the tests reach: at least 95 % of branches
+	@$(VENV)/python -m pytest tests/unit tests/wire/test_delivery_log.py tests/wire/test_breakers_store.py \
+		tests/wire/test_semantic_cache_store.py tests/wire/test_conversation_sessions.py -n 2 --dist loadfile \
+		--cov=cicada.answering --cov=cicada.delivery --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
+
+simulate: setup ## a million injected faults from one seed, over the code that runs in Lambda (minutes)
+	@$(VENV)/python -m tests.simulation --faults 1000000
+
+chaos: setup ## kill real workers and cut real sockets over the local cloud, and watch (minutes)
+	@$(VENV)/python -m tests.chaos --kills 200
 
 lint: setup ## check style and types
 	@$(VENV)/python -m ruff check .

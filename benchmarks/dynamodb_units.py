@@ -19,7 +19,7 @@ import http.client
 import json
 import math
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -77,7 +77,7 @@ class UnitMeter:
     """The meter: an HTTP server in threads of its own. Requests for one table are metered one after the other."""
 
     def __init__(self) -> None:
-        self.units: Counter[str] = Counter()
+        self.units: defaultdict[str, float] = defaultdict(float)
         """Units since the last :meth:`take`, by ``read`` and ``write``."""
         self._lock = threading.Lock()
         self._endpoint_url = ""
@@ -100,15 +100,12 @@ class UnitMeter:
         )
         (table,) = self._client.list_tables()["TableNames"]
         indexes = self._client.describe_table(TableName=table)["Table"].get("GlobalSecondaryIndexes", ())
-        self._indexes = [
-            [key["AttributeName"] for key in index["KeySchema"]]
-            for index in described.get("GlobalSecondaryIndexes", ())
-        ]
+        self._indexes = [[key["AttributeName"] for key in index["KeySchema"]] for index in indexes]
 
     def take(self) -> dict[str, float]:
         """The units so far; counts from nothing again."""
         with self._lock:
-            taken, self.units = dict(self.units), Counter()
+            taken, self.units = dict(self.units), defaultdict(float)
         return taken
 
     def close(self) -> None:

@@ -13,13 +13,14 @@ from cicada.answering.attempt import AttemptRunner
 from cicada.answering.cag import CagStrategy
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.prompt import number_sources
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import Looked
-from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.answering.strategy import AnswerGiven, Asked, Strategy
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.record import RequestKey
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta, Usage
-from cicada.protocol.events import StrategyName
+from cicada.protocol.events import Source, StrategyName
 from cicada.retrieval.ports import SearchQuery, SearchResult
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, FixedRetriever, looked, new_head, passage
@@ -59,7 +60,11 @@ class _Model:
         self._latencies = latencies
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self,
+        _prompt: Prompt,
+        *,
+        time_budget_s: float,  # noqa: ARG002 - it has time
+        leash: Leash,
     ) -> Generator[TextDelta | Finished, None, None]:
         leash.call()
         _wait(self._latencies.first_piece)
@@ -69,7 +74,7 @@ class _Model:
 
 class _Retriever(FixedRetriever):
     def __init__(self, latencies: Latencies) -> None:
-        super().__init__(*(passage(n, f"I locked the boathouse at {n}.") for n in range(1, 11)))
+        super().__init__(*(passage(n, "I locked the boathouse at ten.") for n in range(1, 11)))
         self._latencies = latencies
 
     def search(self, query: SearchQuery) -> SearchResult:
@@ -82,7 +87,7 @@ class _Cache:
         self._latencies = latencies
         self._answer = answer
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+    def look_up(self, _asked: Asked, _index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002
         _wait(self._latencies.look_up)
         return self._answer
 
@@ -98,10 +103,10 @@ class Worker:
         kept = looked("answer", *_sources())
         cache = _Cache(latencies, kept)
         self._log = InMemoryLog()
-        self._log.before = lambda operation: _wait(latencies.write)
+        self._log.before = lambda _operation: _wait(latencies.write)
         self._latencies = latencies
-        self._arrived: Callable[[str], None] = lambda frame: None
-        strategies = {
+        self._arrived: Callable[[str], None] = lambda _frame: None
+        strategies: dict[StrategyName, Strategy] = {
             "direct": DirectStrategy(model),
             "rag": RagStrategy(retriever, model, top_k=10, min_score=0.5, prompt_passages=10),
             "hybrid": HybridStrategy(retriever, cache, model, top_k=10, min_score=0.5, prompt_passages=10),
@@ -143,19 +148,17 @@ class _Reader(InMemoryConnections):
         super().__init__(READER)
         self._worker = worker
 
-    def post(self, connection_id: str, frame: str) -> None:
+    def post(self, _connection_id: str, frame: str) -> None:
         self._worker.post(frame)
 
 
-def _sources() -> tuple:  # type: ignore[type-arg]
-    from cicada.answering.prompt import number_sources
-
+def _sources() -> tuple[Source, ...]:
     return number_sources(_Retriever(Latencies(search=0)).search(SearchQuery("", top_k=10)).hits)
 
 
 @contextmanager
 def _at_once(log: InMemoryLog) -> Generator[None, None, None]:
-    before, log.before = log.before, lambda operation: None
+    before, log.before = log.before, lambda _operation: None
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ from cicada.answering.breakers.board import Breakers, Happening
 from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
 from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
 from cicada.answering.cag import CagStrategy
-from cicada.answering.conversation import Conversation
+from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.dynamodb import DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
@@ -32,6 +32,7 @@ from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.ports import Embedder
 from cicada.models.remembering import RememberingEmbedder
+from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.shards import ShardRetriever
 from cicada.settings import AnswerSettings
@@ -113,9 +114,11 @@ def build(
     conversation = Conversation(
         DynamoDbSessions(dynamodb, settings.requests_table),
         writes_fast,
-        max_turns=settings.conversation_max_turns,
-        max_tokens=settings.conversation_max_tokens,
-        max_age_s=settings.conversation_max_age_s,
+        bounds=Bounds(
+            turns=settings.conversation_max_turns,
+            tokens=settings.conversation_max_tokens,
+            age_s=settings.conversation_max_age_s,
+        ),
     )
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
@@ -138,7 +141,7 @@ def build(
 def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
     """Remembers in front of its breaker: what is known needs no model."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=4))
-    model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions)
+    model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
     return RememberingEmbedder(GuardedEmbedder(model, breakers))
 
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
@@ -173,7 +172,7 @@ class _Socket:
         if self._broken:
             raise TransportClosed("dropped")
         try:
-            text: Any = await self._connection.recv()
+            text: str | bytes = await self._connection.recv()
         except WebSocketException as error:
             raise TransportClosed(str(error)) from error
         frame = self._sockets.event(text)

@@ -112,13 +112,15 @@ class Disturber:
         self._tally.faults[fault.told] += 1
 
     async def _upheave(self) -> None:
-        if self._upheaving.random() < 0.6:
-            part = self._upheaving.choice((ANSWER, ANSWER, MESSAGES))
-            await asyncio.to_thread(self._house.redeploy, part, str(self._upheaving.random()))
-            self._tally.redeployed += 1
+        wanted, tally, rng = self._extent, self._tally, self._upheaving
+        deploys = rng.random() * (wanted.redeployments + wanted.publications) < wanted.redeployments
+        if deploys:
+            part = rng.choice((ANSWER, ANSWER, MESSAGES))
+            await asyncio.to_thread(self._house.redeploy, part, str(rng.random()))
+            tally.redeployed += 1
         else:
             await self._house.publish()
-            self._tally.published += 1
+            tally.published += 1
 
     async def _cut(self) -> None:
         """Cut a connection on the server's side, without a close frame."""

@@ -45,7 +45,7 @@ class ModelCall:
     @property
     def streaming(self) -> bool:
         """Whether more of the response is awaited."""
-        return self.closed_at is None and not has_ended(self.raw)
+        return self.closed_at is None and not has_ended(bytes(self.raw))
 
     @property
     def said(self) -> Said:

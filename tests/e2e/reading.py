@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from local.testing import LocalCloud
+from tests.chaos.house import House
 from tests.e2e.plain_client import PATIENCE_S, Socket, of
 
 COMPLEX = "What did Tamsin find at the gauge tower, and who read the gauge?"
@@ -47,9 +48,8 @@ def slow_down(cloud: LocalCloud, delay_ms: int = 60) -> None:
 
 
 def function_name(cloud: LocalCloud, part: str) -> str:
-    """A function's name, by its construct's."""
-    (name,) = [name for name in cloud.functions() if part in name.split("-")[2]]
-    return name
+    """A function's name, by a part of its construct's."""
+    return House(cloud).name_of(part)
 
 
 def streams(cloud: LocalCloud) -> dict[str, int]:

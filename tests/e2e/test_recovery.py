@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from tests.chaos.house import ANSWER, House
 from tests.e2e.plain_client import PATIENCE_S, of, whole
 from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
 
@@ -19,22 +20,14 @@ def cicada(cloud, *words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
 
 
-def sweep(cloud):
-    """Run the scheduled sweep now."""
-    name = function_name(cloud, "RecoverySweep") if any("RecoverySweep" in one for one in cloud.functions()) else ""
-    rules = cloud.control("GET", "schedules")
-    (rule,) = [rule["name"] for rule in rules if any(name in f and "Sweep" in f for f in rule["functions"])]
-    (outcome,) = cloud.control("POST", f"schedules/{rule}")
-    assert "error" not in outcome
-    return outcome["result"]
-
-
 def swept_until_whole(cloud, socket, request_id):
     """Sweep now and then until a request's reader has seen its end."""
+    house = House(cloud)
     deadline = time.monotonic() + PATIENCE_S
     while not whole(of(socket.frames, request_id)):
         assert time.monotonic() < deadline
-        sweep(cloud)
+        (outcome,) = house.sweep()
+        assert "error" not in outcome
         try:
             socket.receive(2)
         except TimeoutError:
@@ -50,7 +43,7 @@ def test_a_worker_killed_in_mid_stream_is_replaced_and_its_story_is_told(cloud, 
     socket = connect()
     request_id = socket.ask(SIMPLE)
     socket.until("chunk")
-    assert cloud.kill_workers(function_name(cloud, "Answer"))
+    assert cloud.kill_workers(function_name(cloud, ANSWER))
     assert not whole(of(socket.frames, request_id)), "it was killed too late"
     cloud.disarm()
     events = socket.events(request_id)
@@ -79,7 +72,7 @@ def test_every_worker_killed_ends_the_request_with_what_was_tried(cloud, connect
     slow_down(cloud, 1_000)
     socket = connect()
     request_id = socket.ask(SIMPLE)
-    worker = function_name(cloud, "Answer")
+    worker = function_name(cloud, ANSWER)
     while not whole(of(socket.frames, request_id)):
         if socket.receive()["type"] == "chunk":
             cloud.kill_workers(worker)

@@ -47,7 +47,7 @@ class Environment:
             SemanticCache(
                 DynamoDbCacheStore(world.table, "table"),
                 GuardedEmbedder(Embedder(scheduler, faults), breakers),
-                thresholds=Thresholds(answer=0.97, contexts=0.8),
+                thresholds=Thresholds(replay=0.97, near=0.8),
                 generation_model_id=GENERATION,
                 prompt_version=PROMPT_VERSION,
                 now_s=world.now_s,

@@ -159,6 +159,11 @@ class Person:
         if self._ask is not None and not self.gone:
             self._send(self._ask)
 
+    def try_out(self, action: str) -> None:
+        """Act once on a request, and wait for nothing."""
+        self.gone = True
+        self._send({"action": action, "requestId": self.key[1]})
+
     def _live(self) -> None:
         patience_s = PATIENCE_S
         self._speak()

@@ -37,14 +37,12 @@ class Workflow:
         processes: list[Process],
         *,
         invoke: Callable[[str, dict[str, Any], float], Any],
-        started: Callable[[dict[str, Any]], None],
         tell: Callable[[str, str], None],
     ) -> None:
         self._scheduler = scheduler
         self._faults = faults
         self._processes = processes
         self._invoke = invoke
-        self._started = started
         self._tell = tell
         self._executions = 0
 
@@ -55,7 +53,6 @@ class Workflow:
         if faults.hit("start_refused"):
             raise ClientError({"Error": {"Code": "ThrottlingException", "Message": ""}}, "StartExecution")
         data = json.loads(input)
-        self._started(data)
         if not faults.hit("start_lost"):
             self._executions += 1
             arn = f"x{self._executions}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -25,9 +26,8 @@ from stacks.answer_states import CLOSING_TIMEOUT_S, EXECUTION_LIMIT_S, WORKER_TI
 from tests.simulation.concurrency import SimulatedConcurrency
 from tests.simulation.corpus import EPISODES, QUESTIONS, Index
 from tests.simulation.environment import Environment
-from tests.simulation.expressions import Item
 from tests.simulation.faults import Faults
-from tests.simulation.functions import MAX_SKEW_S, Functions, Invocation
+from tests.simulation.functions import MAX_SKEW_S, Failure, Functions, Invocation
 from tests.simulation.gateway import Gateway
 from tests.simulation.judge import Judge, Key
 from tests.simulation.people import Person
@@ -84,7 +84,7 @@ class World:
         )
         self.functions = Functions(scheduler, faults, self.processes, self._crashed, self.tell)
         self.workflow = Workflow(
-            scheduler, faults, self.processes, invoke=self._invoke, started=self._started, tell=self.tell
+            scheduler, faults, self.processes, invoke=self._invoke, tell=self.tell
         )
         self.concurrency = SimulatedConcurrency(scheduler, self._crashed)
         self.log = DynamoDbLog(self.table, "table")
@@ -100,7 +100,7 @@ class World:
             monotonic=self.monotonic,
         )
         self._environments: list[Environment] = []
-        self._starts: Counter[Key] = Counter()
+        self._sweeps_end = False
 
     # --- time ---
 
@@ -132,7 +132,9 @@ class World:
         self.scheduler.halted = True
 
     def _crashed(self, who: str, error: BaseException) -> None:
-        self.fail(f"{who} ends with an unexpected {type(error).__name__}: {error}")
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        self.fail(f"{who} ends with an unexpected {type(error).__name__}: {error} ({last.filename}:{last.lineno})")
+        self.tell(who, "".join(traceback.format_exception(error)))
 
     # --- functions ---
 
@@ -152,8 +154,6 @@ class World:
 
     def _invoke(self, function: str, payload: dict[str, Any], timeout_s: float) -> Any:
         """What a state of the workflow calls."""
-        from tests.simulation.functions import Failure
-
         faults = self.faults
         if faults.hit("function_throttled"):
             self.scheduler.sleep(0.05)
@@ -209,9 +209,6 @@ class World:
         made = Environment(self, f"e{len(self.processes)}")
         self._environments.append(made)
         return made
-
-    def _started(self, data: dict[str, Any]) -> None:
-        self._starts[data["subject"], data["requestId"]] += 1
 
     # --- the course of a world ---
 
@@ -337,6 +334,8 @@ class World:
         self.scheduler.call_at(at, lambda: self._sweep(at))
 
     def _sweep(self, at: float) -> None:
+        if self._sweeps_end:
+            return
         self._schedule_sweep(at + SWEEP_EVERY_S)
         faults = self.faults
         if faults.hit("sweep_lost"):
@@ -363,6 +362,7 @@ class World:
 
     def _long_after(self, keys: list[Key]) -> None:
         """The retention has ended: what is left is expired, or unknown once it is deleted."""
+        self._sweeps_end = True
         self.scheduler.now += RETENTION_S + self.faults.between(MAX_SKEW_S, 4 * 24 * 3600)
         self.table.delete_expired(self.true_now_s, 0.5)
         late = [self._person(f"late-{n}", key, None) for n, key in enumerate(keys)]
@@ -378,6 +378,3 @@ class World:
             return "not ended"
         return f"answered by {terminal['answeredBy']}" if terminal["type"] == "complete" else f"error {terminal['code']}"
 
-
-def observe_nothing(pk: str, sk: str, before: Item | None, after: Item | None) -> None:
-    """A table that nobody watches."""

@@ -9,7 +9,7 @@ from cicada.answering.spending import RequestBudget, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta
-from cicada.protocol.events import Source, StrategyFailure
+from cicada.protocol.events import Source, Sources, StrategyFailure
 from tests.support.breakers import Clock
 from tests.support.questions import KEY
 
@@ -20,10 +20,11 @@ def asked(
     question: Question | None = None,
     failed: tuple[StrategyFailure, ...] = (),
     found: tuple[Source, ...] = (),
-    found_before: Callable[[], tuple[Source, ...]] | None = None,
+    found_before: Callable[[], Sources | None] | None = None,
 ) -> Asked:
     """A question as an attempt hands it to its strategy."""
-    return Asked(KEY, question or Question(query), query, failed, found_before or (lambda: found))
+    before = Sources(attempt=1, index_version="v7", searched=9, sources=found) if found else None
+    return Asked(KEY, question or Question(query), query, failed, found_before or (lambda: before))
 
 
 def allowance(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> Spending:

@@ -68,7 +68,11 @@ def given(query: str, text: str = "Mara locked it [1].", **changes: Any) -> Answ
     answered |= {name: changes.pop(name) for name in list(changes) if name in Answered.__dataclass_fields__}
     values: dict[str, Any] = {"strategy": "rag", "at_ms": NOW_S * 1000} | changes
     return AnswerGiven(
-        asked=asked(query, **of_asked), text=text, retrieved=Retrieved(**retrieved), answered=Answered(**answered), **values
+        asked=asked(query, **of_asked),
+        text=text,
+        retrieved=Retrieved(**retrieved),
+        answered=Answered(**answered),
+        **values,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain as together
@@ -17,13 +17,13 @@ from cicada.answering.attempt import AttemptRunner
 from cicada.answering.chain import FALLS_TO, LAST_RESORT, MAX_MODEL_CALLS, allotted_calls, longest_path, next_strategy
 from cicada.answering.chain import entry_strategy as entry_of_route
 from cicada.answering.spending import Spending
-from cicada.answering.strategy import Asked, Step
+from cicada.answering.strategy import Asked, Step, Strategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.delivery.decide import NotYours, begin
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.errors import CicadaError, ModelBusy
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.ports import Prompt
+from cicada.models.ports import Prompt, TextDelta
 from cicada.models.retries import RetryPolicy
 from cicada.protocol.events import Accepted, Route, StrategyName, dump_event
 from cicada.routing.classifier import classify
@@ -195,7 +195,7 @@ def test_the_longest_path_with_every_wait_and_the_closing_fits_into_one_executio
     def most_s(document: dict[str, Any]) -> float:
         path = run(document, lambda function, _: "Sandbox.Timedout" if function == "answer" else None)
         tasks = [STATES[name] for name in path if STATES[name]["Type"] == "Task"]
-        return sum(state["TimeoutSeconds"] + wait_s(state["Retry"][0]) for state in tasks)
+        return sum((float(state["TimeoutSeconds"]) + wait_s(state["Retry"][0]) for state in tasks), 0.0)
 
     longest_s = max(most_s(start_input(entry)) for entry in FALLS_TO)
     assert longest_s == longest_execution_s()
@@ -265,17 +265,19 @@ class Throttling:
 class Calling:
     """A strategy that calls its model for as long as it may."""
 
-    needs = ("model:m",)
+    needs: tuple[str, ...] = ()
 
     def __init__(self, name: StrategyName, model: BedrockTextModel) -> None:
-        self.name = name
+        self.name: StrategyName = name
         self._model = model
 
-    def answer(self, asked: Asked, spending: Spending) -> Iterator[Step]:
+    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         error: CicadaError = ModelBusy("no call is left")
         while spending.calls_left:
             try:
-                yield from self._model.stream(Prompt("", asked.query), time_budget_s=20.0, leash=spending)
+                for step in self._model.stream(Prompt("", asked.query), time_budget_s=20.0, leash=spending):
+                    assert isinstance(step, TextDelta)
+                    yield step
             except CicadaError as failed:
                 error = failed
         raise error
@@ -290,7 +292,7 @@ def test_a_throttled_model_is_called_four_times_at_most_by_the_workers_themselve
     client = Throttling()
     model = BedrockTextModel(client, "m", retry=RetryPolicy(base_s=0.0))
     log = accepted_request(entry)
-    strategies = {name: Calling(name, model) for name in FALLS_TO}
+    strategies: dict[StrategyName, Strategy] = {name: Calling(name, model) for name in FALLS_TO}
     runner = AttemptRunner(log, InMemoryConnections(), strategies, now_s=lambda: 1000.0)
     attempts = 0
 

@@ -213,6 +213,7 @@ def test_each_call_has_one_outcome(clock, store):
         call.succeeded()
         call.failed(ModelBusy("afterwards"))
     call.released()
+    call.succeeded()
     assert store.breakers[MODEL] == Breaker(revision=store.breakers[MODEL].revision)
 
 
@@ -387,3 +388,21 @@ def test_the_states_of_all_breakers_are_there_to_be_shown(clock, store):
 def test_the_jitter_only_ever_shortens_a_rest(clock, store):
     fail(board(store, clock, share=lambda: 0.999))
     assert 3.75 < store.breakers[MODEL].retry_at_ms / 1000 - clock() < 5
+
+
+def test_a_call_that_goes_well_wipes_the_failures_before_it(clock, store):
+    first, second = board(store, clock, "w1"), board(store, clock, "w2")
+    for _ in range(3):
+        fail(first, times=4)
+        clock.pass_s(4)
+        second.admit(MODEL).succeeded()
+        assert store.breakers[MODEL].failures_ms == ()
+    assert first.allows(MODEL)
+
+
+def test_a_call_that_was_under_way_when_the_breaker_opened_does_not_close_it(clock, store):
+    breakers = board(store, clock)
+    late = breakers.admit(MODEL)
+    fail(breakers)
+    late.succeeded()
+    assert not breakers.allows(MODEL)

@@ -23,7 +23,7 @@ from cicada.errors import (
     SettingsInvalid,
 )
 from cicada.retrieval.engine import EngineSettings, build_retriever
-from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, RememberingEmbedder
+from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, LearningEmbedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, Retriever, SearchQuery, SearchResult
 from cicada.retrieval.s3vectors.labels import labels_of, metadata_filter
 from cicada.retrieval.s3vectors.load import BATCH, BATCH_BYTES, batches
@@ -185,7 +185,7 @@ def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:
 
 def test_a_learnt_text_is_not_embedded_again() -> None:
     embedder = WordEmbedder()
-    remembering = RememberingEmbedder(embedder)
+    remembering = LearningEmbedder(embedder)
     remembering.learn("bell", time_budget_s=1)
     remembering.learn("bell", time_budget_s=1)
     assert remembering.embed(["bell"], time_budget_s=1) == WordEmbedder().embed(["bell"], time_budget_s=1)
@@ -206,7 +206,7 @@ def test_a_failure_is_remembered_until_the_text_is_learnt_again() -> None:
             return WordEmbedder.embed(self, [], time_budget_s=1) or [[1.0]]
 
     embedder = Flaky()
-    remembering = RememberingEmbedder(embedder)
+    remembering = LearningEmbedder(embedder)
     with pytest.raises(ModelUnavailable):
         remembering.learn("bell", time_budget_s=1)
     with pytest.raises(ModelUnavailable):

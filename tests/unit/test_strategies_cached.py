@@ -261,12 +261,6 @@ def test_hybrid_does_not_need_the_cache():
     assert hybrid(FixedRetriever(), FixedCache(looked("miss"))).needs == ("index", "model:local.extractive")
 
 
-def test_where_no_answers_are_kept_it_is_the_search_alone():
-    retrieved, text, _ = parts(hybrid(FixedRetriever(BOATHOUSE), None).answer(asked(), allowance()))
-    assert (text, retrieved.degraded, retrieved.cache_ms) == (QUOTED, (), None)
-    assert retrieved.retrieval_ms is not None
-
-
 # --- CAG: the same answer again ---
 
 
@@ -338,6 +332,7 @@ def test_the_prompt_takes_the_best_of_the_earlier_passages():
 @pytest.mark.parametrize(
     ("found", "calls", "why"),
     [
+        (looked("miss", compared=0), 2, "no earlier question"),
         (looked("miss"), 2, "nearest of 3 earlier questions has a similarity of 0.00$"),
         (looked("miss", similarity=0.97, refused_by="negation"), 2, "0.97, but negation tells them apart"),
         (looked("contexts"), 2, "none was kept"),
@@ -379,13 +374,6 @@ def test_a_model_that_fails_fails_cag_and_a_stop_passes_through():
 
 def test_cag_needs_the_cache_alone():
     assert cag(FixedCache(looked("miss"))).needs == ("cache",)
-
-
-def test_where_no_answers_are_kept_cag_is_always_a_miss():
-    strategy = cag(None)
-    assert strategy.needs == ()
-    with pytest.raises(CacheMiss, match="no answers are kept"):
-        parts(strategy.answer(asked(), allowance()))
 
 
 def test_what_was_reused_is_told(caplog):

@@ -32,7 +32,7 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Stopped, TextDelta
-from cicada.protocol.events import Complete, Degraded, Failed, Metrics, Source, Sources, StrategyName, load_event
+from cicada.protocol.events import Complete, Degraded, Failed, Metrics, Sources, StrategyName, load_event
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
@@ -273,18 +273,15 @@ class AttemptRunner:
             found_before=lambda: self._found_before(head.key),
         )
 
-    def _found_before(self, key: RequestKey) -> tuple[Source, ...]:
+    def _found_before(self, key: RequestKey) -> Sources | None:
         """The passages of the latest attempt that had retrieved any."""
         try:
             _, entries = self._log.read(key)
         except (StoreFault, RequestUnknown) as error:
             logger.info("what was found before could not be read", extra={"why": str(error)})
-            return ()
-        for entry in reversed(entries):
-            event = load_event(entry.body)
-            if isinstance(event, Sources) and event.sources:
-                return event.sources
-        return ()
+            return None
+        events = (load_event(entry.body) for entry in reversed(entries))
+        return next((event for event in events if isinstance(event, Sources) and event.sources), None)
 
     def _deliver(self, strategy: Strategy, course: _Course, courier: Courier, spending: Spending) -> Answered:
         """Hand the strategy's steps to the courier as they come."""

@@ -39,14 +39,12 @@ class CagStrategy:
 
     name: StrategyName = "cag"
 
-    def __init__(
-        self, retriever: Retriever, cache: EarlierAnswers | None, model: TextModel, *, prompt_passages: int
-    ) -> None:
+    def __init__(self, retriever: Retriever, cache: EarlierAnswers, model: TextModel, *, prompt_passages: int) -> None:
         """Wire the strategy.
 
         Args:
             retriever: tells the index version, of which alone earlier answers are given.
-            cache: knows earlier answers; None where none are kept.
+            cache: knows earlier answers.
             model: writes where a question is near, but not the same.
             prompt_passages: of an earlier answer's passages, how many the prompt takes at most.
         """
@@ -58,7 +56,7 @@ class CagStrategy:
     @property
     def needs(self) -> tuple[str, ...]:
         """See the port. An answer that is given again needs neither the index nor a model."""
-        return () if self._cache is None else (CACHE,)
+        return (CACHE,)
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port.
@@ -66,8 +64,6 @@ class CagStrategy:
         Raises:
             CacheMiss: no earlier answer is near enough, or a near one's passages cannot be written from.
         """
-        if self._cache is None:
-            raise CacheMiss("no answers are kept")
         started = spending.monotonic()
         version = self._retriever.version()
         budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
@@ -120,6 +116,8 @@ def _still_holds(looked: Looked) -> bool:
 
 
 def _why(looked: Looked, spending: Spending) -> str:
+    if looked.use == "miss" and not looked.compared:
+        return "there is no earlier question to compare with"
     if looked.use == "miss":
         nearest = f"the nearest of {looked.compared} earlier questions has a similarity of {looked.similarity:.2f}"
         return nearest if looked.refused_by is None else f"{nearest}, but {looked.refused_by} tells them apart"

@@ -35,9 +35,16 @@ class DirectStrategy:
         """See the port."""
         if any(failure.strategy != self.name for failure in asked.failed):
             notice = UNGROUNDED_NOTICE
-            offered = _best(asked.found_before())
-            if offered:
-                retrieved = Retrieved(offered, found=len(offered), index_version="", offered=True)
+            before = asked.found_before()
+            if before is not None:
+                offered = _best(before.sources)
+                retrieved = Retrieved(
+                    offered,
+                    found=len(before.sources),
+                    index_version=before.index_version,
+                    engine=before.engine,
+                    offered=True,
+                )
                 tell_retrieved(retrieved)
                 yield retrieved
                 notice += offer_notice(len(offered))

@@ -51,7 +51,7 @@ class HybridStrategy:
     def __init__(
         self,
         retriever: Retriever,
-        cache: EarlierAnswers | None,
+        cache: EarlierAnswers,
         model: TextModel,
         *,
         top_k: int,
@@ -64,7 +64,7 @@ class HybridStrategy:
 
         Args:
             retriever: finds passages.
-            cache: knows earlier answers; None where none are kept.
+            cache: knows earlier answers.
             model: writes.
             top_k: passages searched for, unless the question says otherwise.
             min_score: passages below it, in [0, 1], are left out, whoever brings them.
@@ -109,7 +109,7 @@ class HybridStrategy:
         )
         yield from answer_from(retrieved, prompt, self._model, spending)
 
-    def _gather(self, asked: Asked, spending: Spending) -> tuple[SearchResult, int, _Earlier, int | None]:
+    def _gather(self, asked: Asked, spending: Spending) -> tuple[SearchResult, int, _Earlier, int]:
         """What the search found, what the look-up brought, and the milliseconds of each."""
         found: list[SearchResult] = []
         earlier: list[_Earlier] = []
@@ -119,23 +119,17 @@ class HybridStrategy:
             do()
             return round((spending.monotonic() - started) * 1000)
 
-        def search() -> None:
-            found.append(self._search(asked))
-
-        cache = self._cache
-        if cache is None:
-            retrieval_ms = timed(search)
-            return found[0], retrieval_ms, _Earlier(), None
         retrieval_ms, cache_ms = self._concurrency.each(
-            timed, [search, lambda: earlier.append(self._look_up(cache, asked, spending))]
+            timed,
+            [lambda: found.append(self._search(asked)), lambda: earlier.append(self._look_up(asked, spending))],
         )
         return found[0], retrieval_ms, earlier[0], cache_ms
 
-    def _look_up(self, cache: EarlierAnswers, asked: Asked, spending: Spending) -> _Earlier:
+    def _look_up(self, asked: Asked, spending: Spending) -> _Earlier:
         try:
             version = self._retriever.version()
             budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
-            looked = cache.look_up(asked, version, time_budget_s=budget_s)
+            looked = self._cache.look_up(asked, version, time_budget_s=budget_s)
         except CicadaError as error:
             tell(
                 logger,

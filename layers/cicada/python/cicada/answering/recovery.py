@@ -73,13 +73,14 @@ class Recovery:
                 "fault",
                 "the workflow could not be started",
                 level=logging.ERROR,
+                request_id=head.key.request_id,
                 code=error.code,
                 why=str(error),
             )
             # It may have started all the same: then its worker's claim stands, and the answer comes.
             self._end(head, error, still=lambda head: head.execution is None)
         else:
-            tell(logger, "started", "workflow started", strategy=strategy)
+            tell(logger, "started", "workflow started", request_id=head.key.request_id, strategy=strategy)
 
     def recover(self, head: Head, by: By) -> Head:
         """Take up a request if nobody works on it. Returns its head as it is then.

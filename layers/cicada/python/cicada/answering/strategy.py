@@ -9,7 +9,7 @@ from typing import Protocol
 from cicada.answering.spending import Spending
 from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta
-from cicada.protocol.events import Citation, Degraded, Reused, Source, StrategyFailure, StrategyName
+from cicada.protocol.events import Citation, Degraded, Reused, Source, Sources, StrategyFailure, StrategyName
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Asked:
     """The question as it can be understood by itself: ``question.query``, or that completed from the conversation."""
     failed: tuple[StrategyFailure, ...] = ()
     """What was tried before for this request, in order."""
-    found_before: Callable[[], tuple[Source, ...]] = tuple
-    """The passages that earlier attempts at this request had retrieved; reads the log when it is called."""
+    found_before: Callable[[], Sources | None] = lambda: None
+    """The latest passages that an earlier attempt at this request had retrieved; reads the log when it is called."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Retrieved:
     searched: int = 0
     """Passages that were ranked."""
     engine: str = "shards"
-    """What searched, see :class:`cicada.retrieval.ports.SearchResult`."""
+    """What searched, see :class:`cicada.retrieval.ports.SearchResult`; ``cache`` where earlier answers alone did."""
     degraded: tuple[Degraded, ...] = ()
     """What the search had to do without."""
     retrieval_ms: int | None = None

@@ -150,7 +150,7 @@ class Sources(Event):
     )
     index_version: str
     searched: int = Field(description="passages that were ranked; 0 where a managed engine does not tell")
-    engine: str = Field("shards", description="what searched: shards, s3vectors or kendra")
+    engine: str = Field("shards", description="what searched: shards, s3vectors, kendra, or cache (earlier answers)")
     degraded: tuple[Degraded, ...] = Field((), description="why this is less than the whole; empty when it is not")
     sources: tuple[Source, ...]
 

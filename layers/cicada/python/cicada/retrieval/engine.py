@@ -12,8 +12,8 @@ from cicada.models.ports import Embedder
 from cicada.retrieval.fallback import (
     DEFAULT_ENGINE_BUDGET_S,
     FallbackRetriever,
+    LearningEmbedder,
     ManagedEngine,
-    RememberingEmbedder,
 )
 from cicada.retrieval.ports import Retriever, SearchQuery
 
@@ -55,7 +55,7 @@ def build_retriever(
     """
     if settings.retrieval_engine == "shards":
         return shards(embedder)
-    remembering = RememberingEmbedder(embedder)
+    remembering = LearningEmbedder(embedder)
 
     needs_vectors = settings.retrieval_engine == "s3vectors"  # Kendra takes the query's words
 

@@ -137,7 +137,7 @@ class FallbackRetriever:
         return f"{told}, the same." if held == searched else f"{told}; {self._name} holds version {held}."
 
 
-class RememberingEmbedder:
+class LearningEmbedder:
     """An embedder that knows the last texts it was told to learn: a query is embedded once for two engines."""
 
     def __init__(self, embedder: Embedder) -> None:

@@ -20,6 +20,7 @@ from cicada.answering.breakers.decide import (
     probe_failed,
     probe_released,
     probe_succeeded,
+    went_well,
 )
 from cicada.answering.breakers.names import verdict
 from cicada.answering.breakers.ports import BreakerStore, Overtaken
@@ -142,9 +143,11 @@ class Breakers:
         return Admission(self, name)
 
     def succeeded(self, name: str, probe: Probe | None = None) -> None:
-        """A call went well. Of interest is only a probe's: nothing is stored for any other."""
+        """A call went well. Nothing is stored of it unless it is a probe, or there were failures before it."""
         if probe is not None:
             self._change(name, lambda old: probe_succeeded(old, probe, self._now_ms()))
+        else:
+            self._change(name, lambda old: went_well(old, self._now_ms()))
 
     def failed(self, name: str, error: BaseException, probe: Probe | None = None) -> None:
         """A call failed. What the error tells of the dependency is for :func:`~.names.verdict` to say."""

@@ -1,9 +1,9 @@
 """The states of a circuit breaker, and what changes them, without I/O.
 
-*Closed*: every call goes, and failures are remembered. After :attr:`Policy.failures` within :attr:`Policy.window_s` it
-is *open*: no call goes for a while. Then it is *half open*: one call at a time goes, the probe. A probe that goes well
-closes the breaker; one that fails opens it for twice as long. A probe that is given up leaves its place to the next;
-one whose worker died does so when its time is over.
+*Closed*: every call goes, and failures are remembered until one goes well. After :attr:`Policy.failures` within
+:attr:`Policy.window_s` it is *open*: no call goes for a while. Then it is *half open*: one call at a time goes, the
+probe. A probe that goes well closes the breaker; one that fails opens it for twice as long. A probe that is given up
+leaves its place to the next; one whose worker died does so when its time is over.
 
 Source: M. Nygard, Release It! (2nd ed., 2018), "Circuit Breaker".
 """
@@ -107,6 +107,13 @@ def failed(breaker: Breaker, code: str, now_ms: int, policy: Policy, share: floa
     return _opened(replace(breaker, failures_ms=(), open_since_ms=now_ms), code, now_ms, policy, share)
 
 
+def went_well(breaker: Breaker, now_ms: int) -> Breaker:
+    """After a call, no probe, that went well: its failures were passing ones. An open breaker waits for its probe."""
+    if breaker.open_since_ms is not None or not breaker.failures_ms:
+        return breaker
+    return _changed(breaker, now_ms, failures_ms=())
+
+
 def probe_failed(breaker: Breaker, probe: Probe, code: str, now_ms: int, policy: Policy, share: float) -> Breaker:
     """After a failed probe; unchanged where another call probes by now. For the rest see :func:`failed`."""
     if breaker.probe != probe.id:
@@ -122,6 +129,11 @@ def probe_succeeded(breaker: Breaker, probe: Probe, now_ms: int) -> Breaker:
     """
     if breaker.open_since_ms != probe.open_since_ms:
         return breaker
+    return closed(breaker, now_ms)
+
+
+def closed(breaker: Breaker, now_ms: int) -> Breaker:
+    """Closed, whatever it was, with nothing remembered."""
     return Breaker(revision=_next_revision(breaker, now_ms))
 
 

@@ -58,9 +58,7 @@ class Conversation:
         sessions: Sessions,
         model: TextModel,
         *,
-        max_turns: int = Bounds.turns,
-        max_tokens: int = Bounds.tokens,
-        max_age_s: int = Bounds.age_s,
+        bounds: Bounds | None = None,
         time_budget_s: float = 4.0,
         now_s: Callable[[], float] = time.time,
     ) -> None:
@@ -69,15 +67,13 @@ class Conversation:
         Args:
             sessions: where they are kept.
             model: completes questions; a small one will do.
-            max_turns: turns that are kept of a session.
-            max_tokens: of all these turns together.
-            max_age_s: how long a turn is kept, in seconds.
+            bounds: how much of a session is kept.
             time_budget_s: how long the model may take for it.
             now_s: epoch seconds.
         """
         self._sessions = sessions
         self._model = model
-        self._bounds = Bounds(max_turns, max_tokens, max_age_s)
+        self._bounds = bounds or Bounds()
         self._time_budget_s = time_budget_s
         self._now_s = now_s
 
@@ -99,7 +95,7 @@ class Conversation:
             tell(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
             return _as_asked(question, NOT_READ if needs_context(question.query, ()) else None)
         turns = stored.at(self._now_s(), self._bounds).turns
-        if not turns and not stored.turns or not needs_context(question.query, turns):
+        if (not turns and not stored.turns) or not needs_context(question.query, turns):
             return _as_asked(question)
         if not turns:
             return _as_asked(question, FORGOTTEN)

@@ -256,9 +256,9 @@ class EnglishQuestion:
 
 _REACTIONS = frozenset("answer answered reply replied respond responded react reacted lie lied want wanted".split())
 _TRANSITIVE = frozenset(
-    "wrote write take took taken find found open opened read send sent made make break broke buy bought kill killed use "
-    "used lock locked steal stole hide hid see saw tell told give gave bring brought hear heard own owned wear wore "
-    "touch touched cause caused sing sang paint painted leave left tie tied undo surprise surprised".split()
+    "wrote write take took taken find found open opened read send sent made make break broke buy bought kill killed "
+    "use used lock locked steal stole hide hid see saw tell told give gave bring brought hear heard own owned wear "
+    "wore touch touched cause caused sing sang paint painted leave left tie tied undo surprise surprised".split()
 )
 """Verbs after which *that* stands before its noun."""
 

@@ -45,9 +45,9 @@ PERSONS = INDEFINITE_PERSONS | _set(
     "elf elves dwarf dwarves player players character characters innkeeper priest nun monk nurse teacher student "
     "students servant servants maid butler cook driver neighbour neighbor friend friends brother brothers sister "
     "sisters mother father parents son daughter uncle aunt cousin wife husband widow couple family twins twin baby "
-    "killer murderer thief suspect suspects witness witnesses victim author narrator writer reader readers hero heroine "
-    "villain soldier soldiers guard guards spy agent crew passenger passengers lawyer judge merchant farmer keeper "
-    "stranger visitor visitors owner customer customers user users speaker boss manager lover ghost dog cat"
+    "killer murderer thief suspect suspects witness witnesses victim author narrator writer reader readers hero "
+    "heroine villain soldier soldiers guard guards spy agent crew passenger passengers lawyer judge merchant farmer "
+    "keeper stranger visitor visitors owner customer customers user users speaker boss manager lover ghost dog cat"
 )
 """Nouns that *he*, *she* and *they* can refer to."""
 
@@ -74,15 +74,15 @@ LIGHT = _set(
     "happen happens happened happening say says said saying mean means meant do doing done go goes went going gone get "
     "gets got work works worked follow follows followed tell told give gave show showed explain elaborate repeat "
     "continue quote compare example detail details reason reasons know knows knew think thinks thought see saw become "
-    "became end ended matter matters order name names find found number ago page chapter episode scene line time colour "
-    "color age win won list start begin began come came comes"
+    "became end ended matter matters order name names find found number ago page chapter episode scene line time "
+    "colour color age win won list start begin began come came comes"
 )
 """Words that tell little of what is asked about."""
 
 COMPARATIVES = _set(
-    "older younger bigger smaller taller shorter longer better worse earlier later faster slower richer poorer stronger "
-    "weaker larger greater higher lower deeper heavier lighter closer nearer cheaper easier harder safer smarter hotter "
-    "colder newer darker brighter braver kinder crueler happier sadder further farther"
+    "older younger bigger smaller taller shorter longer better worse earlier later faster slower richer poorer "
+    "stronger weaker larger greater higher lower deeper heavier lighter closer nearer cheaper easier harder safer "
+    "smarter hotter colder newer darker brighter braver kinder crueler happier sadder further farther"
 )
 PLEONASTIC = _set(
     "true possible safe clear known likely necessary important hard easy difficult mean matter take cost feel make "
@@ -90,15 +90,6 @@ PLEONASTIC = _set(
     "rain rains raining rained snow snows snowing snowed midnight noon night morning evening like so too"
 )
 """After *it*, words with which it refers to nothing."""
-SPEECH = _set(
-    "say says said saying think thinks thought know knows knew believe believes believed claim claims claimed tell tells "
-    "told mean means meant suspect suspects suspected hear hears heard see sees saw feel feels felt suppose admit admits "
-    "admitted confess confessed deny denies denied insist insists insisted learn learned show shows showed shown prove "
-    "proves proved realize realise realized hope hopes hoped swear swore fear fears agree agreed notice noticed suggest "
-    "suggests explain explains fact evidence idea theory proof sign chance true sure certain possible likely clear "
-    "theory claim clue hint so now such given provided is was are were it"
-)
-"""What *that* follows as a conjunction."""
 HERE = _set("story script book novel game text corpus play tale manual document archive")
 """What *this* means the whole corpus with."""
 TIMES = _set("night day evening morning afternoon time moment year week point way")
@@ -114,7 +105,7 @@ REQUESTS = (
 POINTERS = (
     "the other", "the others", "the former", "the latter", "the other one", "another one", "which one", "which ones",
     "the same", "the first one", "the second one", "the third one", "the last one", "the first option",
-    "the second option", "the rest", "the previous", "the above", "the next one", "better one", "bigger one", "that one",
-    "this one", "each other's",
+    "the second option", "the rest", "the previous", "the above", "the next one", "better one", "bigger one",
+    "that one", "this one", "each other's",
 )  # fmt: skip
 """Phrases that point at something named before."""

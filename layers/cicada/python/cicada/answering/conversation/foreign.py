@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from cicada.answering.conversation.foreign_words import SPACED, UNSPACED, Leaning, Phrases
@@ -17,6 +17,8 @@ _WORD = re.compile(r"\w+(?:['’-]\w+)*|[?？]")
 _ELIDED = re.compile(r"^(?:qu|[cdjlmnst]|all|dell|nell|un)['’]")
 _INVERTED = re.compile(r"-(?:t-)?(il|elle|ils|elles)$")
 _SHORT_WORDS = 4
+_ENDING_CHARS = 8
+"""How long a question may be that an ending alone tells (*and Mara?*), in a language without spaces."""
 _CONVERSATION_WEIGHT = 0.3
 """How much a word of the turns tells of the question's language, beside one of its own."""
 _OWN_LIST = 0.5
@@ -32,7 +34,7 @@ def language_of(query: str, before: Iterable[str] = ()) -> str:
     found = detect(own)
     if found in UNSPACED or found == "rus":
         return found
-    heard: Counter[str] = Counter()
+    heard: defaultdict[str, float] = defaultdict(float)
     for weight, words in ((1.0, own), (_CONVERSATION_WEIGHT, [w for text in before for w in tokens(normalised(text))])):
         for word in words:
             for language, evidence in EVIDENCE.get(word, {}).items():
@@ -60,9 +62,9 @@ def foreign_leans(query: str, language: str, names: Collection[str] = ()) -> boo
 
 def _phrases_lean(query: str, phrases: Phrases) -> bool:
     plain = unicodedata.normalize("NFKC", query).strip().strip("?!.。、, ")
-    if any(phrase in plain for phrase in phrases.anywhere) or plain in phrases.whole:
+    if any(phrase in f" {plain} " for phrase in phrases.anywhere) or plain in phrases.whole:
         return True
-    return len(plain) <= phrases.ending_chars and plain.endswith(phrases.endings)
+    return len(plain) <= _ENDING_CHARS and plain.endswith(phrases.endings)
 
 
 def _words_lean(query: str, leaning: Leaning, names: Collection[str]) -> bool:

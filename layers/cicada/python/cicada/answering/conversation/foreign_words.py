@@ -47,8 +47,8 @@ SPACED: dict[str, Leaning] = {
         starters="und aber oder also dann",
         about="was ist mit, wie steht es mit, wie sieht es mit, wie ist es mit",
         pronouns="er ihn ihm sie ihnen seine seiner seinen seinem ihre ihrer ihrem ihren",
-        pointers="davon dazu damit dafür daran darauf darüber daraus danach davor dabei dahinter dann derselbe dieselbe "
-        "dasselbe letztere ersterer",
+        pointers="davon dazu damit dafür daran darauf darüber daraus danach davor dabei dahinter dann derselbe "
+        "dieselbe dasselbe letztere ersterer",
         determiners="das dies dieser dieses diesen diesem diese beiden",
         last="sonst dort später zuvor vorher",
         bare="denn nicht noch genau auch ist war sind mit es bedeutet heißt passierte geschah gilt für ja nein",
@@ -157,25 +157,31 @@ class Phrases:
     """Leans where a short question ends with it: *and Mara?*"""
     whole: tuple[str, ...]
     """Is all of the question."""
-    ending_chars: int = 8
-    """How long a question that only an ending tells may be."""
+
+
+def _phrases(*, anywhere: str, endings: str, whole: str) -> Phrases:
+    listed = (tuple(phrase.replace("_", " ") for phrase in text.split()) for text in (anywhere, endings, whole))
+    return Phrases(*listed)
 
 
 UNSPACED: dict[str, Phrases] = {
-    "jpn": Phrases(
-        ("それ", "その", "彼", "あれ", "あの", "そこ", "そんな", "これは", "この人", "次に", "ほかに", "他に", "続き", "前者", "後者"),
-        ("は", "も", "には", "では"),
-        ("なぜ", "なぜですか", "どうして", "どうしてですか", "いつ", "どこ", "誰", "もっと", "それで", "じゃあ", "なんで", "いつですか", "どこですか", "誰ですか"),
+    "jpn": _phrases(
+        anywhere="それ その 彼 あれ あの そこ そんな これは この人 次に ほかに 他に 続き 前者 後者",
+        endings="は も には では",
+        whole="なぜ なぜですか どうして どうしてですか いつ どこ 誰 もっと "
+        "それで じゃあ なんで いつですか どこですか 誰ですか",
     ),
-    "zho": Phrases(
-        ("他", "她", "它", "那是", "那个", "那個", "这个", "這個", "这是", "接着", "接下来", "接下來", "然后", "然後", "后来", "後來", "那里", "那裡", "其他", "另一", "前者", "后者"),
-        ("呢",),
-        ("为什么", "為什麼", "为何", "谁", "誰", "哪里", "哪裡", "什么时候", "怎么", "还有", "真的吗", "继续"),
+    "zho": _phrases(
+        anywhere="他 她 它 那是 那个 那個 这个 這個 这是 接着 接下来 接下來 "
+        "然后 然後 后来 後來 那里 那裡 其他 另一 前者 后者",
+        endings="呢",
+        whole="为什么 為什麼 为何 谁 誰 哪里 哪裡 什么时候 怎么 还有 真的吗 继续",
     ),
-    "kor": Phrases(
-        ("그녀", "그는", "그가", "그를", "그의", "그들", "그것", "그건", "그게", "그 ", "저것", "거기", "그다음", "그 다음", "그리고 나서", "이것", "또 다른"),
-        ("는요", "은요"),
-        ("왜", "왜요", "누구", "어디", "언제", "그리고", "그래서", "어떻게"),
+    "kor": _phrases(
+        anywhere="_그녀 _그는_ _그가_ _그를_ _그의_ _그들 _그것 "
+        "_그건 _그게 _그_ _저것 _거기 _그다음 _그리고_나서 _이것 _또_다른",
+        endings="는요 은요",
+        whole="왜 왜요 누구 어디 언제 그리고 그래서 어떻게",
     ),
-}  # fmt: skip
-"""By ISO 639-3 code."""
+}
+"""By ISO 639-3 code; in phrases, an underscore is a space."""

@@ -14,14 +14,13 @@ _ENDS = frozenset('.!?。！？:“”"«»„\n')
 _TITLES = frozenset("mr mrs ms miss dr sir lady lord captain professor constable inspector st".split())
 _KATAKANA = re.compile(r"[ァ-ヺー]{2,}(?:・[ァ-ヺー]+)*")
 _POSSESSIVE = re.compile(r"['’]s$")
-_DETERMINERS = frozenset("the a an".split())
 
 
 def names_in(text: str) -> tuple[str, ...]:
     """The names of a text in their order, each once, as they are written: *Mara*, *Julian Roake*, *Mrs Sallow*.
 
-    A capital at the beginning of a sentence tells nothing, unless the word is a name elsewhere in the text or no common
-    word begins like it; in German, every noun passes for a name. Of scripts without capitals, katakana is told alone.
+    A word at the beginning of a sentence passes for one too unless it is a common word or one that questions begin with;
+    in German, every noun does. Of scripts without capitals, katakana is told alone.
     """
     plain = unicodedata.normalize("NFKC", text)
     found = dict.fromkeys(_capitalised(plain))
@@ -32,22 +31,20 @@ def names_in(text: str) -> tuple[str, ...]:
 def _capitalised(text: str) -> Iterator[str]:
     run: list[str] = []
     starts = True
-    for token in [*_WORD.findall(text), "."]:
-        bare = _POSSESSIVE.sub("", token)
+    for piece in [*_WORD.findall(text), "."]:
+        bare = _POSSESSIVE.sub("", piece)
         inside = bool(run) or not starts
-        if token[0].isupper() and _may_be_name(bare, inside=inside):
+        if piece[0].isupper() and _may_be_name(bare, inside=inside):
             run.append(bare)
-            if bare != token:
+            if bare != piece:
                 yield from _joined(run)
                 run = []
+        elif piece == "." and run and run[-1].casefold() in _TITLES:
+            continue  # "Mrs. Sallow"
         else:
-            ended_title = token == "." and bool(run) and run[-1].casefold() in _TITLES
-            if not ended_title:
-                yield from _joined(run)
-                run = []
-            if ended_title:
-                continue
-        starts = token in _ENDS
+            yield from _joined(run)
+            run = []
+        starts = piece in _ENDS
 
 
 def _joined(run: list[str]) -> Iterator[str]:
@@ -64,9 +61,9 @@ def _may_be_name(word: str, *, inside: bool) -> bool:
 
 _OPENERS = frozenset(
     "compare explain summarize summarise list show tell describe give quote name find analyze analyse discuss outline "
-    "please thanks hello hi who's what's nobody somebody someone nothing everything people maybe perhaps yesterday today "
-    "tonight tomorrow according although however therefore meanwhile quién qué cuál dónde cuándo cómo por wer warum "
-    "wieso wann quel quelle pourquoi comment combien où chi cosa dove quem onde waarom wie wat waar hoe кто где почему "
-    "когда как что zitat vergleiche erkläre explique expliquez résume résumez".split()
+    "please thanks hello hi who's what's nobody somebody someone nothing everything people maybe perhaps yesterday "
+    "today tonight tomorrow according although however therefore meanwhile quién qué cuál dónde cuándo cómo por wer "
+    "warum wieso wann quel quelle pourquoi comment combien où chi cosa dove quem onde waarom wie wat waar hoe кто "
+    "где почему когда как что zitat vergleiche erkläre explique expliquez résume résumez".split()
 )
 """Words that often begin a sentence and are no names."""

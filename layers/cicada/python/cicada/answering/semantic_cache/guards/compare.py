@@ -11,7 +11,16 @@ from cicada.answering.semantic_cache.guards.english import read_english
 from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, GENERIC
 from cicada.answering.semantic_cache.guards.other_languages import read_other
 from cicada.answering.semantic_cache.guards.reading import GuardName, Reading
+from cicada.index.lexical.stopwords import EVIDENCE
+from cicada.index.lexical.tokens import normalised, tokens
 
+_ENGLISH = "eng"
+_ENGLISH_ALONE = frozenset(
+    "who whom whose what which when where why how does did are can could should must the my your i you we "
+    "explain list tell describe compare".split()
+)
+_PRONOUNS = frozenset({"he", "she", "they"})
+"""Whom they mean hangs on where they stand: *Ada's father and she* are not *Ada and her father*."""
 _READINGS_KEPT = 16_384
 _SAME_KINDS = frozenset({("list", "who"), ("list", "what"), ("who", "list"), ("what", "list")})
 _SAME_SUBJECT: frozenset[GuardName] = frozenset({"question_word", "negation", "words"})
@@ -51,7 +60,22 @@ def difference(asked: str, earlier: str, language: str) -> Difference | None:
 @lru_cache(_READINGS_KEPT)
 def read(question: str, language: str) -> Reading:
     """A question, read by its language's rules."""
-    return read_english(question) if language == "eng" else read_other(question, language)
+    if language == _ENGLISH and _speaks_for_english(question):
+        return read_english(question)
+    return read_other(question, language)
+
+
+def _speaks_for_english(question: str) -> bool:
+    """Whether a question that is taken for English has a word that gives it away, or more of its frequent words.
+
+    Short questions of other languages are taken for English where nothing speaks for one of these.
+    """
+    evidence: Counter[str] = Counter()
+    for token in tokens(normalised(question)):
+        if token in _ENGLISH_ALONE:
+            return True
+        evidence.update(EVIDENCE.get(token, {}))
+    return evidence[_ENGLISH] >= max(evidence.values(), default=0.0)
 
 
 def _differing(one: Reading, other: Reading) -> GuardName | None:
@@ -79,7 +103,8 @@ def _beyond(terms: Counter[str]) -> set[str]:
 def _same_parts(one: Reading, other: Reading) -> bool:
     """Whether what stands in a fixed place in both stands in one order, and prepositions make the same of the rest."""
     only_one, only_other = (_placed(one) - _placed(other)) - GENERIC, (_placed(other) - _placed(one)) - GENERIC
-    if only_one and only_other:  # each has in a phrase what the other one has in a fixed place
+    swapped = only_one and only_other  # each has in a phrase what the other one has in a fixed place
+    if swapped or ((only_one or only_other) and _PRONOUNS & {word.term for word in one.words}):
         return False
     placed = _placed(one) & _placed(other)
     order = [[word.term for word in reading.words if word.term in placed] for reading in (one, other)]

@@ -173,8 +173,6 @@ def _read(state: _State, token: str, following: str, names: frozenset[str]) -> N
         state.negations += 1
         if word == "without":
             state.marker, state.loose = "with", True
-        elif word == "unable":
-            state.add("can", "can")
         return
     if word in ("and", "or"):
         state.joined = bool(state.words)
@@ -238,8 +236,6 @@ def _read_word(state: _State, word: str, *, of: bool) -> None:
         _passive(state, word)
         return
     state.add(table.term_of(word), "" if word in _QUESTION_WORDS else word)
-    if state.marker not in ("", "to", "from", "by") and not state.marker.startswith(_OF):
-        state.marker, state.loose = "", True
 
 
 def _passive(state: _State, verb: str) -> None:

@@ -33,6 +33,7 @@ _POLITE = (
 
 _REWRITES: tuple[tuple[str, str], ...] = (
     # Contractions, and what stands before the question.
+    (r"\bunable to\b", "not can"),
     (r"\b(wo|ca)n't\b", r"\1 not"),
     (r"n't\b", " not"),
     (r"\bcannot\b|\bca not\b", "can not"),
@@ -155,7 +156,9 @@ _PUNCTUATION = re.compile(r"[^\w\s',-]+")
 
 def plain(text: str) -> str:
     """A normalised question with its phrases rewritten, without its punctuation but for commas and apostrophes."""
-    text = _TAG.sub("", text.strip())
+    text, tags = _TAG.subn("", text.strip())
+    if tags:
+        text = f"does {text}"
     text = " ".join(_PUNCTUATION.sub(" ", text).split())
     for pattern, replacement in _COMPILED:
         text = pattern.sub(replacement, text)

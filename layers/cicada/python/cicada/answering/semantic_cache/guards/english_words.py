@@ -26,7 +26,7 @@ DROPPED = _words(
     "would shall get gets got getting please actually exactly really just simply basically precisely currently also so "
     "then well there it its ever any some of and s ll ve re d m o hey hi hello thanks ok okay quickly briefly own "
     "kindly anyway anyhow specific particular certain certainly definitely possibly perhaps maybe truly indeed "
-    "if whether about concerning regarding respective such as"
+    "if whether true about concerning regarding respective such as"
 )
 """Words that carry no part of what is asked, once phrases, negations, numbers and question words were read."""
 
@@ -66,7 +66,7 @@ SPATIAL = _words("above below under beneath behind beside outside")
 
 BE = _words("is are was were be been being am get gets got getting")
 
-NEGATIONS = _words("not no never nobody nothing none neither nor cannot without nowhere hardly unable")
+NEGATIONS = _words("not no never nobody nothing none neither nor cannot without nowhere hardly")
 
 NUMBERS = {
     name: str(value)
@@ -318,7 +318,7 @@ son daughter · king queen · turn-on turn-off · connect disconnect · install 
 find lose · hide find · hide reveal · save kill · rescue kill · attack guard · marry divorce · agree disagree
 approve reject · approve refuse · include exclude · optional mandatory · enter leave · enter depart · enter exit
 push pull · import export · upload download · cheap expensive · advantage disadvantage · benefit drawback · pro con
-strength weakness · for against · with without · appear disappear · guilty innocent · success failure · succeed fail
+strength weakness · for against · appear disappear · guilty innocent · success failure · succeed fail
 early late · always never · all none · all only · both neither · public private · internal external · legal illegal
 valid invalid · possible impossible · safe dangerous · full empty · full partial · gain lose
 hire fire · help hinder · laugh cry · wet dry · clean dirty · top bottom · front back · heaven hell · past future
@@ -338,8 +338,9 @@ def _opposites() -> frozenset[frozenset[str]]:
 
 def term_of(word: str) -> str:
     """What a content word is compared by: the stem that stands for it and its synonyms."""
-    if word in FIXED:
-        return FIXED[word]
+    fixed = FIXED.get(word) or MARKERS.get(word)
+    if fixed is not None:
+        return fixed
     root = stem(word)
     return _CANONICAL.get(root, root)
 

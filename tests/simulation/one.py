@@ -1,0 +1,89 @@
+"""Runs single worlds: the library's own log is silent but for what tells of a bug."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.simulation.world import Verdict, World
+
+_LIBRARY = logging.getLogger("cicada")
+
+
+class _Bugs(logging.Handler):
+    """What the library logs with an exception at the level of errors is a bug that it survived."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.world: World | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None and self.world is not None:
+            self.world.fail(f"a bug was survived: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+class _Story(logging.Handler):
+    """The library's log, as part of a world's history."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.INFO)
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        task = self._world.scheduler.current
+        known = {"name", "msg", "args", "taskName", "message", "exc_info", "exc_text", "stack_info"}
+        plain = logging.makeLogRecord({}).__dict__.keys() | known
+        fields = {name: value for name, value in record.__dict__.items() if name not in plain}
+        self._world.tell(task.process.name if task else "world", f"logs: {record.getMessage()} {fields}")
+
+
+@contextmanager
+def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
+    """Within it the library logs nothing below ``level``; yields what hears of bugs."""
+    bugs = _Bugs()
+    before = (_LIBRARY.level, _LIBRARY.propagate)
+    _LIBRARY.setLevel(level)
+    _LIBRARY.propagate = False
+    _LIBRARY.addHandler(bugs)
+    try:
+        yield bugs
+    finally:
+        _LIBRARY.removeHandler(bugs)
+        _LIBRARY.setLevel(before[0])
+        _LIBRARY.propagate = before[1]
+
+
+def run_world(seed: int, counts: Counter[str], bugs: _Bugs) -> Verdict:
+    """Run one world, within :func:`quiet`."""
+    world = World(seed, counts)
+    bugs.world = world
+    return world.run()
+
+
+def replay(seed: int) -> Verdict:
+    """Run one world and keep its whole history, the library's log included."""
+    with quiet(logging.INFO) as bugs:
+        world = World(seed, Counter(), keeps_history=True)
+        bugs.world = world
+        story = _Story(world)
+        _LIBRARY.addHandler(story)
+        try:
+            return world.run()
+        finally:
+            _LIBRARY.removeHandler(story)
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Worlds are large and die whole: cyclic garbage is collected now and then, between them."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -1,0 +1,170 @@
+"""Guards: which questions ask the same, and what those that do not differ in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cicada.answering.semantic_cache.guards import difference
+from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, LEMMAS, term_of
+from cicada.answering.semantic_cache.scope import language_of
+
+PAIRS = Path(__file__).resolve().parents[1] / "data" / "question_pairs_tuning.jsonl"
+
+
+def guard(asked: str, earlier: str, language: str = "eng") -> str | None:
+    found = difference(asked, earlier, language)
+    return None if found is None else found.guard
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Who betrayed Mara?", "who betrayed mara"),
+        ("Who betrayed Mara?", "By whom was Mara betrayed?"),
+        ("Who betrayed Mara?", "Could you please tell me who betrayed Mara?"),
+        ("Who did Mara betray?", "Who was betrayed by Mara?"),
+        ("Whom did Mara betray?", "Who did Mara betray?"),
+        ("Who is Mara's mother?", "Who is the mother of Mara?"),
+        ("What is the name of the captain of the ship?", "What is the ship's captain's name?"),
+        ("What happens in episode 3?", "In the third episode, what occurs?"),
+        ("Why did Mara leave the island?", "For what reason does Mara leave the island?"),
+        ("What do Tom and Mara fight about?", "What do Mara and Tom fight about?"),
+        ("How do I cancel my order?", "What is the procedure for cancelling an order?"),
+        ("Can I cancel my order?", "Is it possible to cancel an order?"),
+        ("How much does shipping cost?", "What is the price of delivery?"),
+        ("What is your refund policy?", "What does the policy say about refunds?"),
+        ("When does the wedding take place?", "What is the date of the wedding?"),
+        ("Where is the key hidden?", "In which place did somebody hide the key?"),
+        ("How do I switch on the lamp?", "How can the lamp be turned on?"),
+        ("Mara lied, didn't she?", "Did Mara lie?"),
+        ("Who pays?", "Who has to pay?"),
+        ("Isn't Mara unable to swim?", "Is Mara able to swim?"),
+        ("What is Mara's sister called?", "What is the name of Mara's sister?"),
+        ("Who is older, Tom or Sam?", "Is Sam or Tom older?"),
+        ("List the main characters.", "What are the names of the main characters?"),
+        ("Is the first edition more expensive than the second?", "Does the first edition cost more than the second?"),
+    ],
+)
+def test_questions_that_ask_the_same_pass(one: str, other: str) -> None:
+    assert guard(one, other) is None
+    assert guard(other, one) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("What happens in episode 3?", "What happens in episode 4?", "numbers"),
+        ("What happens in episode 3?", "What happens in the thirteenth episode?", "numbers"),
+        ("What happens in chapter 3 of episode 5?", "What happens in chapter 5 of episode 3?", "numbers"),
+        ("Can I return it within 30 days?", "Can I return it within 60 days?", "numbers"),
+        ("Can I return it within 30 days?", "Can I return it within 30 weeks?", "words"),
+        ("Who lied to Mara?", "Who lied to Tom?", "names"),
+        ("Does Tom lie?", "Does Tom not lie?", "negation"),
+        ("Who paid?", "Who never paid?", "negation"),
+        ("Can I drive with a licence?", "Can I drive without a licence?", "negation"),
+        ("What happens before the storm?", "What happens after the storm?", "opposite"),
+        ("Who arrives first?", "Who arrives last?", "numbers"),
+        ("Why does she like it?", "Why does she hate it?", "opposite"),
+        ("Is the captain alive?", "Is the captain dead?", "opposite"),
+        ("How do I turn on the lamp?", "How do I turn off the lamp?", "opposite"),
+        ("Can I bring my dog?", "Must I bring my dog?", "opposite"),
+        ("Where did Mara hide the key?", "When did Mara hide the key?", "question_word"),
+        ("How many letters are there?", "How long are the letters?", "question_word"),
+        ("Who locked the boathouse?", "Who locked the greenhouse?", "words"),
+        ("How do I return a product?", "How do I return a damaged product?", "words"),
+        ("What did he say?", "What did she say?", "opposite"),
+        ("Who betrayed Mara?", "Whom did Mara betray?", "roles"),
+        ("Did Tom lie to Mara?", "Did Mara lie to Tom?", "roles"),
+        ("Does the dog bite the man?", "Does the man bite the dog?", "roles"),
+        ("Is Tom older than Sam?", "Is Sam older than Tom?", "roles"),
+        ("Does the train from Oslo go to Bergen?", "Does the train from Bergen go to Oslo?", "roles"),
+        ("Who killed the dragon?", "Who was killed by the dragon?", "roles"),
+        ("What do I owe you?", "What do you owe me?", "words"),
+        ("Is breakfast included in the price?", "Is the price included in the breakfast?", "roles"),
+    ],
+)
+def test_questions_that_do_not_ask_the_same_are_told_apart(one: str, other: str, expected: str) -> None:
+    assert guard(one, other) == expected
+    assert guard(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other", "expected"),
+    [
+        ("deu", "Wer hat das Haus verkauft?", "wer hat das haus verkauft", None),
+        ("deu", "Wer hat das Haus verkauft?", "Wer hat das Haus nicht verkauft?", "negation"),
+        ("deu", "Wer hat das Haus verkauft?", "Wann hat das Haus verkauft?", "question_word"),
+        ("deu", "Was passiert vor dem Fest?", "Was passiert nach dem Fest?", "words"),
+        ("deu", "Liebt Nina Karim?", "Liebt Karim Nina?", "roles"),
+        ("fra", "Qui a trahi Mara ?", "Qui n'a pas trahi Mara ?", "negation"),
+        ("fra", "Que dit Mara ?", "Que dit Ada ?", "names"),
+        ("spa", "¿Qué pasa en el episodio 3?", "¿qué pasa en el episodio 3?", None),
+        ("spa", "¿Qué pasa en el episodio 3?", "¿Qué pasa en el episodio 4?", "numbers"),
+        ("rus", "Кто продал дом?", "Кто не продал дом?", "negation"),
+        ("tur", "Evi kim sattı?", "EVİ KİM SATTI?", None),
+        ("jpn", "誰が鍵を隠しましたか？", "誰が鍵を隠しましたか", None),
+        ("jpn", "誰が鍵を隠しましたか？", "誰が地図を隠しましたか？", "words"),
+        ("jpn", "誰が鍵を隠しましたか？", "誰が鍵を隠しませんでしたか？", "negation"),
+        ("zho", "谁藏了钥匙？", "请问谁藏了钥匙", None),
+        ("zho", "谁藏了钥匙？", "谁没有藏钥匙？", "negation"),
+        ("zho", "第3集发生了什么？", "第4集发生了什么？", "numbers"),
+        ("kor", "누가 열쇠를 숨겼나요?", "누가 지도를 숨겼나요?", "words"),
+        ("und", "Kto sprzedał dom?", "kto sprzedał dom", None),
+    ],
+)
+def test_other_languages_are_compared_word_for_word(language: str, one: str, other: str, expected: str | None) -> None:
+    assert guard(one, other, language) == expected
+
+
+def test_a_difference_says_whether_passages_can_still_be_of_use() -> None:
+    assert difference("When did she leave?", "Why did she leave?", "eng").same_subject
+    assert not difference("What happens in episode 4?", "What happens in episode 3?", "eng").same_subject
+
+
+def test_a_difference_names_the_words_that_the_question_asked_has_more() -> None:
+    found = difference("Who locked the old boathouse at night?", "Who locked the boathouse?", "eng")
+    assert found is not None
+    assert found.beyond == {"old", "night"}
+
+
+def test_none_of_the_tuning_pairs_with_another_meaning_passes() -> None:
+    pairs = [json.loads(line) for line in PAIRS.read_text().splitlines()]
+    passed = [
+        (pair["asked"], pair["earlier"])
+        for pair in pairs
+        if pair["label"] != "same"
+        and language_of(pair["asked"]) == language_of(pair["earlier"])
+        and guard(pair["asked"], pair["earlier"], language_of(pair["asked"])) is None
+    ]
+    assert len(pairs) > 300
+    assert passed == []
+
+
+def test_no_word_means_the_same_as_its_opposite() -> None:
+    assert [pair for pair in ANTONYMS if len(pair) < 2] == []
+
+
+def test_irregular_forms_lead_to_their_words() -> None:
+    assert {term_of(form) == term_of(lemma) for form, lemma in LEMMAS.items()} == {True}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=120), st.sampled_from(["eng", "deu", "jpn", "und"]))
+def test_any_text_asks_the_same_as_itself(text: str, language: str) -> None:
+    assert difference(text, text, language) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.sampled_from("who what did not Mara Tom the key 3 of by was hidden before , and to ?".split()), max_size=9),
+    st.lists(st.sampled_from("who what did not Mara Tom the key 3 of by was hidden before , and to ?".split()), max_size=9),
+)
+def test_it_makes_no_difference_which_question_came_first(one: list[str], other: list[str]) -> None:
+    forth, back = (difference(a, b, "eng") for a, b in ((" ".join(one), " ".join(other)), (" ".join(other), " ".join(one))))
+    assert (forth is None) == (back is None)
+    assert forth is None or back is None or forth.guard == back.guard
