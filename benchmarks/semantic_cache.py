@@ -2,8 +2,8 @@
 
 Labelled pairs of questions (an earlier one, and one that is asked) go through the cache's own decision, with
 all-MiniLM-L6-v2. Beside it, on the same pairs: a threshold on the cosine alone, which is how caches such as GPTCache
-decide by default. Of the held-aside part only counts are reported: its pairs stay unread, or they would not be held aside
-any more.
+decide by default. Of the held-aside part only counts are reported: its pairs stay unread, or they would not be held
+aside any more.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def share(count: int, of: int) -> str:
 def replayed(judged: Sequence[Judged], decided: Sequence[Choice | None], *, same: bool) -> int:
     """How many of the pairs that ask the same, or that do not, get the earlier answer."""
     rows = zip(judged, decided, strict=True)
-    return sum((one.pair.label == "same") is same and choice is not None and choice.use == "answer" for one, choice in rows)
+    return sum(
+        (one.pair.label == "same") is same and choice is not None and choice.use == "answer" for one, choice in rows
+    )
 
 
 def wrongly_answered(judged: Sequence[Judged], decided: Sequence[Choice | None]) -> int:

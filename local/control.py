@@ -3,11 +3,13 @@
 ======================================  =============================================================================
 ``GET health``                          ``{"status": "starting"|"ready", "pid", "webSocketUrl", "outputs"}``
 ``GET faults``                          what is armed
-``PUT faults/{name}``                   arm one; the body is its parameters as JSON, ``times`` among them
+``PUT faults/{name}``                   arm one; the body is its parameters as JSON; among them ``times``, and ``share``
+                                        with ``seed``: the probability with which it strikes
 ``DELETE faults``, ``faults/{name}``    disarm all, or one
 ``GET calls``                           ``{"counts": {"dynamodb.PutItem": 3, …}}``; with ``?log=1`` also ``log``, each
                                         call with service, operation, resource, caller, at, status and tookMs
 ``DELETE calls``                        begin to count anew
+``GET bedrock``                         how many streams of models are open, and how the others ended
 ``GET connections``                     the open WebSocket connections
 ``DELETE connections/{id}``             cut one, as a network would: without a close frame
 ``GET functions``                       each function's invocations, cold starts, errors and process ids
@@ -122,6 +124,9 @@ class Control:
             params = None
         if not isinstance(params, dict) or not isinstance(params.get("times"), int | None):
             raise web.HTTPBadRequest(text="The body is to be a JSON object with the fault's parameters.\n")
+        share = params.get("share")
+        if share is not None and not (isinstance(share, int | float) and 0 <= share <= 1):
+            raise web.HTTPBadRequest(text="share is to be a probability, from 0 to 1.\n")
         self._faults.arm(request.match_info["name"], **params)
         return web.json_response(self._faults.armed())
 

@@ -201,7 +201,8 @@ def discover(
     """
     given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
     given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
-    aws = Aws(choice.profile, choice.region, choice.endpoint_url)
+    # boto3 itself knows AWS_DEFAULT_REGION only, the AWS CLI and Lambda both.
+    aws = Aws(choice.profile, choice.region or environ.get("AWS_REGION") or None, choice.endpoint_url)
     if needs and all(name in given for name in needs):
         return Deployment(given, aws)
     tried: list[str] = []

@@ -2,7 +2,8 @@
 
 It reads the prompt as a model would get it, chooses the passages' sentences that answer the question, and quotes them
 with their numbers, or says that it found nothing. It writes no word of its own about the story, and what a passage
-says is quoted or left out, never obeyed. The same prompt always gets the same answer.
+says is quoted or left out, never obeyed. A question that a prompt shows with the turns before it is completed from
+them. The same prompt always gets the same answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from local.bedrock.extractive.completing import asks_to_complete, complete_from
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.prose import NOTHING_FOUND, write
 from local.bedrock.extractive.selection import select
@@ -43,11 +45,15 @@ class ExtractiveAnswerer:
         Args:
             system: the instructions.
             user: the passages and the question as :mod:`cicada.answering.prompt` writes them; a prompt without
-                passages is small talk.
+                passages is small talk, and one that begins with the turns of a conversation asks to complete a
+                question, as :mod:`cicada.answering.conversation.prompt` does.
 
         Returns:
-            Plain text, never empty; each quotation is followed by its passage's ``[n]``.
+            Plain text, never empty but where there is no question to complete; each quotation is followed by its
+            passage's ``[n]``.
         """
+        if asks_to_complete(user):
+            return complete_from(user)
         prompt = parse_prompt(user)
         if not prompt.grounded:
             return small_talk(prompt.question)

@@ -17,7 +17,7 @@ from clients.python.connection import Transport, TransportClosed
 from tests.chaos.place import Place, bearer
 from tests.chaos.plans import Drop, Plan
 from tests.chaos.questions import Asked
-from tests.chaos.record import Followed, Frame, Screen, event_of
+from tests.chaos.record import Followed, Frame, Screen, event_of, text_of
 
 TIMING = Timing(
     open_s=10, reply_s=8, silence_s=6, gap_s=0.5, backoff_base_s=0.1, backoff_cap_s=2, attempts=40, first_attempts=40
@@ -87,7 +87,8 @@ class Asker:
                 cancelling.cancel()
                 await asyncio.gather(cancelling, return_exceptions=True)
             screen.displayed = tuple(displayed)
-            screen.text = stream.answer.text
+            # Whoever leaves may not have looked at all that has come by then.
+            screen.text = stream.answer.text if screen.followed else text_of(displayed)
 
     def _begin(self, client: CicadaClient, *, asks: bool) -> AnswerStream:
         request_id = self._followed.request_id

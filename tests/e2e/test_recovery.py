@@ -15,8 +15,17 @@ from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down,
 
 def cicada(cloud, *words):
     """Run the command line over the logs, or the table, of the deployment."""
-    command = [sys.executable, "-m", "clients.cli", *words, "--endpoint-url", cloud.endpoint_url]
-    environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1"}
+    command = [
+        sys.executable,
+        "-m",
+        "clients.cli",
+        *words,
+        "--endpoint-url",
+        cloud.endpoint_url,
+        "--region",
+        "us-east-1",
+    ]
+    environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
 
 

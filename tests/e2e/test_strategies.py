@@ -138,7 +138,9 @@ def test_when_everything_fails_the_client_is_told_what_was_tried(cloud, connect)
     ]
 
 
-@pytest.mark.parametrize(("reason", "code"), [("max_tokens", "answer_truncated"), ("guardrail_intervened", "x")])
+@pytest.mark.parametrize(
+    ("reason", "code"), [("max_tokens", "answer_truncated"), ("guardrail_intervened", "answer_blocked")]
+)
 def test_an_answer_that_the_model_did_not_finish_is_never_complete(cloud, connect, reason, code):
     cloud.arm("bedrock.stop", times=1, stop_reason=reason)
     complete = connect().answer(SIMPLE)[-1]

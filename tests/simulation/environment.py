@@ -1,4 +1,4 @@
-"""One execution environment of the answer worker, wired as its handler wires it."""
+"""One execution environment of the answer worker, wired as ``lambdas/answer`` wires it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
 from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
 from cicada.answering.cag import CagStrategy
+from cicada.answering.conversation import Conversation
+from cicada.answering.conversation.dynamodb import DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
+from cicada.answering.semantic_cache.scope import Sharing
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from tests.simulation.corpus import Embedder
 from tests.simulation.judge import Heard
@@ -33,6 +36,7 @@ class Environment:
     def __init__(self, world: World, name: str) -> None:
         scheduler, faults, judge = world.scheduler, world.faults, world.judge
         self.busy = False
+        sharing: Sharing = "tenant" if world.shares_answers else "user"
         breakers = Breakers(
             DynamoDbBreakerStore(world.table, "table"),
             worker_id=name,
@@ -42,11 +46,15 @@ class Environment:
         )
         retriever = GuardedRetriever(world.index, breakers)
         writer = GuardedModel(Model(GENERATION, 512, scheduler, faults, judge.called), breakers)
-        small = GuardedModel(Model(DIRECT, 256, scheduler, faults, judge.called), breakers, last_resort=True)
+        small = Model(DIRECT, 256, scheduler, faults, judge.called)
+        conversation = Conversation(
+            DynamoDbSessions(world.table, "table"), GuardedModel(small, breakers), now_s=world.now_s
+        )
         cache = GuardedCache(
             SemanticCache(
                 DynamoDbCacheStore(world.table, "table"),
                 GuardedEmbedder(Embedder(scheduler, faults), breakers),
+                sharing=sharing,
                 thresholds=Thresholds(replay=0.97, near=0.8),
                 generation_model_id=GENERATION,
                 prompt_version=PROMPT_VERSION,
@@ -68,14 +76,15 @@ class Environment:
             ),
             RagStrategy(retriever, writer, top_k=6, min_score=0.5, prompt_passages=PROMPT_PASSAGES),
             CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES),
-            DirectStrategy(small),
+            DirectStrategy(GuardedModel(small, breakers, last_resort=True)),
         )
         self.runner = AttemptRunner(
             world.log,
             world.connections,
             {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
+            conversation=conversation,
             breakers=breakers,
-            keepers=(cache,),
+            keepers=(conversation, cache),
             concurrency=world.concurrency,
             now_s=world.now_s,
             monotonic=world.monotonic,

@@ -89,9 +89,9 @@ KINDS: tuple[Kind, ...] = (
 )
 BY_NAME = {kind.name: kind for kind in KINDS}
 
-HARDSHIP = (0.0, 0.3, 1.0, 3.0)
+HARDSHIP = (0.0, 0.5, 1.5, 4.0)
 """Factors on the rates; one is drawn for each world."""
-_HARDSHIP_SHARES = (0.08, 0.27, 0.45, 0.2)
+_HARDSHIP_SHARES = (0.05, 0.2, 0.4, 0.35)
 KINDS_SHARE = 0.4
 """How many of the kinds a world has at all.
 
@@ -116,20 +116,24 @@ class Faults:
         self.injected = 0
 
     def hit(self, name: str) -> bool:
-        """Whether this fault happens here and now."""
-        rate = self._rates.get(name)
-        if rate is None or self._random() >= rate:
+        """Whether this fault happens here and now, which is then counted."""
+        if not self.drawn(name):
             return False
         self.note(name)
         return True
 
+    def drawn(self, name: str) -> bool:
+        """Whether this fault is to happen later: whoever brings it about notes it then."""
+        rate = self._rates.get(name)
+        return rate is not None and self._random() < rate
+
     def note(self, name: str) -> None:
-        """Count a fault that follows from another, as each call within an outage."""
+        """Count a fault."""
         self.counts[name] += 1
         self.injected += 1
 
     def cease(self) -> None:
-        """From now on nothing fails any more."""
+        """From now on nothing fails any more; what is under way takes its course."""
         self._rates.clear()
 
     def between(self, low: float, high: float) -> float:

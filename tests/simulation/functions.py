@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from tests.simulation.faults import Faults
@@ -119,16 +120,17 @@ class Functions:
         random = self._scheduler.random
         step = 1 + int(random() * FATAL_STEPS[int(random() * len(FATAL_STEPS))])
         for name, error in (("function_killed", "Lambda.Unknown"), ("function_out_of_memory", "Runtime.OutOfMemory")):
-            if faults.hit(name):
+            if faults.drawn(name):
                 process.fate_at = step
-                process.fate = lambda: self._kill(invocation, error)
+                process.fate = partial(self._strike, invocation, name, error)
                 return
-        if faults.hit("function_paused"):
+        if faults.drawn("function_paused"):
             pause_s = LONGEST_PAUSE_S * random() ** 2
             # Half of them are not killed by their time-out: a stopped machine is not seen to be late.
             outlives = random() < 0.5
 
             def pause() -> None:
+                faults.note("function_paused")
                 self._tell(process.name, f"stands still for {pause_s:.1f} s")
                 self._scheduler.freeze(process, pause_s)
                 self.busy_until = max(self.busy_until, self._scheduler.now + pause_s)
@@ -139,9 +141,14 @@ class Functions:
             process.fate_at = step
             process.fate = pause
 
+    def _strike(self, invocation: Invocation, name: str, error: str) -> None:
+        self._faults.note(name)
+        self._kill(invocation, error)
+
     def _kill(self, invocation: Invocation, error: str) -> None:
         process = invocation.process
-        if invocation.over or process.dead or self._scheduler.now < invocation.deadline and error == "Sandbox.Timedout":
+        early = error == "Sandbox.Timedout" and self._scheduler.now < invocation.deadline
+        if invocation.over or process.dead or early:
             return
         self._tell(process.name, f"dies: {error}")
         self._scheduler.kill(process)

@@ -54,13 +54,17 @@ class Record:
 class Judge:
     """Keeps records, and ``fails`` the world where they contradict an invariant."""
 
-    def __init__(self, scheduler: Scheduler, index: Index, fails: Callable[[str], None]) -> None:
+    def __init__(
+        self, scheduler: Scheduler, index: Index, fails: Callable[[str], None], *, shares_answers: bool
+    ) -> None:
+        """``shares_answers``: whether the users of a tenant share earlier answers."""
         self.records: dict[Key, Record] = {}
         self.said: dict[str, str] = {}
         """By worker, what its strategy said."""
         self._scheduler = scheduler
         self._index = index
         self._fails = fails
+        self._shares_answers = shares_answers
         self._budget = RequestBudget()
 
     # --- the table ---
@@ -77,6 +81,7 @@ class Judge:
             if before is not None or record is not None:
                 self._fails(f"I1: request {request_id} is created twice")
             record = self.records[subject, request_id] = Record((subject, request_id), self._scheduler.now)
+            record.item = after
             self._appended(record, 0, after, pk)
         elif before["last_seq"] != after["last_seq"]:
             if before["state"]["S"] != "open":
@@ -195,8 +200,9 @@ class Judge:
         self._fails(f"cache: {text!r} is given again, and no grounded answer of this scope and version says so")
 
     def _scope(self, record: Record) -> tuple[Any, ...]:
-        question = json.loads(record.item["question"]["S"]) if record.item else {}
-        return (record.key[0], tuple(question.get("episodes", ())), question.get("top_k"))
+        question = json.loads(record.item["question"]["S"])
+        sharing = question["tenant"] if self._shares_answers else record.key[0]
+        return (sharing, question["episodes"], question["top_k"])
 
     def _kept(self, item: Item) -> None:
         body = unpack_body(bytes(item["body"]["B"]))

@@ -11,6 +11,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler, Task
 
 _PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>\n([^\n]*)')
+_ASKED = re.compile(r"<asked>([^<]*)</asked>")
 _LETTERS = "abcdefghijklmnopqrst"
 READ_TIMEOUT_S = 20.0
 """After so long a silence the adapter gives a stream up."""
@@ -112,6 +113,9 @@ class Model:
         faults = self._faults
         if faults.hit("answer_empty"):
             return []
+        asked = _ASKED.findall(prompt.user)
+        if asked:  # a question is to be completed
+            return ["And what did ", "Mara" if "Mara" in asked[-1] else "the keeper", " do next?"]
         mark = "".join(_LETTERS[int(faults.between(0, 20))] for _ in range(6))
         found = _PASSAGE.findall(prompt.user)
         if not found:

@@ -7,7 +7,9 @@ import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
+from cicada.answering import intake
 from tests.simulation.world import Verdict, World
 
 _LIBRARY = logging.getLogger("cicada")
@@ -45,12 +47,15 @@ def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
     """Within it the library logs nothing below ``level``; yields what hears of bugs."""
     bugs = _Bugs()
     before = (_LIBRARY.level, _LIBRARY.propagate)
+    classify = intake.classify
+    intake.classify = cache(classify)  # of the same text it is always the same
     _LIBRARY.setLevel(level)
     _LIBRARY.propagate = False
     _LIBRARY.addHandler(bugs)
     try:
         yield bugs
     finally:
+        intake.classify = classify
         _LIBRARY.removeHandler(bugs)
         _LIBRARY.setLevel(before[0])
         _LIBRARY.propagate = before[1]

@@ -152,11 +152,13 @@ class Person:
     def cancel(self) -> None:
         """Want no answer any more."""
         if not self.satisfied and self.screen.seq > 0:
+            self._faults.note("cancelled")
             self._send({"action": "cancel", "requestId": self.key[1]})
 
     def ask_again(self) -> None:
         """Send the question once more, under the same id."""
         if self._ask is not None and not self.gone:
+            self._faults.note("asked_again")
             self._send(self._ask)
 
     def try_out(self, action: str) -> None:

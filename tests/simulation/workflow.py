@@ -70,13 +70,18 @@ class Workflow:
         process = Process(f"execution-{arn}", "execution", about=(data["subject"], data["requestId"]))
         self._processes.append(process)
         self._tell(process.name, f"is to begin with {data['strategy']}, {sorted(data['failures'])} failed")
-        if self._faults.hit("execution_died"):
+        if self._faults.drawn("execution_died"):
             process.fate_at = 1 + int(self._scheduler.random() * 6)
-            process.fate = lambda: self._scheduler.kill(process)
+            process.fate = lambda: self._die(process)
         self._scheduler.spawn(process, lambda: self._run(arn, dict(data)), "main", delay_s=delay_s)
         self._scheduler.call_at(
             self._scheduler.now + delay_s + EXECUTION_LIMIT_S, lambda: self._scheduler.kill(process)
         )
+
+    def _die(self, process: Process) -> None:
+        self._faults.note("execution_died")
+        self._tell(process.name, "dies")
+        self._scheduler.kill(process)
 
     def _run(self, arn: str, data: dict[str, Any]) -> None:
         machine = states()

@@ -76,7 +76,8 @@ class World:
         self.processes: list[Process] = [self.people]
         self.persons: list[Person] = []
         self.index = Index(scheduler, faults)
-        self.judge = Judge(scheduler, self.index, self.fail)
+        self.shares_answers = random.random() < 0.5
+        self.judge = Judge(scheduler, self.index, self.fail, shares_answers=self.shares_answers)
         self.table = Table(scheduler, faults, self.judge.wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])
         self.gateway = Gateway(
@@ -217,8 +218,8 @@ class World:
         faults, scheduler = self.faults, self.scheduler
         self._people_come()
         hard_s = 0.0 if faults.off else faults.between(5, 200) if scheduler.random() < 0.8 else faults.between(200, 700)
-        if faults.hit("version_published"):
-            scheduler.call_at(faults.between(0, 90), self.index.publish)
+        if faults.drawn("version_published"):
+            scheduler.call_at(faults.between(0, 90), self._publish)
         self._schedule_sweep(faults.between(0, SWEEP_EVERY_S))
         last_ask_s = max(self._asked_at)
         scheduler.run(hard_s)
@@ -299,13 +300,18 @@ class World:
             self._person(f"{subject}-{len(self.persons)}-phone", key, None).start(
                 self.people, at + faults.between(0.5, 20)
             )
-        if faults.hit("cancelled"):
+        if faults.drawn("cancelled"):
             scheduler.call_at(at + faults.between(0.02, 30), asker.cancel)
-        if faults.hit("asked_again"):
+        if faults.drawn("asked_again"):
             scheduler.call_at(at + faults.between(0.02, 30), asker.ask_again)
         if faults.hit("stranger_probes"):
             stranger = self._person(f"eve-{len(self.persons)}", ("eve", key[1]), None)
             scheduler.call_at(at + faults.between(0.02, 20), lambda: self._probe(stranger, frame))
+
+    def _publish(self) -> None:
+        self.faults.note("version_published")
+        self.tell("index", "a new version is published")
+        self.index.publish()
 
     def _probe(self, stranger: Person, frame: dict[str, Any]) -> None:
         """Another user tries a request id that is not hers."""

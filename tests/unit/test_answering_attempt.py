@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -627,3 +628,48 @@ def test_an_execution_that_failed_does_not_end_a_request_which_another_drives():
     assert exhausted(world, execution="x2") is False
     assert world.log.head(KEY).state == "open"
     assert exhausted(world, execution="x1") is True
+
+
+def test_a_request_that_is_gone_is_not_closed():
+    world = World()
+    world.log.requests.clear()
+    assert exhausted(world) is False
+
+
+def test_an_attempt_that_others_keep_getting_ahead_of_gives_up():
+    world = World("never")
+
+    def before(operation):
+        if operation == "commit":
+            stored, entries = world.log.requests[KEY]
+            world.log.requests[KEY] = (replace(stored, attempt=stored.attempt + 1), entries)
+
+    world.log.before = before
+    with pytest.raises(DeliveryUnavailable, match="could not be begun"):
+        world.run()
+
+
+def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
+    class Unfinished:
+        name = "rag"
+        needs = ()
+
+        def answer(self, asked, spending):
+            yield TextDelta("The bell ")
+
+    world = World()
+    runner = AttemptRunner(world.log, world.connections, {"rag": Unfinished()}, limits=LIMITS, now_s=lambda: NOW_S)
+    with pytest.raises(StreamBroken, match="without an answer"):
+        runner.run(task(), worker="w1", remaining_s=60)
+
+
+def test_an_answer_that_grew_too_long_and_cannot_be_ended_now_goes_to_the_next_state():
+    world = World("x" * (MAX_LOG_BYTES + 1))
+
+    def before(operation):
+        if operation == "commit" and len(world.log.calls) > 2:
+            raise StoreFault("down")
+
+    world.log.before = before
+    with pytest.raises(DeliveryUnavailable):
+        world.run()

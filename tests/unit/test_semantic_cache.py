@@ -13,6 +13,7 @@ import pytest
 from cicada.answering.semantic_cache.cache import MAX_BODIES_READ, OVERLAP_MS
 from cicada.answering.semantic_cache.held import HeldScopes
 from cicada.answering.semantic_cache.records import Body, pack_body
+from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.errors import CacheUnavailable, ModelUnavailable
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import AngledEmbedder, Shelf
@@ -110,6 +111,35 @@ def test_a_completed_question_is_looked_up_as_it_was_completed(shelf: Shelf) -> 
     shelf.keep("And who locked it?", completed=LOCKED)
     assert shelf.look_up("who did it", completed=LOCKED).use == "answer"
     assert shelf.embedder.texts == [LOCKED, LOCKED]
+
+
+@pytest.mark.parametrize(
+    ("model_id", "measured"),
+    [
+        ("local.all-minilm-l6-v2", True),
+        ("amazon.titan-embed-text-v2:0", False),
+        ("arn:aws:bedrock:us-east-1::foundation-model/amazon.titan-embed-text-v2:0", False),
+        ("somebody.new-model", False),
+    ],
+)
+def test_a_model_that_was_not_measured_gets_stricter_thresholds(model_id: str, measured: bool) -> None:
+    thresholds = thresholds_of(model_id)
+    assert thresholds.measured is measured
+    assert measured or thresholds.replay > thresholds_of("local.all-minilm-l6-v2").replay
+    assert thresholds.near < thresholds.replay
+
+
+@pytest.mark.parametrize(("replay", "near"), [(0.7, 0.8), (1.1, 0.8), (0.9, -1.1)])
+def test_thresholds_that_no_decision_can_be_made_by_are_refused(replay: float, near: float) -> None:
+    with pytest.raises(ValueError, match="cosines"):
+        Thresholds(replay, near)
+
+
+def test_without_thresholds_those_of_the_embedding_model_hold() -> None:
+    shelf = Shelf(thresholds=None)
+    shelf.keep(LOCKED)
+    shelf.embedder.cosines[LOCKED_TOO] = 0.9
+    assert shelf.look_up(LOCKED_TOO).use == "contexts"
 
 
 # --- scopes ---
@@ -273,8 +303,14 @@ def test_another_entry_serves_where_the_best_ones_body_is_gone(shelf: Shelf) -> 
 
 
 def test_a_look_up_reads_a_few_bodies_at_most(shelf: Shelf) -> None:
-    for number, question in enumerate(("Who locked the boathouse?", LOCKED_TOO, "Who was it that locked the boathouse?",
-                                       "Please tell me who locked the boathouse", "Who locks the boathouse?")):  # fmt: skip
+    questions = (
+        LOCKED,
+        LOCKED_TOO,
+        "Who was it that locked the boathouse?",
+        "Please tell me who locked the boathouse",
+        "Who locks the boathouse?",
+    )
+    for number, question in enumerate(questions):
         shelf.now_s += number
         shelf.keep(question)
     shelf.store.bodies.clear()

@@ -84,9 +84,7 @@ def test_a_very_long_question_is_not_kept(shelf: Shelf) -> None:
     assert shelf.store.calls == []
 
 
-def test_an_answer_that_does_not_fit_into_an_item_is_not_kept(
-    shelf: Shelf, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_answer_that_does_not_fit_into_an_item_is_not_kept(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=MAX_BODY_BYTES * 2))
     with caplog.at_level(logging.DEBUG):
         shelf.keep(LOCKED, noise)

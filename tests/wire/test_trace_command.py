@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cicada.answering.breakers.decide import Breaker
-from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
+from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
 from clients.cli import log_groups
 from clients.cli.log_groups import Insights as Queries
 from clients.cli.log_groups import LogsUnavailable
@@ -75,9 +75,7 @@ class House:
 
     @property
     def store(self) -> DynamoDbBreakerStore:
-        client = self.services.client("dynamodb", **{})
-        assert BREAKER_CONFIG is not None
-        return DynamoDbBreakerStore(client, self.outputs["RequestsTable"])
+        return DynamoDbBreakerStore(self.services.client("dynamodb"), self.outputs["RequestsTable"])
 
     def log(self, *lines: Mapping[str, Any] | str) -> None:
         log = FunctionLog(self.logs / f"{self.outputs['Function']}.log")

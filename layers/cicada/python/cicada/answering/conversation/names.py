@@ -19,8 +19,8 @@ _POSSESSIVE = re.compile(r"['’]s$")
 def names_in(text: str) -> tuple[str, ...]:
     """The names of a text in their order, each once, as they are written: *Mara*, *Julian Roake*, *Mrs Sallow*.
 
-    A word at the beginning of a sentence passes for one too unless it is a common word or one that questions begin with;
-    in German, every noun does. Of scripts without capitals, katakana is told alone.
+    A word at the beginning of a sentence passes for one too unless it is a common one or one that questions begin
+    with; in German, every noun does. Of scripts without capitals, katakana is told alone.
     """
     plain = unicodedata.normalize("NFKC", text)
     found = dict.fromkeys(_capitalised(plain))

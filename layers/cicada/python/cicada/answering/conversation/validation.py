@@ -21,8 +21,11 @@ LEAST_KEPT = 0.5
 _MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _NUMBER = re.compile(r"\d+")
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
+"""In Japanese, grammar for the most part."""
 _LEAST_STEM = 3
 _MOST_ENDING = 3
+_SHORT_CHARS = 12
 
 
 def tidied(written: str) -> str:
@@ -59,7 +62,7 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
         return "it has a name that nobody named"
     if words.share(_content(completed)) < LEAST_KNOWN:
         return "it says what nobody said"
-    if _Words(completed).share(_content(question)) < LEAST_KEPT:
+    if _tells_its_topic(question) and _Words(completed).share(_content(question)) < LEAST_KEPT:
         return "it is another question"
     return None
 
@@ -84,6 +87,11 @@ class _Words:
         return sum(self.hold(word) for word in words) / len(words) if words else 1.0
 
 
+def _tells_its_topic(question: str) -> bool:
+    """In a script without spaces, a short question that leans is little but grammar."""
+    return len(question) > _SHORT_CHARS or not any(is_unspaced(word) for word in _WORD.findall(question))
+
+
 def _split(text: str) -> list[str]:
     """Words; of a script without spaces, the pairs of its characters."""
     found: list[str] = []
@@ -94,7 +102,8 @@ def _split(text: str) -> list[str]:
 
 def _content(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return [word for word in _split(folded) if word not in FUNCTION | LIGHT and word not in EVIDENCE]
+    words = (word for word in _split(folded) if not _HIRAGANA.fullmatch(word))
+    return [word for word in words if word not in FUNCTION | LIGHT and word not in EVIDENCE]
 
 
 def _script(text: str) -> str:

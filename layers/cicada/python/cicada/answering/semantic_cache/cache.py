@@ -38,7 +38,7 @@ from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_TTL_S = 24 * 3600
+DEFAULT_TTL_S = 7 * 24 * 3600
 DEFAULT_MAX_ENTRIES = 1_000
 """Answers of one scope; the newest stay."""
 OVERLAP_MS = 10_000

@@ -56,7 +56,7 @@ class HeldScope:
         return self._snapshot
 
     def add(self, entries: Iterable[Entry], *, keep: int, now_s: float) -> None:
-        """Take in entries, in whatever order; the newest ``keep`` stay. What has expired or is no vector is left out."""
+        """Take in entries in whatever order; the newest ``keep`` stay. What has expired or no vector is left out."""
         with self._lock:
             vectors = {
                 entry.id: (entry, vector)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import product
 
 from cicada.answering.semantic_cache.guards.english import read_english
-from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, GENERIC
+from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, GENERIC, interchangeable
 from cicada.answering.semantic_cache.guards.other_languages import read_other
 from cicada.answering.semantic_cache.guards.reading import GuardName, Reading
 from cicada.index.lexical.stopwords import EVIDENCE
@@ -22,6 +22,7 @@ _ENGLISH_ALONE = frozenset(
 _PRONOUNS = frozenset({"he", "she", "they"})
 """Whom they mean hangs on where they stand: *Ada's father and she* are not *Ada and her father*."""
 _READINGS_KEPT = 16_384
+_NO_WORDS = frozenset({"?"})
 _SAME_KINDS = frozenset({("list", "who"), ("list", "what"), ("who", "list"), ("what", "list")})
 _SAME_SUBJECT: frozenset[GuardName] = frozenset({"question_word", "negation", "words"})
 """Differences over which passages can still be of use: they are about the same people, things and times."""
@@ -91,7 +92,7 @@ def _differing(one: Reading, other: Reading) -> GuardName | None:
         return "negation"
     if one.kind != other.kind and (one.kind, other.kind) not in _SAME_KINDS:
         return "question_word"
-    if only_left or only_right:
+    if only_left or only_right or ((left - right).keys() - _NO_WORDS and (right - left).keys() - _NO_WORDS):
         return "words"
     return None if _same_parts(one, other) else "roles"
 
@@ -118,4 +119,9 @@ def _placed(reading: Reading) -> set[str]:
 def _contradict(one: Reading, other: Reading) -> bool:
     """Whether a preposition gives a word a part that it has not in the other question."""
     parts = {word.term: word.marker for word in other.words if not word.loose}
-    return any(word.marker and word.marker != parts.get(word.term, word.marker) for word in one.words)
+    prepositions = {word.term: word.preposition for word in other.words if word.loose}
+    return any(
+        (word.marker and word.marker != parts.get(word.term, word.marker))
+        or not interchangeable(word.preposition, prepositions.get(word.term, ""))
+        for word in one.words
+    )

@@ -30,6 +30,9 @@ _OF = "of "
 _OF_WORDS, _COMMAS, _ONE, _ZERO = frozenset({"of"}), frozenset({","}), "one", "zero"
 _WHAT_IS_ASKED = "?"
 """Stands for the person or thing that is asked for, where the sentence would have it."""
+_NO_VERBS = frozenset({"to", "how"})
+_LONGEST_PHRASE = 3
+"""Words that belong to a question word: *which old red house*."""
 _MODALS = frozenset({"can", "must", "should"})
 _BEGINS_A_SUBJECT = frozenset(
     "the a an this that these those my your our his her its their i you we he she it they somebody someone anyone "
@@ -62,25 +65,26 @@ class _State:
     genitives: int = 0
     marker: str = ""
     loose: bool = False
+    preposition: str = ""
     joined: bool = False
     auxiliary: bool = False
     be_at: int | None = None
     """How many words came before the last form of *be*, whose participle has not been met."""
     verb_at: int | None = None
     """Where the verb of a passive stands."""
-    asked_phrase: bool = False
-    """Whether words still belong to the question word (*which episode*)."""
+    asked_at: int | None = None
+    """Where the question word stands, until the auxiliary after it (*which episode does*…) or another verb."""
     asked_object: bool = False
     """Whether the question word stands for what something is done to."""
 
     def add(self, term: str, shown: str) -> None:
         loose = self.loose or term in _MODALS
-        self.words.append(Word(term, self.marker, loose, self.joined, shown, self.phrase))
+        self.words.append(Word(term, self.marker, loose, self.joined, self.preposition, shown, self.phrase))
         self.joined = False
 
     def begin_phrase(self) -> None:
         """What follows stands under no preposition."""
-        self.marker, self.loose = "", False
+        self.marker, self.loose, self.preposition = "", False, ""
         self.phrase += 1
 
 
@@ -183,12 +187,7 @@ def _read(state: _State, token: str, following: str, names: frozenset[str]) -> N
         return
     if word in _AUXILIARIES:
         state.auxiliary = True
-        if state.asked_phrase:
-            state.asked_object = word in _DO or (
-                word not in table.BE and (following in _BEGINS_A_SUBJECT or following.removesuffix("'s") in names)
-            )
-            state.words = [one if one.term == _WHAT_IS_ASKED else replace(one, loose=True) for one in state.words]
-        state.asked_phrase = False
+        _end_question_phrase(state, word, following, names)
     if word in table.BE:
         state.be_at = len(state.words)
         state.begin_phrase()
@@ -202,8 +201,20 @@ def _read_question_word(state: _State, kind: str) -> None:
     if state.marker not in ("by", "to", "from"):
         state.begin_phrase()
     if kind in ("who", "what", "whose", "how many", "how much"):
+        state.asked_at = len(state.words)
         state.words.append(Word(_WHAT_IS_ASKED, state.marker))
-        state.asked_phrase = True
+
+
+def _end_question_phrase(state: _State, word: str, following: str, names: frozenset[str]) -> None:
+    """At the first auxiliary: *which dog does*… asks for an object, *which dog bit*… has no auxiliary there."""
+    if word in _NO_VERBS or state.asked_at is None:
+        return
+    phrase = state.words[state.asked_at + 1 :]
+    if len(phrase) <= (0 if state.kinds[0] == "who" else _LONGEST_PHRASE):
+        begins_a_subject = following in _BEGINS_A_SUBJECT or following.removesuffix("'s") in names
+        state.asked_object = word in _DO or (word not in table.BE and begins_a_subject)
+        state.words[state.asked_at + 1 :] = [replace(one, loose=True) for one in phrase]
+    state.asked_at = None
 
 
 def _read_word(state: _State, word: str, *, of: bool) -> None:
@@ -215,12 +226,13 @@ def _read_word(state: _State, word: str, *, of: bool) -> None:
         state.persons.append(table.PERSONS[word])
         return
     if word in table.MARKERS and not (word == "like" and state.auxiliary and state.marker == ""):
-        state.marker, state.loose, state.joined = table.MARKERS[word], False, False
+        state.begin_phrase()
+        state.marker, state.joined = table.MARKERS[word], False
         if word in ("before", "after", "until", "since", "against", "instead", "than", "unlike"):
             state.words.append(Word(table.MARKERS[word], loose=True, shown=word))
         return
     if word in table.LOOSE_MARKERS:
-        state.marker, state.loose, state.joined = "", True, False
+        state.marker, state.loose, state.preposition, state.joined = "", True, word, False
         return
     if word in table.DROPPED:
         if word in _AUXILIARIES:

@@ -56,13 +56,22 @@ MARKERS = {
 """Prepositions that give the word after them its part: these are compared."""
 
 LOOSE_MARKERS = _words(
-    "in on at for with about of during within inside through throughout along around near via upon per regarding "
-    "concerning as between among amongst across over"
+    "in on at for with about during within inside throughout regarding concerning as between among amongst over"
 )
-"""Prepositions whose phrases stand anywhere, and of which several serve: *the policy on, for, about refunds*."""
+"""Prepositions whose phrases stand anywhere. Others, such as *near* and *under*, are words like any other."""
 
-SPATIAL = _words("above below under beneath behind beside outside")
-"""Prepositions that are words of their own: *under the bed* is not *behind the bed*."""
+_LIKE_ONE = (
+    _words("in on at inside during within throughout"),
+    _words("about on for regarding concerning over"),
+    _words("between among amongst"),
+)
+"""Groups of which one may stand for the other: *the policy on, for, about refunds*."""
+
+
+def interchangeable(one: str, other: str) -> bool:
+    """Whether two loose prepositions can mean the same; none (as in *refund policy*) can stand for any."""
+    return one == other or not one or not other or any(one in group and other in group for group in _LIKE_ONE)
+
 
 BE = _words("is are was were be been being am get gets got getting")
 
@@ -313,8 +322,8 @@ big small · tall short · long short · high low · more less · more few · mo
 increase decrease · raise lower · rise fall · fast slow · hard easy · hot cold · warm cold · strong weak · rich poor
 happy sad · brave cowardly · day night · morning evening · inside outside · in out · above below · over under · up down
 left right · north south · east west · man woman · boy girl · husband wife
-brother sister · mother father
-son daughter · king queen · turn-on turn-off · connect disconnect · install uninstall · add delete · lock unlock · show hide
+brother sister · mother father · son daughter · king queen · turn-on turn-off · connect disconnect
+install uninstall · add delete · lock unlock · show hide
 find lose · hide find · hide reveal · save kill · rescue kill · attack guard · marry divorce · agree disagree
 approve reject · approve refuse · include exclude · optional mandatory · enter leave · enter depart · enter exit
 push pull · import export · upload download · cheap expensive · advantage disadvantage · benefit drawback · pro con

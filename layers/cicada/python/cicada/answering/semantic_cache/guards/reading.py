@@ -21,6 +21,8 @@ class Word:
     """Whether it belongs to a phrase that can stand anywhere (*in the boathouse*)."""
     joined: bool = False
     """Whether it continues a list: *Mara and Tom* is *Tom and Mara*."""
+    preposition: str = ""
+    """The preposition of a loose phrase."""
     shown: str = field(default="", compare=False)
     """As the question has it, in normal form."""
     phrase: int = field(default=0, compare=False)
