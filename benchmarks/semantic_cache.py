@@ -222,7 +222,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", choices=[*PARTS, "both"], default="both", help="which pairs (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of timing (default: %(default)s)")
     parser.add_argument(
-        "--vectors", type=Path, default=ROOT / ".cicada" / "cache" / "minilm.sqlite", help="remembers embeddings"
+        "--vectors", type=Path, default=ROOT / ".cicada" / "benchmark-embeddings.sqlite", help="remembers embeddings"
     )
     args = parser.parse_args(argv)
     parts = {name: path for name, path in PARTS.items() if args.part in (name, "both")}

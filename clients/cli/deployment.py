@@ -99,7 +99,8 @@ class Aws:
                 session = boto3.Session(botocore_session=own, region_name=self.region)
                 config = config.merge(Config(proxies={}))
             else:
-                session = boto3.Session(profile_name=self.profile, region_name=self.region)
+                region = self.region or os.environ.get("AWS_REGION")  # boto3 itself knows AWS_DEFAULT_REGION alone
+                session = boto3.Session(profile_name=self.profile, region_name=region)
             return session.client(service, endpoint_url=self.endpoint_url, config=config)
         except BotoCoreError as error:
             raise DeploymentNotFound(str(error)) from error
@@ -201,8 +202,7 @@ def discover(
     """
     given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
     given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
-    # boto3 itself knows AWS_DEFAULT_REGION only, the AWS CLI and Lambda both.
-    aws = Aws(choice.profile, choice.region or environ.get("AWS_REGION") or None, choice.endpoint_url)
+    aws = Aws(choice.profile, choice.region, choice.endpoint_url)
     if needs and all(name in given for name in needs):
         return Deployment(given, aws)
     tried: list[str] = []

@@ -104,7 +104,7 @@ def build(
         sharing=settings.cache_sharing,
         thresholds=_thresholds(settings),
         generation_model_id=settings.generation_model_id,
-        prompt_version=PROMPT_VERSION,
+        prompt_version=_version_of_answers(settings),
         ttl_s=settings.cache_ttl_s,
         max_entries=settings.cache_max_entries,
     )
@@ -136,6 +136,12 @@ def build(
         keepers=[*([conversation] if settings.conversation_enabled else []), cache],
         budget=RequestBudget(settings.request_time_s, settings.request_tokens, settings.request_cost_usd),
     )
+
+
+def _version_of_answers(settings: AnswerSettings) -> str:
+    """What shapes a grounded answer beside the index and the model: after a change, no earlier answer is reached."""
+    shape = (PROMPT_VERSION, settings.retrieval_engine, settings.top_k, settings.min_score, settings.prompt_passages)
+    return "/".join(map(str, shape))
 
 
 def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:

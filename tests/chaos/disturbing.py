@@ -20,12 +20,15 @@ from tests.chaos.tally import Tally
 if TYPE_CHECKING:
     from tests.chaos.run import Extent
 
-KILL_EVERY_S = 0.8
-FAULT_EVERY_S = 0.5
+KILL_EVERY_S = 0.6
+FAULT_EVERY_S = 0.4
 UPHEAVAL_EVERY_S = 9.0
 CUT_EVERY_S = 4.0
 SWEEP_EVERY_S = 5.0
 """The means of random pauses, and of the sweep's fixed one (a deployment sweeps every few minutes)."""
+KILLS_A_QUESTION = 0.8
+FAULTS_A_QUESTION = 1.5
+"""At most, on average: on a busy machine the faults wait for the answers, most of which are to be given."""
 
 T = TypeVar("T")
 
@@ -94,7 +97,8 @@ class Disturber:
             return None
 
     async def _kill(self) -> None:
-        if self._tally.kills >= self._extent.kills:
+        tally = self._tally
+        if tally.kills >= min(self._extent.kills, KILLS_A_QUESTION * tally.asked):
             return
         rng = self._killing
         part = rng.choices((ANSWER, MESSAGES, EXHAUSTED, SWEEP), (86, 8, 3, 3))[0]
@@ -107,6 +111,8 @@ class Disturber:
         await self.count_kills()
 
     async def _arm(self) -> None:
+        if sum(self._tally.faults.values()) >= FAULTS_A_QUESTION * self._tally.asked:
+            return
         fault = next(self._faults)
         await asyncio.to_thread(self._cloud.arm, fault.name, **fault.params)
         self._tally.faults[fault.told] += 1

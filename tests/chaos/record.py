@@ -58,8 +58,15 @@ class Followed:
         return max(frames, key=lambda frame: int(frame["seq"]), default=None)
 
     @property
+    def never_asked(self) -> bool:
+        """Whether it was cancelled before the server had it: there is no log, and nobody saw an event of it."""
+        return self.cancelled and self.log is None and self.latest is None
+
+    @property
     def outcome(self) -> str:
-        """How the log says that it ended: ``complete``, an error's code, ``open``, or ``lost``."""
+        """How the log says that it ended: ``complete``, an error's code, ``open``, or that there is no log."""
+        if self.never_asked:
+            return "cancelled before it was asked"
         if self.log is None:
             return "lost"
         end = next((frame for frame in self.log if frame["type"] in TERMINAL_TYPES), None)

@@ -58,9 +58,9 @@ def judge(followed: Followed, evidence: Evidence, kept: frozenset[str] = frozens
         kept: the texts of other requests' answers, one of which may be given again.
     """
     found: list[tuple[Kind, str]] = []
-    if followed.log is None:
+    if followed.log is None and not followed.never_asked:
         found.append(("lost", "its log could not be read"))
-    else:
+    elif followed.log is not None:
         found += _judge_log(followed.log)
         for screen in followed.screens:
             found += _judge_screen(screen, followed.log)

@@ -93,6 +93,13 @@ def test_an_error_event_is_an_end():
 
 def test_a_log_that_cannot_be_read_is_a_lost_answer():
     assert kinds(followed(ANSWER, log=None)) == {"lost"}
+    assert kinds(followed(ANSWER, log=None, cancelled=True)) == {"lost"}
+
+
+def test_a_question_that_was_cancelled_before_the_server_had_it_is_not_lost():
+    unasked = followed(ANSWER, log=None, cancelled=True, screens=[Screen([[]])])
+    assert kinds(unasked, Evidence()) == set()
+    assert unasked.outcome == "cancelled before it was asked"
 
 
 @pytest.mark.parametrize(

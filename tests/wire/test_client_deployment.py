@@ -14,7 +14,16 @@ import pytest
 from moto import mock_aws
 
 from clients.cli.credentials import token_source
-from clients.cli.deployment import CHAT, INDEX, LOCAL_FILE, Aws, Choice, Deployment, DeploymentNotFound, discover
+from clients.cli.deployment import (
+    CHAT,
+    INDEX,
+    LOCAL_FILE,
+    Aws,
+    Choice,
+    Deployment,
+    DeploymentNotFound,
+    discover,
+)
 from clients.cli.exits import UsageError
 
 LOCAL_URL = "ws://localhost:4600/_ws/api/live"
@@ -126,6 +135,16 @@ def test_single_values_may_be_given_beside_a_deployment(tmp_path: Path, listenin
     deployment = found(tmp_path, INDEX, bucket="mine")
     assert (deployment.bucket, deployment.embedding_model_id) == ("mine", "local.all-minilm-l6-v2")
     assert deployment.aws.local
+
+
+def test_the_region_of_the_environment_holds_unless_an_option_names_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.config import Config
+
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert Aws().client("s3", Config()).meta.region_name == "eu-north-1"
+    assert Aws(region="us-west-2").client("s3", Config()).meta.region_name == "us-west-2"
 
 
 def test_none_of_the_users_credentials_go_to_the_local_cloud(
@@ -259,3 +278,16 @@ def test_a_token_file_that_holds_none_is_refused_at_once(tmp_path: Path, content
         path.write_bytes(content)
     with pytest.raises(UsageError, match="token file"):
         token_source(None, path, {})
+
+
+@pytest.mark.usefixtures("aws")
+def test_whoever_looks_into_the_stacks_is_told_what_they_are_named_by(tmp_path: Path) -> None:
+    assert found(tmp_path, ()).stack_prefix == "Cicada"
+    assert found(tmp_path, (), stack_prefix="CicadaOther").stack_prefix == "CicadaOther"
+
+
+def test_the_local_cloud_holds_no_stacks_but_its_own(tmp_path: Path, listening: str) -> None:
+    local_cloud(tmp_path / "project", listening)
+    deployment = found(tmp_path, ())
+    assert (deployment.aws.local, deployment.stack_prefix) == (True, None)
+    assert found(tmp_path, ("requests_table",)).requests_table == "requests"

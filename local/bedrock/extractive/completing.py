@@ -80,7 +80,7 @@ def completed_question(question: str, turns: Sequence[Exchange]) -> str:
 
 
 def _instead(last: str, fragment: str) -> str:
-    """The last question about something else: *who is Mara* and *Jonas*, *what happens in episode 1* and *in episode 2*."""
+    """The last question about something else: *who is Mara* and *Jonas*, *who lied in episode 1* and *in episode 2*."""
     if _PLACE.fullmatch(fragment):
         return f"{_EPISODE.sub('', last).rstrip()} {fragment}" if _EPISODE.search(fragment) else f"{last} {fragment}"
     names = _names(last)
@@ -123,11 +123,12 @@ def _person(male: bool, turns: Sequence[Exchange], besides: Sequence[str]) -> st
     wrong = _FEMALE if male else _MALE
 
     def fitting(names: Sequence[str]) -> list[str]:
-        return [name for name in names if not name.startswith(wrong) and name not in besides]
+        others = [name for name in names if not any(name in one or one in name for one in besides)]
+        return [name for name in others if not name.startswith(wrong)]
 
     for turn in reversed(turns):
-        found = fitting(_names(turn.asked))[-1:] or fitting(_SPEAKER.findall(turn.answered))[:1]
-        found = found or fitting(_names(turn.answered))[:1]
+        answering = _SPEAKER.findall(turn.answered) or _names(turn.answered)
+        found = fitting(_names(turn.asked))[-1:] or fitting(answering)[:1]
         if found:
             return found[0]
     return None

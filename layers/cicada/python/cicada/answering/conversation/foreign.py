@@ -68,7 +68,10 @@ def _phrases_lean(query: str, phrases: Phrases) -> bool:
 
 
 def _words_lean(query: str, leaning: Leaning, names: Collection[str]) -> bool:
-    written = [word for word in _WORD.findall(unicodedata.normalize("NFKC", query)) if word not in "?？"]
+    plain = unicodedata.normalize("NFKC", query).replace("’", "'")
+    for phrase in leaning.impersonal:
+        plain = re.sub(rf"\b{phrase}\b", " ", plain, flags=re.IGNORECASE)
+    written = [word for word in _WORD.findall(plain) if word not in "?？"]
     words = [part for word in written for part in _parts(word)]
     folded = [word.casefold() for word in words]
     asks = "?" in query or "？" in query

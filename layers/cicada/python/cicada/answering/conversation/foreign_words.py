@@ -30,6 +30,8 @@ class Leaning:
     """Of these, the question words."""
     courtesies: frozenset[str]
     """A message that has one of them, and no question mark, asks nothing."""
+    impersonal: tuple[str, ...] = ()
+    """Phrases whose pronoun refers to nothing."""
 
     @property
     def all(self) -> frozenset[str]:
@@ -38,8 +40,11 @@ class Leaning:
 
 
 def _leaning(**words: str) -> Leaning:
-    about = tuple(f"{phrase.strip()} " for phrase in words.pop("about", "").split(",") if phrase.strip())
-    return Leaning(about=about, **{name: frozenset(listed.split()) for name, listed in words.items()})
+    about = tuple(f"{phrase.strip()} " for phrase in words.pop("about").split(","))
+    impersonal = tuple(filter(None, words.pop("impersonal", "").split(", ")))
+    return Leaning(
+        about=about, impersonal=impersonal, **{name: frozenset(listed.split()) for name, listed in words.items()}
+    )
 
 
 SPACED: dict[str, Leaning] = {
@@ -65,6 +70,7 @@ SPACED: dict[str, Leaning] = {
         bare="pas non donc alors est-ce est c'est oui encore",
         asking="pourquoi qui que quoi où quand comment combien",
         courtesies="merci bonjour bonsoir salut revoir",
+        impersonal="y a-t-il, il y a, se passe-t-il, s'est-il, s'agit-il, faut-il, il faut, est-il vrai, est-il possible",
     ),
     "spa": _leaning(
         starters="y pero o entonces pues",

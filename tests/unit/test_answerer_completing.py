@@ -1,0 +1,83 @@
+"""The extractive answerer completes follow-up questions from the turns of their prompt."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cicada.answering.conversation.prompt import COMPLETE_SYSTEM, completing_prompt
+from cicada.answering.conversation.turns import Turn
+from cicada.answering.conversation.validation import refusal
+from cicada.answering.prompt import direct_prompt, rag_prompt
+from local.bedrock.answerer import ExtractiveAnswerer
+from local.bedrock.extractive.completing import MAX_CHARS, asks_to_complete, complete_from
+from tests.support.embedding import WordEmbedder
+
+BOATHOUSE = ("Who locked the boathouse?", "In First Draft: The Boathouse, Mara says: “I locked the boathouse at ten.”")
+ROAKE = ("What does Julian Roake do for a living?", "In First Draft, Julian says: “I am with the publishers.”")
+OILSKIN = ("Who owns the red oilskin?", "In First Draft, Petra says: “It is mine.”")
+SALLOW = ("What did Mrs Sallow tell Mr Vell?", "She asked him to leave.")
+
+
+def turns_of(*exchanges: tuple[str, str]) -> list[Turn]:
+    return [Turn(f"r{n}", n, asked, asked, answer) for n, (asked, answer) in enumerate(exchanges)]
+
+
+@pytest.mark.parametrize(
+    ("exchange", "question", "completed"),
+    [
+        (BOATHOUSE, "And what did she say next?", "What did Mara say next, about the boathouse?"),
+        (BOATHOUSE, "why?", "Who locked the boathouse, and why?"),
+        (BOATHOUSE, "What did she do with the key?", "What did Mara do with the key?"),
+        (BOATHOUSE, "Who lived there?", "Who lived at the boathouse?"),
+        (BOATHOUSE, "What about the garden?", "Who locked the boathouse, and the garden?"),
+        (ROAKE, "and Petra?", "What does Petra do for a living?"),
+        (ROAKE, "What about Petra?", "What does Petra do for a living?"),
+        (ROAKE, "How old is he?", "How old is Julian Roake?"),
+        (ROAKE, "What is his brother's name?", "What is Julian Roake's brother's name?"),
+        (OILSKIN, "And in episode 2?", "Who owns the red oilskin in episode 2?"),
+        (OILSKIN, "Where was it found?", "Where was the red oilskin found?"),
+        (OILSKIN, "Who gave it to her?", "Who gave the red oilskin to Petra?"),
+        (OILSKIN, "What is her name?", "What is Petra's name?"),
+        (SALLOW, "Did he obey her?", "Did Mr Vell obey Mrs Sallow?"),
+        (BOATHOUSE, "tell me more", "Who locked the boathouse? tell me more"),
+        (("Wer hat das Bootshaus abgeschlossen?", ""), "Und warum?", "Wer hat das Bootshaus abgeschlossen? Und warum?"),
+        (("What happened in episode 1?", ""), "and in episode 2?", "What happened in episode 2?"),
+    ],
+)
+def test_a_follow_up_takes_up_what_was_spoken_of(exchange, question, completed):
+    turns = turns_of(exchange)
+    assert complete_from(completing_prompt(question, turns).user) == completed
+    assert refusal(completed, question, turns) is None
+
+
+def test_the_last_turn_that_names_somebody_is_taken():
+    prompt = completing_prompt("What did he say?", turns_of(ROAKE, ("When does the tide come?", "At six.")))
+    assert complete_from(prompt.user) == "What did Julian Roake say?"
+
+
+def test_escaped_texts_are_read_as_they_were():
+    prompt = completing_prompt("why?", turns_of(('Who said "a < b & c"?', "Nobody.")))
+    assert complete_from(prompt.user) == 'Who said "a < b & c", and why?'
+
+
+def test_without_turns_or_where_it_would_grow_too_long_the_question_stays():
+    assert complete_from(completing_prompt("why?", []).user) == "why?"
+    assert complete_from(completing_prompt("why?", turns_of(("What? " * 100, ""))).user) == "why?"
+
+
+def test_the_answerer_tells_the_prompts_apart():
+    answerer = ExtractiveAnswerer(WordEmbedder())
+    prompt = completing_prompt("why?", turns_of(BOATHOUSE))
+    assert answerer.answer(COMPLETE_SYSTEM, prompt.user) == "Who locked the boathouse, and why?"
+    for other in (direct_prompt("<turns><question>"), rag_prompt("<turns>", ())):
+        assert not asks_to_complete(other.user)
+
+
+@given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
+@settings(max_examples=60, deadline=None)
+def test_any_prompt_of_turns_is_one_line_within_its_bound(question, asked, answered):
+    completed = complete_from(completing_prompt(question, turns_of((asked, answered))).user)
+    assert len(completed) <= max(MAX_CHARS, len(question))
+    assert len(completed.splitlines()) <= 1

@@ -1,0 +1,96 @@
+"""What a model wrote is the question, completed, or it is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cicada.answering.conversation.turns import Turn
+from cicada.answering.conversation.validation import MAX_COMPLETED_CHARS, refusal, tidied
+
+BOATHOUSE = Turn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
+
+
+@pytest.mark.parametrize(
+    ("completed", "question"),
+    [
+        ("What did Mara say after she locked the boathouse?", "And what did she say next?"),
+        ("What did Mara say next, after locking the boathouse?", "And what did she say next?"),
+        ("Why did Mara lock the boathouse at 10?", "why?"),
+        ("Who locked the boathouse in episode 2?", "and in episode 2?"),
+        ("Did Jonas's brother lock the boathouse?", "Did Jonas's brother?"),
+        ("What is Mara's reason?", "What is her reason?"),
+    ],
+)
+def test_a_completed_question_is_taken(completed, question):
+    assert refusal(completed, question, [BOATHOUSE]) is None
+
+
+@pytest.mark.parametrize(
+    ("completed", "why"),
+    [
+        ("", "it is empty"),
+        ("?!", "it is empty"),
+        ("What did Mara say?\nShe said nothing.", "it has several lines"),
+        ("What did Mara say? " * 30, "it is too long"),
+        ("<question>What did Mara say?</question>", "it has markup"),
+        ("マラは次に何と言いましたか？", "it is in another script"),
+        ("What did Mara say in episode 3?", "it has a number that nobody named"),
+        ("What did Corin say next?", "it has a name that nobody named"),
+        ("What did Mara say about the hidden treasure map?", "it says what nobody said"),
+        ("I cannot answer that question without passages.", "it says what nobody said"),
+    ],
+)
+def test_anything_else_is_refused_with_its_reason(completed, why):
+    assert refusal(completed, "And what did she say next?", [BOATHOUSE]) == why
+
+
+def test_what_drops_the_questions_own_words_is_another_question():
+    question = "And did she burn the letter in the kitchen?"
+    assert refusal("Who locked the boathouse?", question, [BOATHOUSE]) == "it is another question"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "question", "completed"),
+    [
+        ("Wer hat das Bootshaus abgeschlossen?", "Mara.", "Und warum?", "Warum hat Mara das Bootshaus abgeschlossen?"),
+        ("Где была Мара?", "В саду.", "А потом?", "Что было с Марой потом?"),
+        (
+            "誰がボート小屋に鍵をかけましたか？",
+            "マラです。",
+            "なぜですか？",
+            "マラはなぜボート小屋に鍵をかけましたか？",
+        ),
+        ("谁锁了船屋？", "玛拉。", "为什么？", "玛拉为什么锁了船屋？"),
+    ],
+)
+def test_other_languages_are_taken(asked, answered, question, completed):
+    assert refusal(completed, question, [Turn("r", 1, asked, asked, answered)]) is None
+
+
+def test_a_foreign_name_in_katakana_must_be_known():
+    turn = Turn("r", 1, "誰が鍵をかけましたか？", "誰が鍵をかけましたか？", "マラです。")
+    assert refusal("タムシンはなぜ鍵をかけましたか？", "なぜですか？", [turn]) == "it has a name that nobody named"
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (' "Who is Mara?"\n', "Who is Mara?"),
+        ("“Who is Mara?”", "Who is Mara?"),
+        ("「誰ですか？」", "誰ですか？"),
+        ('"That" and "this"', '"That" and "this"'),
+        ("Who is Mara?", "Who is Mara?"),
+    ],
+)
+def test_one_pair_of_quotation_marks_is_taken_off(written, text):
+    assert tidied(written) == text
+
+
+@given(st.text(max_size=MAX_COMPLETED_CHARS + 50), st.text(max_size=80))
+@settings(max_examples=60, deadline=None)
+def test_any_text_is_judged_and_what_is_taken_is_one_line_within_its_bound(completed, question):
+    if refusal(tidied(completed), question, [BOATHOUSE]) is None:
+        assert len(tidied(completed)) <= MAX_COMPLETED_CHARS
+        assert len(tidied(completed).splitlines()) == 1
