@@ -36,7 +36,7 @@ unit: setup ## run the unit tests alone
 
 coverage: setup ## how much of the chain, its strategies and the delivery the tests reach: at least 95 % of branches
 	@$(VENV)/python -m pytest tests/unit tests/wire/test_delivery_log.py tests/wire/test_breakers_store.py \
-		tests/wire/test_semantic_cache_dynamodb.py tests/wire/test_conversation_dynamodb.py -n 2 --dist loadfile \
+		tests/wire/test_semantic_cache_dynamodb.py tests/wire/test_conversation_sessions.py -n 2 --dist loadfile \
 		--cov=cicada.answering --cov=cicada.delivery --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
 
 simulate: setup ## a million injected faults from one seed, over the code that runs in Lambda (minutes)

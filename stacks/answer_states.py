@@ -15,32 +15,37 @@ CLOSING_TIMEOUT_S = 20
 STATE_MARGIN_S = 5
 """A state waits this much longer than its worker may take: one that is killed, or gives up, is told of by Lambda."""
 
-TIME_BUDGETS_S: Mapping[StrategyName, int] = {"hybrid": 70, "rag": 65, "cag": 45, "direct": 30}
-"""How long one attempt of each strategy may take, closing included: 2,048 tokens at a slow model's 40 a second take
-51 s, the 512 of a direct answer 13. The longest path fits into one execution, see :func:`longest_execution_s`."""
+TIME_BUDGETS_S: Mapping[StrategyName, int] = {"hybrid": 60, "rag": 60, "cag": 40, "direct": 24}
+"""How long one attempt of each strategy may take, closing included: 2,048 tokens at a slow model's 45 a second take
+46 s, the 512 of a direct answer 12. The longest path fits into one execution, see :func:`longest_execution_s`."""
 WORKER_TIMEOUT_S = max(TIME_BUDGETS_S.values())
 """When Lambda kills a worker, whatever it runs."""
 
 IN_DOUBT: StrategyName = "rag"
 """Where an input enters that names no strategy of the chain."""
 
-ENTER, EXHAUSTED, FAILED = "Enter", "Exhausted", "AllStrategiesFailed"
+ENTER, EXHAUSTED, ENDED, FAILED, SUPERSEDED = "Enter", "Exhausted", "Ended", "AllStrategiesFailed", "Superseded"
 
-_RETRY_WAITS_S = (1, 2, 4)
-# A throttle, or a fault of the Lambda service itself: the worker did not run or did not fail, so the same strategy is
-# worth another go. Should the worker run all the same, the repetition is an attempt of its own, with calls of its own.
-# What the worker raises is not retried: it has used its own time budget, and may have streamed.
+NO_WORKER = "Lambda.TooManyRequestsException"
+"""No worker is free. Every strategy needs the same, so when waiting has not helped, the request ends and says so: an
+ungrounded answer would be no better, and hide what is wrong."""
+
+RETRY_WAITS_S = (2, 4, 8)
+"""The longest waits of a state for a free worker, or for the Lambda service."""
+# The worker did not run or did not fail, so the same strategy is worth another go. Should the worker run all the same,
+# the repetition is an attempt of its own, with calls of its own. What the worker raises is not retried: it has used its
+# own time budget, and may have streamed.
 _RETRY = {
     "ErrorEquals": [
-        "Lambda.TooManyRequestsException",
+        NO_WORKER,
         "Lambda.ServiceException",
         "Lambda.AWSLambdaException",
         "Lambda.SdkClientException",
     ],
-    "IntervalSeconds": _RETRY_WAITS_S[0],
+    "IntervalSeconds": RETRY_WAITS_S[0],
     "BackoffRate": 2,
-    "MaxAttempts": len(_RETRY_WAITS_S),
-    "MaxDelaySeconds": _RETRY_WAITS_S[-1],
+    "MaxAttempts": len(RETRY_WAITS_S),
+    "MaxDelaySeconds": RETRY_WAITS_S[-1],
     "JitterStrategy": "FULL",
 }
 
@@ -62,9 +67,13 @@ def state_of(strategy: StrategyName) -> str:
 
 
 def longest_execution_s() -> int:
-    """How long an execution takes at most, if each strategy of its path is throttled, then fails in its last second."""
+    """How long an execution takes at most, if each strategy of its path has to wait, then fails in its last second.
+
+    The closing is counted once. Where it fails too, and is tried again, the execution may end before it: the sweep then
+    ends the request.
+    """
     paths = (longest_path(strategy) for strategy in FALLS_TO)
-    each_s = STATE_MARGIN_S + sum(_RETRY_WAITS_S)
+    each_s = STATE_MARGIN_S + sum(RETRY_WAITS_S)
     attempts_s = max(sum(TIME_BUDGETS_S[strategy] + each_s for strategy in path) for path in paths)
     return attempts_s + CLOSING_TIMEOUT_S + STATE_MARGIN_S + sum(_CLOSING_WAITS_S)
 
@@ -118,10 +127,15 @@ def definition(*, partition: str, answer_arn: str, exhausted_arn: str) -> dict[s
             **invoke(answer_arn, budget_s, _RETRY, strategy=strategy, timeBudgetS=budget_s),
             "Catch": [
                 {
+                    "ErrorEquals": [NO_WORKER],
+                    "ResultPath": f"$.failures.{strategy}",
+                    "Next": EXHAUSTED,
+                },
+                {
                     "ErrorEquals": ["States.ALL"],
                     "ResultPath": f"$.failures.{strategy}",
                     "Next": after if following else EXHAUSTED,
-                }
+                },
             ],
             "End": True,
         }
@@ -140,7 +154,14 @@ def definition(*, partition: str, answer_arn: str, exhausted_arn: str) -> dict[s
         "TimeoutSeconds": EXECUTION_LIMIT_S,
         "States": states
         | {
-            EXHAUSTED: {**invoke(exhausted_arn, CLOSING_TIMEOUT_S, _CLOSING_RETRY), "Next": FAILED},
+            EXHAUSTED: {**invoke(exhausted_arn, CLOSING_TIMEOUT_S, _CLOSING_RETRY), "Next": ENDED},
+            ENDED: {
+                "Type": "Choice",
+                "Choices": [{"Variable": "$.Payload.ended", "BooleanEquals": True, "Next": FAILED}],
+                "Default": SUPERSEDED,
+            },
+            # The request had ended already, or another execution drives it: nothing has failed.
+            SUPERSEDED: {"Type": "Succeed"},
             FAILED: {
                 "Type": "Fail",
                 "Error": "AllStrategiesFailed",

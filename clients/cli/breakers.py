@@ -10,6 +10,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from pydantic.alias_generators import to_camel
+
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
@@ -62,7 +64,7 @@ def listed(deployment: Deployment, *, as_json: bool, now_s: Callable[[], float] 
     states = [state_of(name, breaker, now_ms, Policy()) for name, breaker in sorted(found.items())]
     if as_json:
         for state in states:
-            print(json.dumps(asdict(state)))
+            print(json.dumps({to_camel(name): value for name, value in asdict(state).items()}))
         return Exit.DONE
     for state in states:
         print(_line(state, now_s()))

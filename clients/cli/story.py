@@ -5,14 +5,15 @@ Without I/O. The steps and their fields are those of :mod:`cicada.story`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from cicada.story import Step
 
 _ORDER = {step: place for place, step in enumerate(get_args(Step))}
-_TROUBLE = ("WARNING", "ERROR", "CRITICAL")
+_ERRORS = ("ERROR", "CRITICAL")
+_TROUBLE = ("WARNING", *_ERRORS)
 
 
 @dataclass(frozen=True)
@@ -73,20 +74,27 @@ class Spent:
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
-    cost_usd: float | None = 0.0
-    """None when the price of one of the calls is not known."""
+    cost_usd: float = 0.0
+    """Of those whose cost is known."""
+    unpriced: int = 0
+    """Calls whose cost is not known: the model's price is not, or the stream broke off before it told its tokens."""
 
     @classmethod
     def of(cls, lines: Iterable[Line]) -> Spent:
         """The sum over the ``model_call`` steps among some lines."""
         made = [line for line in lines if line.step == "model_call"]
-        costs = [line.number("cost_usd") for line in made]
         return cls(
             calls=sum(line.count("calls") for line in made),
             input_tokens=sum(line.count("input_tokens") for line in made),
             output_tokens=sum(line.count("output_tokens") for line in made),
-            cost_usd=None if None in costs else sum(cost for cost in costs if cost is not None),
+            cost_usd=sum(line.number("cost_usd") or 0.0 for line in made),
+            unpriced=sum(line.number("cost_usd") is None and not came_to_nothing(line) for line in made),
         )
+
+
+def came_to_nothing(call: Line) -> bool:
+    """Whether a model call failed before its first piece: then nothing is charged for it."""
+    return call.text("fault") is not None and call.number("first_piece_ms") is None
 
 
 Outcome = Literal["answered", "failed", "superseded", "cut_off", "under_way"]
@@ -163,6 +171,14 @@ class Story:
         """What all attempts took of models."""
         return Spent.of(self.lines)
 
+    def in_brief(self) -> Iterator[Line]:
+        """The steps, and the trouble beside them that no step of the same invocation tells of."""
+        told = {line.invocation for line in self.lines if line.step is not None and _fails_attempt(line)}
+        for line in self.lines:
+            error = line.text("level") in _ERRORS
+            if line.step is not None or (line.trouble and not (error and line.invocation in told)):
+                yield line
+
     def attempt_of(self, line: Line) -> AttemptStory | None:
         """Whose line it is; None of those that no attempt's worker wrote."""
         return next((attempt for attempt in self.attempts if line in attempt.lines), None)
@@ -204,9 +220,9 @@ def _outcome(own: Sequence[Line], *, gone_on: bool) -> tuple[Outcome, str | None
         return "answered", None
     if "superseded" in steps:
         return "superseded", None
-    failure = next((line for line in reversed(own) if _fails_attempt(line)), None)
-    if failure is not None:
-        return "failed", failure.text("code") or "internal"
+    failures = [line for line in own if _fails_attempt(line)]
+    if failures:
+        return "failed", next((code for line in failures if (code := line.text("code"))), "internal")
     return ("cut_off" if gone_on else "under_way"), None
 
 
@@ -214,4 +230,4 @@ def _fails_attempt(line: Line) -> bool:
     """Whether it tells of the attempt's own failure, not of something that it could do without."""
     if line.step == "fault":
         return line.number("attempt") is not None and line.text("dependency") is None
-    return line.step == "ended" or (line.step is None and line.text("level") in ("ERROR", "CRITICAL"))
+    return line.step == "ended" or (line.step is None and line.text("level") in _ERRORS)

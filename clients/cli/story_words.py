@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clients.cli.story import AttemptStory, Line, Spent, Story
+from clients.cli.story import AttemptStory, Line, Spent, Story, came_to_nothing
 from clients.cli.text import counted
 
 _SUPERSEDED = {
@@ -37,11 +37,19 @@ def spent_words(spent: Spent) -> str:
     """Calls, tokens and cost."""
     if not spent.calls:
         return "no model call"
-    cost = "cost not known" if spent.cost_usd is None else f"${spent.cost_usd:.5f}"
-    return (
-        f"{counted(spent.calls, 'model call')} · {counted(spent.input_tokens, 'token')} in, "
-        f"{spent.output_tokens:,} out · {cost}"
-    )
+    tokens = f"{counted(spent.input_tokens, 'token')} in, {spent.output_tokens:,} out"
+    return " · ".join((counted(spent.calls, "model call"), tokens, " and ".join(_costs(spent))))
+
+
+def _costs(spent: Spent) -> Iterator[str]:
+    if spent.cost_usd or not spent.unpriced:
+        yield _dollars(spent.cost_usd)
+    if spent.unpriced:
+        yield f"{counted(spent.unpriced, 'call')} of unknown cost"
+
+
+def _dollars(usd: float) -> str:
+    return f"${usd:.5f}" if usd else "free"
 
 
 def attempt_words(attempt: AttemptStory) -> str:
@@ -96,7 +104,7 @@ def _happenings(story: Story) -> Iterator[str]:
 def _accepted(line: Line) -> str:
     confidence = line.number("confidence")
     sure = f" {confidence:.0%} sure:" if confidence is not None else ""
-    reasoning = line.text("reasoning") or "no reason given"
+    reasoning = (line.text("reasoning") or "no reason given").removesuffix(".")
     return f"route {_said(line, 'route')},{sure} {reasoning}; enters at {_said(line, 'strategy')}"
 
 
@@ -141,13 +149,14 @@ def _retrieved(line: Line) -> str:
 
 
 def _model_call(line: Line) -> str:
-    what = {"complete_question": "to complete the question"}.get(line.text("purpose") or "")
-    fault = line.text("fault")
+    what = {"complete_question": " to complete the question"}.get(line.text("purpose") or "", "")
+    fault, cost = line.text("fault"), line.number("cost_usd")
+    tokens = f"{counted(line.count('input_tokens'), 'token')} in, {line.count('output_tokens'):,} out"
+    charged = (tokens, "cost not known" if cost is None else _dollars(cost))
     return _joined(
-        f"{_said(line, 'model_id')}" + (f" {what}" if what else ""),
-        f"{line.count('calls')} calls" if line.count("calls") != 1 else None,
-        f"{counted(line.count('input_tokens'), 'token')} in, {line.count('output_tokens'):,} out",
-        _measure(line, "cost_usd", "${:.5f}") or "cost not known",
+        _said(line, "model_id") + what,
+        f"{line.count('calls')} calls" if line.count("calls") > 1 else None,
+        *(() if came_to_nothing(line) else charged),
         _measure(line, "first_piece_ms", "first piece {:,.0f} ms"),
         _took(line),
         f"ended by {fault}" if fault else None,
@@ -217,5 +226,5 @@ _WORDS: dict[str, Callable[[Line], str]] = {
     "delivered": _delivered,
     "complete": _complete,
     "ended": _ended,
-    "kept": lambda line: f"the answer is kept in the {line.text('where') or 'log'}",
+    "kept": lambda line: f"the answer is kept in the {line.text('where')}" if line.text("where") else line.message,
 }

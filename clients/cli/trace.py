@@ -6,7 +6,6 @@ import json
 import re
 import time
 import uuid
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +17,7 @@ from cicada.story import MOST_LINES, story_query
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit, UsageError
-from clients.cli.story import Line, Story
+from clients.cli.story import Line, Spent, Story
 from clients.cli.story_words import attempt_words, sentence, spent_words, sums, verdict
 from clients.cli.text import counted, printable
 
@@ -96,7 +95,7 @@ def plain(story: Story) -> dict[str, Any]:
         "answeredBy": end.text("answered_by") if end else None,
         "beganAt": _instant(story.began_ms),
         "tookMs": story.took_ms,
-        "spent": asdict(story.spent),
+        "spent": _plain_spent(story.spent),
         "attempts": [
             {
                 "attempt": one.number,
@@ -106,7 +105,7 @@ def plain(story: Story) -> dict[str, Any]:
                 "code": one.code,
                 "afterMs": one.began_ms - story.began_ms,
                 "tookMs": one.took_ms,
-                "spent": asdict(one.spent),
+                "spent": _plain_spent(one.spent),
             }
             for one in story.attempts
         ],
@@ -117,9 +116,19 @@ def plain(story: Story) -> dict[str, Any]:
     }
 
 
+def _plain_spent(spent: Spent) -> dict[str, float]:
+    return {
+        "modelCalls": spent.calls,
+        "inputTokens": spent.input_tokens,
+        "outputTokens": spent.output_tokens,
+        "costUsd": spent.cost_usd,
+        "unpricedCalls": spent.unpriced,
+    }
+
+
 def show(story: Story, out: Console, *, every_line: bool) -> None:
     """The story for people: on a terminal as a table, in a pipe a line a step, separated by tabs."""
-    rows = [_row(story, line) for line in story.lines if every_line or line.step is not None or line.trouble]
+    rows = [_row(story, line) for line in (story.lines if every_line else story.in_brief())]
     if out.is_terminal:
         out.print(Text(f"request {story.request_id}, {_instant(story.began_ms)}", style="bold"), Text(), sep="\n")
         out.print(_table(rows), Text(), sep="\n")

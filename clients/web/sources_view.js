@@ -60,7 +60,7 @@ export class SourcesView {
     }
     const numbers = [...sources.keys()].sort((a, b) => a - b);
     for (const n of numbers) {
-      const row = this.#rows.get(n) ?? this.#add(/** @type {Source} */ (sources.get(n)));
+      const row = this.#rows.get(n) ?? this.#add(/** @type {Source} */ (sources.get(n)), !tail.reused?.whole);
       judge(row, citations);
     }
     const cited = numbers.filter((n) => citationsOf(citations, n).verdict).length;
@@ -87,13 +87,14 @@ export class SourcesView {
 
   /**
    * @param {Source} source
+   * @param {boolean} tellsOrigin  whether to say of it that an earlier answer brought it: all did where that is given again
    * @returns {Row}
    */
-  #add(source) {
+  #add(source, tellsOrigin) {
     const { n, locator, score } = source;
     const place = el("span", { class: "place", dir: "auto" }, locator.place);
     if (locator.part) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.part));
-    if (source.earlier) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, "of an earlier answer"));
+    if (source.earlier && tellsOrigin) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, "of an earlier answer"));
     const gauge = el("span", { class: "gauge" });
     gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import traceback
 from typing import Any
 
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
@@ -10,6 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from wiring import build
 
 from cicada.answering.workflow import AttemptTask
+from cicada.errors import CacheMiss, CicadaError
 from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
 
@@ -48,10 +50,17 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
         ended = runner.run(
             task, worker=context.aws_request_id, remaining_s=context.get_remaining_time_in_millis() / 1000
         )
-    except Exception:
-        metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
-        logger.exception("attempt failed")
+    except CacheMiss:  # the usual way from the cache to the search
         raise
+    except CicadaError:
+        metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
+        raise
+    except Exception as bug:
+        # Its message may quote a passage or an answer, and what is raised here goes into the workflow's data.
+        kind, places = type(bug).__name__, traceback.format_tb(bug.__traceback__)
+        logger.error("attempt failed by a bug", extra={"kind": kind, "traceback": places})
+        metrics.add_metric(name="AttemptsFailed", unit=MetricUnit.Count, value=1)
+        raise CicadaError(kind) from None
     if ended.metrics is not None:
         metrics.add_metric(name="AnswersComplete", unit=MetricUnit.Count, value=1)
         metrics.add_metric(name="AnswerLatency", unit=MetricUnit.Milliseconds, value=ended.metrics.latency_ms)

@@ -13,7 +13,7 @@ from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerSt
 from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
 from cicada.answering.cag import CagStrategy
 from cicada.answering.conversation import Bounds, Conversation
-from cicada.answering.conversation.dynamodb import DynamoDbSessions
+from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import PROMPT_VERSION
@@ -112,7 +112,7 @@ def build(
     writes, writes_fast, last_resort = _writers(settings, breakers)
     top_k, min_score, prompt_passages = settings.top_k, settings.min_score, settings.prompt_passages
     conversation = Conversation(
-        DynamoDbSessions(dynamodb, settings.requests_table),
+        DynamoDbSessions(boto3.client("dynamodb", config=SESSION_CONFIG), settings.requests_table),
         writes_fast,
         bounds=Bounds(
             turns=settings.conversation_max_turns,

@@ -29,6 +29,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, bool]:
     logger.append_keys(request_id=task.request_id)
     ended = close_exhausted(task, log, connections)
     if ended:
-        logger.error("every strategy failed", extra={"failures": task.failures})
+        # Not the causes: they hold messages and stack traces of all kinds.
+        failures = {strategy: caught.get("Error") for strategy, caught in task.failures.items()}
+        logger.error("every strategy failed", extra={"failures": failures})
         metrics.add_metric(name="AnswersFailed", unit=MetricUnit.Count, value=1)
     return {"ended": ended}

@@ -27,12 +27,14 @@ settings = MessageProcessorSettings.read(os.environ)
 log = DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table)
 connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG))
 workflow = StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn)
-intake = Intake(
+recovery = Recovery(
     log,
     connections,
-    Recovery(log, connections, workflow, budget=RequestBudget(time_s=settings.request_time_s)),
-    retention_s=settings.retention_s,
+    workflow,
+    budget=RequestBudget(time_s=settings.request_time_s),
+    on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
 )
+intake = Intake(log, connections, recovery, retention_s=settings.retention_s)
 
 
 @metrics.log_metrics

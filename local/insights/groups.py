@@ -17,7 +17,9 @@ def function_groups(logs: Path) -> Mapping[str, tuple[Path, ...]]:
 
     found: dict[str, list[Path]] = {}
     for stack in deployed.stacks():
-        physical = {one.logical_resource_id: one.physical_resource_id for one in stack.stack_resources}
+        physical = {
+            one.logical_resource_id: getattr(one, "physical_resource_id", None) for one in stack.stack_resources
+        }
         for logical_id, resource in stack.template_dict.get("Resources", {}).items():
             name = physical.get(logical_id)
             if name is None:
@@ -30,7 +32,7 @@ def function_groups(logs: Path) -> Mapping[str, tuple[Path, ...]]:
     return {group: tuple(paths) for group, paths in found.items()}
 
 
-def _group(properties: Mapping[str, Any], physical: Mapping[str, str]) -> str | None:
+def _group(properties: Mapping[str, Any], physical: Mapping[str, str | None]) -> str | None:
     """The log group that a function names: itself, or by a reference within its stack."""
     named = properties.get("LoggingConfig", {}).get("LogGroup")
     return physical.get(named["Ref"]) if isinstance(named, dict) else named

@@ -122,6 +122,11 @@ class Insights:
             answer = await self._operations[name](self._read(name, await request.read()))
         except LogsError as error:
             return error.response()
+        except (web.HTTPException, asyncio.CancelledError):
+            raise
+        except Exception:  # as AWS tells of a bug of its own
+            logger.exception("insights stand-in: %s failed", name)
+            return LogsError("The service cannot complete the request").response()
         return web.Response(
             text=json.dumps(answer),
             content_type="application/x-amz-json-1.1",

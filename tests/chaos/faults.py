@@ -93,12 +93,17 @@ FUNCTIONS = (
 ALL = (*MODEL, *STORE, *POSTS, *STARTS, *FUNCTIONS)
 
 
+LATER_MODEL_SHARE = 0.25
+"""Of the faults after the first round, how many are the model's: with more, its circuit breaker would hardly close."""
+
+
 class Faults:
-    """Draws faults: every one once in a random order, then any."""
+    """Draws faults: every one once in a random order, then any, the model's less often."""
 
     def __init__(self, rng: random.Random, faults: Sequence[Fault] = ALL) -> None:
         self._rng = rng
-        self._faults = tuple(faults)
+        self._model = tuple(fault for fault in faults if fault in MODEL)
+        self._others = tuple(fault for fault in faults if fault not in MODEL)
         self._first = list(faults)
         rng.shuffle(self._first)
 
@@ -111,7 +116,12 @@ class Faults:
         return self
 
     def __next__(self) -> Fault:
-        drawn = self._first.pop() if self._first else self._rng.choice(self._faults)
+        drawn = self._first.pop() if self._first else self._rng.choice(self._later())
         if drawn.name in ("bedrock.cut", "bedrock.stop"):
             return Fault(drawn.name, {**drawn.params, "after": self._rng.randrange(0, 25)})
         return drawn
+
+    def _later(self) -> Sequence[Fault]:
+        """What is drawn from after the first round."""
+        model = self._rng.random() < LATER_MODEL_SHARE
+        return (self._model if model else self._others) or self._model

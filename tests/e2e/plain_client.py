@@ -18,7 +18,7 @@ class Socket:
 
     def __init__(self, url: str) -> None:
         self._opened = contextlib.ExitStack()
-        self._socket = self._opened.enter_context(connect(url, open_timeout=PATIENCE_S))
+        self._socket = self._opened.enter_context(connect(url, open_timeout=PATIENCE_S, close_timeout=1))
         self.frames: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:

@@ -169,7 +169,7 @@ def test_nobody_connects_without_a_valid_token(cloud, issuer, token):
 
 
 def test_a_token_that_expires_on_an_open_socket_ends_its_right_to_speak(connect):
-    socket = connect(lasts_s=12)
+    socket = connect(lasts_s=8)
     socket.send("ping")
     assert socket.until("pong")
     deadline = time.monotonic() + 30

@@ -12,7 +12,10 @@ SEED = 4
 SMALL = Extent(
     kills=15,
     pace_ms=30,
-    faults=(*faults.POSTS, *faults.STARTS[-2:], *(fault for fault in faults.MODEL if fault.name == "bedrock.cut")),
+    faults=(
+        *faults.POSTS,
+        *(one for one in faults.ALL if one.name in ("bedrock.cut", "stepfunctions.duplicate_start")),
+    ),
     redeployments=1,
     publications=0,
 )

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from cicada.delivery.decide import START_GRACE_S
 from tests.chaos.house import ANSWER, House
 from tests.e2e.plain_client import PATIENCE_S, of, whole
 from tests.e2e.reading import SIMPLE, failures, first, function_name, slow_down, types, whole_log
@@ -29,19 +30,25 @@ def cicada(cloud, *words):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
 
 
-def swept_until_whole(cloud, socket, request_id):
-    """Sweep now and then until a request's reader has seen its end."""
-    house = House(cloud)
-    deadline = time.monotonic() + PATIENCE_S
-    while not whole(of(socket.frames, request_id)):
-        assert time.monotonic() < deadline
-        (outcome,) = house.sweep()
-        assert "error" not in outcome
-        try:
-            socket.receive(2)
-        except TimeoutError:
-            continue
-    return of(socket.frames, request_id)
+PATIENT_S = START_GRACE_S + 1
+"""After which a request that nobody works on is taken up."""
+
+
+def sweep(cloud):
+    """Run the scheduled sweep now."""
+    (outcome,) = House(cloud).sweep()
+    assert "error" not in outcome
+
+
+def let_pass(cloud, user, request_id, seconds):
+    """Make a request as old as if so much time had passed: by its times in the table."""
+    cloud.client("dynamodb").update_item(
+        TableName=House(cloud).request_table(),
+        Key={"pk": {"S": f"{request_id}#{user}"}, "sk": {"S": "head"}},
+        UpdateExpression="SET lease_until = lease_until - :s, accepted_at_ms = accepted_at_ms - :ms",
+        ExpressionAttributeValues={":s": {"N": str(seconds)}, ":ms": {"N": str(1000 * seconds)}},
+        ConditionExpression="attribute_exists(pk)",
+    )
 
 
 # --- workers ---
@@ -94,22 +101,40 @@ def test_every_worker_killed_ends_the_request_with_what_was_tried(cloud, connect
 # --- starts ---
 
 
-def test_a_start_that_was_lost_is_made_up_for_by_the_sweep(cloud, connect):
+def test_a_start_that_was_lost_is_made_up_for_by_the_sweep(cloud, connect, user):
     cloud.arm("stepfunctions.lost_start", times=1)
     socket = connect()
     request_id = socket.ask(SIMPLE)
-    events = swept_until_whole(cloud, socket, request_id)
+    socket.until("accepted")
+    let_pass(cloud, user, request_id, PATIENT_S)
+    sweep(cloud)
+    events = socket.events(request_id)
     assert events[-1]["type"] == "complete"
     assert events == whole_log(connect, request_id)
 
 
-def test_a_request_is_started_again_once_and_then_ended(cloud, connect):
+def test_a_start_that_was_lost_is_made_up_for_by_a_resume(cloud, connect, user):
+    cloud.arm("stepfunctions.lost_start", times=1)
+    socket = connect()
+    request_id = socket.ask(SIMPLE)
+    socket.until("accepted")
+    let_pass(cloud, user, request_id, PATIENT_S)
+    socket.send("resume", requestId=request_id, after=1)
+    assert socket.until("resumed")["outcome"] == "live"
+    assert socket.events(request_id)[-1]["type"] == "complete"
+
+
+def test_a_request_is_started_again_once_and_then_ended(cloud, connect, user):
     cloud.arm("stepfunctions.lost_start")
     socket = connect()
     request_id = socket.ask(SIMPLE)
-    events = swept_until_whole(cloud, socket, request_id)
+    socket.until("accepted")
+    for _ in range(2):
+        let_pass(cloud, user, request_id, PATIENT_S)
+        sweep(cloud)
+    events = socket.events(request_id)
     assert types(events) == ["accepted", "error"]
-    assert events[-1]["retryable"] is True
+    assert (events[-1]["code"], events[-1]["retryable"]) == ("workflow_unavailable", True)
 
 
 def test_a_start_that_comes_twice_answers_once(cloud, connect, watch):

@@ -12,7 +12,7 @@ from tests.e2e.reading import SIMPLE, slow_down, whole_log
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 6, 9])
 def test_an_answer_survives_a_socket_dropped_after_k_events(cloud, connect, k):
-    slow_down(cloud)
+    slow_down(cloud, 35)
     first = connect()
     request_id = first.ask(SIMPLE)
     while len(of(first.frames, request_id)) < k:

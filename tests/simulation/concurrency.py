@@ -137,7 +137,7 @@ class SimulatedConcurrency:
                 first_error = error
         for task in tasks:
             scheduler.join(task)
-        for error in (first_error, *(task.error for task in tasks)):
-            if error is not None:
-                raise error
+        for failure in (first_error, *(task.error for task in tasks)):
+            if failure is not None:
+                raise failure
         return [results[place] for place in range(len(listed))]

@@ -20,11 +20,11 @@ from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.answering.semantic_cache.scope import Sharing
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from tests.simulation.corpus import Embedder
-from tests.simulation.judge import Heard
+from tests.simulation.hearing import Heard
 from tests.simulation.models import Model
 
 if TYPE_CHECKING:
-    from tests.simulation.world import World
+    from tests.simulation.deployment import Deployment
 
 GENERATION, DIRECT = "local.writer", "local.small"
 PROMPT_PASSAGES = 4
@@ -33,33 +33,33 @@ PROMPT_PASSAGES = 4
 class Environment:
     """What outlives an invocation: the strategies, the view of the breakers, the cache's memory."""
 
-    def __init__(self, world: World, name: str) -> None:
-        scheduler, faults, judge = world.scheduler, world.faults, world.judge
+    def __init__(self, house: Deployment, name: str) -> None:
+        scheduler, faults, judge = house.scheduler, house.faults, house.judge
         self.busy = False
-        sharing: Sharing = "tenant" if world.shares_answers else "user"
+        sharing: Sharing = "tenant" if house.shares_answers else "user"
         breakers = Breakers(
-            DynamoDbBreakerStore(world.table, "table"),
+            DynamoDbBreakerStore(house.table, "table"),
             worker_id=name,
-            concurrency=world.concurrency,
-            now_s=world.now_s,
+            concurrency=house.concurrency,
+            now_s=house.now_s,
             share=scheduler.random,
         )
-        retriever = GuardedRetriever(world.index, breakers)
+        retriever = GuardedRetriever(house.index, breakers)
         writer = GuardedModel(Model(GENERATION, 512, scheduler, faults, judge.called), breakers)
         small = Model(DIRECT, 256, scheduler, faults, judge.called)
         conversation = Conversation(
-            DynamoDbSessions(world.table, "table"), GuardedModel(small, breakers), now_s=world.now_s
+            DynamoDbSessions(house.table, "table"), GuardedModel(small, breakers), now_s=house.now_s
         )
         cache = GuardedCache(
             SemanticCache(
-                DynamoDbCacheStore(world.table, "table"),
+                DynamoDbCacheStore(house.table, "table"),
                 GuardedEmbedder(Embedder(scheduler, faults), breakers),
                 sharing=sharing,
                 thresholds=Thresholds(replay=0.97, near=0.8),
                 generation_model_id=GENERATION,
                 prompt_version=PROMPT_VERSION,
-                now_s=world.now_s,
-                monotonic=world.monotonic,
+                now_s=house.now_s,
+                monotonic=house.monotonic,
                 new_suffix=lambda: f"{int(scheduler.random() * 16**8):08x}",
             ),
             breakers,
@@ -72,20 +72,20 @@ class Environment:
                 top_k=6,
                 min_score=0.5,
                 prompt_passages=PROMPT_PASSAGES,
-                concurrency=world.concurrency,
+                concurrency=house.concurrency,
             ),
             RagStrategy(retriever, writer, top_k=6, min_score=0.5, prompt_passages=PROMPT_PASSAGES),
             CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES),
             DirectStrategy(GuardedModel(small, breakers, last_resort=True)),
         )
         self.runner = AttemptRunner(
-            world.log,
-            world.connections,
+            house.log,
+            house.connections,
             {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
             conversation=conversation,
             breakers=breakers,
             keepers=(conversation, cache),
-            concurrency=world.concurrency,
-            now_s=world.now_s,
-            monotonic=world.monotonic,
+            concurrency=house.concurrency,
+            now_s=house.now_s,
+            monotonic=house.monotonic,
         )

@@ -99,8 +99,8 @@ class _Parser:
             low = self.operand()
             self.take("AND")
             high = self.operand()
-            return lambda i, n, v: _ordered(left(i, n, v), low(i, n, v), ">=") and _ordered(
-                left(i, n, v), high(i, n, v), "<="
+            return lambda i, n, v: (
+                _ordered(left(i, n, v), low(i, n, v), ">=") and _ordered(left(i, n, v), high(i, n, v), "<=")
             )
         if self.accept("IN"):
             choices = self.arguments()
@@ -124,7 +124,9 @@ class _Parser:
             return lambda i, n, v: first(i, n, v) is None
         second = rest[0]
         if function == "begins_with":
-            return lambda i, n, v: first(i, n, v) is not None and plain(first(i, n, v)).startswith(plain(second(i, n, v)))
+            return lambda i, n, v: (
+                first(i, n, v) is not None and plain(first(i, n, v)).startswith(plain(second(i, n, v)))
+            )
         return lambda i, n, v: first(i, n, v) is not None and plain(second(i, n, v)) in plain(first(i, n, v))
 
     def arguments(self) -> list[_Operand]:
@@ -206,7 +208,8 @@ def _ordered(left: Any, right: Any, sign: str) -> bool:
         return bool(a < b)
     if sign == "<=":
         return bool(a <= b)
-    return bool(a > b if sign == ">" else a >= b)
+    above: bool = a > b if sign == ">" else a >= b
+    return above
 
 
 def _number(left: Any, right: Any, factor: int) -> Any:
@@ -251,7 +254,7 @@ def updated(item: Item, text: str, names: Names, values: Values) -> Item:
                 holder[prefix[-1]] = {"M": copied[prefix]}
             holder = copied[prefix]
         name = resolved[-1]
-        if verb == "REMOVE":
+        if operand is None:
             holder.pop(name, None)
             continue
         value = operand(item, names, values)

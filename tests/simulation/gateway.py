@@ -89,7 +89,8 @@ class Gateway:
         for copy in range(copies):
             delay_s = 0.01 + (faults.between(0, 8) if copy else 0.0)
             self._scheduler.call_at(
-                self._scheduler.now + delay_s, lambda: self._handle(self._event(socket, frame_id, body, expires_at), reply)
+                self._scheduler.now + delay_s,
+                lambda: self._handle(self._event(socket, frame_id, body, expires_at), reply),
             )
 
         def reply(frame: str) -> None:

@@ -43,7 +43,9 @@ def _fence_ignored() -> list[Patch]:
     update = DynamoDbLog._update
 
     def lax(self: Any, key: Any, text: str, condition: str, names: Any, values: Any) -> Any:
-        return update(self, key, text, condition.replace(" AND #attempt = :attempt AND #last = :last", ""), names, values)
+        return update(
+            self, key, text, condition.replace(" AND #attempt = :attempt AND #last = :last", ""), names, values
+        )
 
     return [(DynamoDbLog, "_update", lax)]
 
@@ -62,7 +64,7 @@ def _posted_before_stored() -> list[Patch]:
 
 
 def _no_fallback_event() -> list[Patch]:
-    begin = cicada.answering.attempt.begin
+    begin = vars(cicada.answering.attempt)["begin"]
 
     def silent(*arguments: Any, **named: Any) -> Any:
         commit = begin(*arguments, **named)
@@ -121,7 +123,7 @@ def _subject_ignored() -> list[Patch]:
 
 
 def _cache_knows_no_version() -> list[Patch]:
-    digest = Scope.digest.fget
+    digest = vars(Scope)["digest"].fget
 
     def versionless(self: Scope) -> str:
         return str(digest(Scope(**{**self.__dict__, "index_version": ""})))
@@ -141,7 +143,7 @@ def _ungrounded_answers_kept() -> list[Patch]:
 
 
 def _citations_trusted() -> list[Patch]:
-    check = cicada.answering.grounding.check_citations
+    check = vars(cicada.answering.grounding)["check_citations"]
 
     def trusting(text: str, sources: Any) -> Any:
         return tuple(one.model_copy(update={"verdict": "verified", "reason": None}) for one in check(text, sources))

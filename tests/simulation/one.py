@@ -39,7 +39,7 @@ class _Story(logging.Handler):
         known = {"name", "msg", "args", "taskName", "message", "exc_info", "exc_text", "stack_info"}
         plain = logging.makeLogRecord({}).__dict__.keys() | known
         fields = {name: value for name, value in record.__dict__.items() if name not in plain}
-        self._world.tell(task.process.name if task else "world", f"logs: {record.getMessage()} {fields}")
+        self._world.tell(task.process.name, f"logs: {record.getMessage()} {fields}")
 
 
 @contextmanager
@@ -47,15 +47,16 @@ def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
     """Within it the library logs nothing below ``level``; yields what hears of bugs."""
     bugs = _Bugs()
     before = (_LIBRARY.level, _LIBRARY.propagate)
-    classify = intake.classify
-    intake.classify = cache(classify)  # of the same text it is always the same
+    module = vars(intake)
+    classify = module["classify"]
+    module["classify"] = cache(classify)  # of the same text it is always the same
     _LIBRARY.setLevel(level)
     _LIBRARY.propagate = False
     _LIBRARY.addHandler(bugs)
     try:
         yield bugs
     finally:
-        intake.classify = classify
+        module["classify"] = classify
         _LIBRARY.removeHandler(bugs)
         _LIBRARY.setLevel(before[0])
         _LIBRARY.propagate = before[1]

@@ -9,11 +9,14 @@ from typing import Any
 from cicada.protocol.events import TERMINAL_TYPES
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway, Socket
-from tests.simulation.judge import Judge, Key
+from tests.simulation.judge import Judge
+from tests.simulation.records import Key
 from tests.simulation.scheduler import Process, Scheduler, Task
 
 PATIENCE_S = 8.0
 """Without a word for so long, a device asks or resumes."""
+LEAST_PAUSE_S = 1.0
+"""Between two resumes, where something is known to be missing."""
 LONGEST_PATIENCE_S = 60.0
 """Its patience doubles up to this."""
 FINAL_REFUSALS = frozenset({"request_conflict", "request_expired", "invalid_message"})
@@ -94,6 +97,9 @@ class Person:
         self._socket: Socket | None = None
         self._task: Task | None = None
         self._news = False
+        self._spoken_at = 0.0
+        self._resumed_early = False
+        """It has resumed before it knew of any event: an answer to that may come late."""
 
     @property
     def satisfied(self) -> bool:
@@ -111,7 +117,7 @@ class Person:
         elif self.screen.take(event):
             self._judge.displays(self.key, self.screen.attempts, self.screen.text)
             if self.screen.terminal is not None:
-                self._is_all_of_it()
+                self._is_all_of_it(self.screen.terminal)
         self._wake()
 
     def closed(self, socket: Socket) -> None:
@@ -126,20 +132,20 @@ class Person:
         kind = event["type"]
         if kind == "resumed":
             self.outcome = event["outcome"]
-            if self.outcome == "unknown" and self.screen.seq > 0:
+            if self.outcome == "unknown" and self.screen.seq > 0 and not self._resumed_early:
                 self._fails("I3: a request whose events were shown is unknown to its own asker")
             if self.outcome == "finished" and self.screen.terminal is None and self.screen.seq < event["lastSeq"]:
                 self._tell(self.name, "was told that it has all, and lacks some")
         elif kind == "error" and event["code"] in FINAL_REFUSALS:
             self.refused = event["code"]
 
-    def _is_all_of_it(self) -> None:
+    def _is_all_of_it(self, terminal: dict[str, Any]) -> None:
         """I3: what is displayed at the end is what the log holds."""
         record = self._judge.records[self.key]
         if record.terminal is None or self.screen.seq != len(record.events):
             self._fails("I3: a client sees the end of a request that has not ended so")
-        elif self.screen.terminal["type"] == "complete":
-            attempt = self.screen.terminal["attempt"]
+        elif terminal["type"] == "complete":
+            attempt = terminal["attempt"]
             if self.screen.text != record.text_of(attempt):
                 self._fails(f"I3: {self.screen.text!r} is displayed, {record.text_of(attempt)!r} is stored")
 
@@ -171,26 +177,34 @@ class Person:
         self._speak()
         while not self.satisfied:
             self._news = False
-            before = self.screen.seq
-            lacking = self.screen.lacks
-            self._scheduler.park(1.0 if lacking else patience_s)
+            seq = self.screen.seq
+            self._scheduler.park(LEAST_PAUSE_S if self.screen.lacks else patience_s)
             if self.satisfied:
                 break
+            if self.screen.seq > seq:
+                patience_s = PATIENCE_S
+            since_spoken_s = self._scheduler.now - self._spoken_at
             if self._socket is None:
-                self._scheduler.sleep(self._faults.between(0.1, 5))
+                self._scheduler.sleep(self._faults.between(LEAST_PAUSE_S, 5))
                 self._speak()
-            elif not self._news or (lacking and self.screen.lacks and self.screen.seq == before):
+            elif self._owes_a_word(since_spoken_s, patience_s):
                 self._speak()
                 patience_s = min(2 * patience_s, LONGEST_PATIENCE_S)
-            else:
-                patience_s = PATIENCE_S
         self._task = None
+
+    def _owes_a_word(self, since_spoken_s: float, patience_s: float) -> bool:
+        """Whether it is time to resume: something is missing, or nothing was heard for long."""
+        if self.screen.lacks:
+            return since_spoken_s >= LEAST_PAUSE_S
+        return not self._news and since_spoken_s >= patience_s
 
     def _speak(self) -> None:
         """Ask, or resume where something is known of the request already."""
+        self._spoken_at = self._scheduler.now
         if self._ask is not None and self.screen.seq == 0 and self.outcome in (None, "unknown"):
             self._send(self._ask)
         else:
+            self._resumed_early |= self.screen.seq == 0
             self._send({"action": "resume", "requestId": self.key[1], "after": self.screen.seq})
 
     def _send(self, frame: dict[str, Any]) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from random import Random
 
-from greenlet import getcurrent, greenlet
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 NEVER = math.inf
 
 
 class Killed(BaseException):
-    """Unwinds a task of a process that was killed. Every switch in it raises this again: nothing it does has effects."""
+    """Unwinds a task of a process that was killed. Every switch in it raises this again: it has no effects any more."""
 
 
 class Process:
@@ -80,10 +80,10 @@ class Scheduler:
         self.switches = 0
         self.random = random.random
         self.main = getcurrent()
-        self.current: Task | None = None
+        self.current = self.outside = Task(Process("outside", "world"), "outside")
+        """Whose turn it is; ``outside`` where no task runs."""
         self.halted = False
         """Set to stop everything at once."""
-        self._nobody = Process("timers", "world")
         self._until = 0.0
         self._order = 0
         self._heap: list[tuple[float, float, int, Task, int]] = []
@@ -156,7 +156,7 @@ class Scheduler:
 
     def call_at(self, due: float, callback: Callable[[], None]) -> None:
         """Call something at a time, outside of every task: it must not wait."""
-        task = Task(self._nobody, "timer")
+        task = Task(self.outside.process, "timer")
         task.callback = callback
         self._push(due, task)
 
@@ -210,10 +210,12 @@ class Scheduler:
                 if process.frozen_until > self.now:
                     self._push(process.frozen_until, task, woken=token < 0)
                     continue
+            if task.greenlet is None:
+                continue
             self.current = task
             self.switches += 1
             task.greenlet.switch(token < 0)
-            self.current = None
+            self.current = self.outside
         if not self.halted:
             self.now = max(self.now, until)
 

@@ -1,7 +1,7 @@
 """DynamoDB's twin: a client with one table, under the production adapters.
 
-Conditions and updates are evaluated as DynamoDB does, atomically an item. Items are never changed in place, so that what
-a read returned stays what it was.
+Conditions and updates are evaluated as DynamoDB does, atomically an item. Items are never changed in place, so that
+what a read returned stays what it was.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
@@ -18,12 +18,14 @@ from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Scheduler
 
 _PARTITION = re.compile(r"(#?\w+)\s*=\s*(:\w+)")
+T = TypeVar("T")
+Answer = dict[str, Any]
 STALE_S = 1.0
 """How far an eventually consistent read may lag."""
 USUAL_INDEX_LAG_S = 0.2
 
 
-class ConditionFailed(ClientError):
+class ConditionFailed(ClientError):  # type: ignore[misc]  # botocore has no types
     """``ConditionalCheckFailedException``."""
 
 
@@ -72,7 +74,7 @@ class Table:
         """See boto3."""
         names, values = ExpressionAttributeNames or {}, ExpressionAttributeValues or {}
 
-        def put() -> Any:
+        def put() -> Answer:
             before = self._held(Item, ConditionExpression, names, values)
             self._store(Item["pk"]["S"], Item["sk"]["S"], before, Item)
             return {}
@@ -93,7 +95,7 @@ class Table:
         """See boto3. The whole item is returned whatever was asked for."""
         names, values = ExpressionAttributeNames or {}, ExpressionAttributeValues or {}
 
-        def update() -> Any:
+        def update() -> Answer:
             before = self._held(Key, ConditionExpression, names, values)
             after = updated(dict(Key) if before is None else before, UpdateExpression, names, values)
             self._store(Key["pk"]["S"], Key["sk"]["S"], before, after)
@@ -114,7 +116,7 @@ class Table:
         """See boto3."""
         names, values = ExpressionAttributeNames or {}, ExpressionAttributeValues or {}
 
-        def delete() -> Any:
+        def delete() -> Answer:
             before = self._held(Key, ConditionExpression, names, values)
             self._store(Key["pk"]["S"], Key["sk"]["S"], before, None)
             return {}
@@ -140,7 +142,7 @@ class Table:
         matches = condition(KeyConditionExpression)
         passes = condition(FilterExpression) if FilterExpression else None
 
-        def query() -> Any:
+        def query() -> Answer:
             if IndexName is not None:
                 candidates, order = self._index(), self._range_key
             else:
@@ -159,7 +161,7 @@ class Table:
         """See boto3."""
         ((table, asked),) = RequestItems.items()
 
-        def read() -> Any:
+        def read() -> Answer:
             keys = [(key["pk"]["S"], key["sk"]["S"]) for key in asked["Keys"]]
             seen = (self._seen(pk, sk, self.items.get(pk, {}).get(sk), asked.get("ConsistentRead")) for pk, sk in keys)
             return {"Responses": {table: [item for item in seen if item is not None]}, "UnprocessedKeys": {}}
@@ -170,7 +172,7 @@ class Table:
         """See boto3, for deletes alone."""
         ((_table, requests),) = RequestItems.items()
 
-        def delete() -> Any:
+        def delete() -> Answer:
             for request in requests:
                 key = request["DeleteRequest"]["Key"]
                 self._store(key["pk"]["S"], key["sk"]["S"], self._held(key, None, {}, {}), None)
@@ -241,7 +243,7 @@ class Table:
 
     # --- the way there and back ---
 
-    def _call(self, effect: Callable[[], Any], *, writes: bool = False) -> Any:
+    def _call(self, effect: Callable[[], T], *, writes: bool = False) -> T:
         scheduler, faults = self._scheduler, self._faults
         scheduler.sleep(0.001 + 0.004 * scheduler.random())
         if not faults.off:

@@ -46,7 +46,7 @@ class Workflow:
         self._tell = tell
         self._executions = 0
 
-    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, str]:  # noqa: A002, N803
+    def start_execution(self, *, stateMachineArn: str, name: str, input: str) -> dict[str, str]:  # noqa: N803
         """See boto3. Names of Express executions are not idempotent: each start is an execution of its own."""
         scheduler, faults = self._scheduler, self._faults
         scheduler.sleep(0.005 + 0.02 * scheduler.random())
@@ -146,6 +146,8 @@ def _choose(state: dict[str, Any], context: dict[str, Any]) -> str:
             met = found == choice["StringEquals"]
         elif "IsPresent" in choice:
             met = (found is not None) == choice["IsPresent"]
+        elif "BooleanEquals" in choice:
+            met = found is choice["BooleanEquals"]
         else:
             raise AssertionError(f"the twin knows no such choice: {choice}")
         if met:

@@ -59,6 +59,8 @@ class InMemoryLog:
             )
         if commit.lease_until is not None:
             changed = replace(changed, lease_until=commit.lease_until)
+        if commit.spent is not None:
+            changed = replace(changed, spent=commit.spent)
         if commit.standalone is not None:
             changed = replace(changed, standalone=commit.standalone)
         self.requests[head.key] = (changed, entries + commit.entries())

@@ -67,8 +67,9 @@ def test_one_state_a_strategy(workflow: dict[str, Any]) -> None:
 
 def test_every_failure_is_remembered_with_its_strategy(workflow: dict[str, Any]) -> None:
     for name in FALLS_TO:
-        (catcher,) = workflow["States"][state_of(name)]["Catch"]
-        assert (catcher["ErrorEquals"], catcher["ResultPath"]) == (["States.ALL"], f"$.failures.{name}")
+        catchers = workflow["States"][state_of(name)]["Catch"]
+        assert [catcher["ErrorEquals"] for catcher in catchers] == [["Lambda.TooManyRequestsException"], ["States.ALL"]]
+        assert {catcher["ResultPath"] for catcher in catchers} == {f"$.failures.{name}"}
 
 
 def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str, Any]) -> None:

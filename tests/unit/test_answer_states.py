@@ -19,7 +19,7 @@ from cicada.answering.chain import entry_strategy as entry_of_route
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Step, Strategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
-from cicada.delivery.decide import NotYours, begin
+from cicada.delivery.decide import START_GRACE_S, NotYours, begin
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.errors import CicadaError, ModelBusy
 from cicada.models.bedrock_text import BedrockTextModel
@@ -33,7 +33,10 @@ from stacks.answer_states import (
     EXHAUSTED,
     FAILED,
     IN_DOUBT,
+    NO_WORKER,
+    RETRY_WAITS_S,
     STATE_MARGIN_S,
+    SUPERSEDED,
     TIME_BUDGETS_S,
     WORKER_TIMEOUT_S,
     definition,
@@ -76,7 +79,8 @@ def chosen(state: dict[str, Any], document: dict[str, Any]) -> str:
         if "IsPresent" in choice:
             holds = has(document, choice["Variable"]) == choice["IsPresent"]
         else:
-            holds = value_at(document, choice["Variable"]) == choice["StringEquals"]
+            wanted = choice["StringEquals"] if "StringEquals" in choice else choice["BooleanEquals"]
+            holds = value_at(document, choice["Variable"]) == wanted
         if holds:
             return str(choice["Next"])
     return str(state["Default"])
@@ -94,21 +98,27 @@ def start_input(strategy: str, failed: Failures = frozenset()) -> dict[str, Any]
     return {"subject": KEY.subject, "requestId": KEY.request_id, "strategy": strategy, "failures": failures}
 
 
-def run(document: dict[str, Any], task: Callable[[str, dict[str, Any]], str | None]) -> list[str]:
-    """Execute the workflow; ``task`` gets a function's name and its event, and returns its error's name, if any."""
+def run(
+    document: dict[str, Any], task: Callable[[str, dict[str, Any]], str | None], *, ended: bool = True
+) -> list[str]:
+    """Execute the workflow; ``task`` gets a function's name and its event, and returns its error's name, if any.
+
+    ``ended``: whether the closing ended the request.
+    """
     name, path = entered(WORKFLOW["StartAt"], document), []
     while True:
         path.append(name)
         state = STATES[name]
-        if state["Type"] == "Fail":
+        if state["Type"] in ("Fail", "Succeed"):
             return path
         error = task(state["Parameters"]["FunctionName"], event_of(state, document))
         if error is None and state.get("End"):
             return path
         if error is None:
+            document = {"Payload": {"ended": ended}}
             name = entered(state["Next"], document)
             continue
-        (catcher,) = state["Catch"]
+        catcher = next(one for one in state["Catch"] if {error, "States.ALL"} & set(one["ErrorEquals"]))
         document["failures"][catcher["ResultPath"].removeprefix("$.failures.")] = {"Error": error, "Cause": "{}"}
         name = entered(catcher["Next"], document)
 
@@ -140,7 +150,7 @@ def test_whatever_failed_before_the_next_strategy_is_the_librarys(strategy: Stra
     for failed in subsets(tuple(FALLS_TO)):
         document = start_input(strategy, failed | {strategy})
         following = next_strategy(strategy, failed | {strategy})
-        found = entered(STATES[state_of(strategy)]["Catch"][0]["Next"], document)
+        found = entered(STATES[state_of(strategy)]["Catch"][-1]["Next"], document)
         assert found == (state_of(following) if following else EXHAUSTED)
 
 
@@ -151,6 +161,21 @@ def test_a_restarted_execution_tries_nothing_twice(entry: StrategyName) -> None:
         tried = [STRATEGY_OF[name] for name in path if name in STRATEGY_OF]
         assert tried == list(longest_path(entry, failed))
         assert not failed & set(tried)
+
+
+@pytest.mark.parametrize("entry", FALLS_TO)
+def test_where_no_worker_is_free_no_other_strategy_is_tried(entry: StrategyName) -> None:
+    path = run(start_input(entry), lambda function, _: NO_WORKER if function == "answer" else None)
+    assert path == [state_of(entry), EXHAUSTED, FAILED]
+
+
+def test_an_execution_that_found_its_request_ended_has_not_failed() -> None:
+    path = run(start_input("direct"), lambda function, _: "ModelBusy" if function == "answer" else None, ended=False)
+    assert path[-1] == SUPERSEDED
+
+
+def test_a_request_is_awaited_for_longer_than_a_state_waits_for_a_free_worker() -> None:
+    assert sum(RETRY_WAITS_S) + 10 <= START_GRACE_S
 
 
 def test_an_answer_ends_the_execution() -> None:

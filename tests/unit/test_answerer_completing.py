@@ -41,6 +41,11 @@ def turns_of(*exchanges: tuple[str, str]) -> list[Turn]:
         (OILSKIN, "Who gave it to her?", "Who gave the red oilskin to Petra?"),
         (OILSKIN, "What is her name?", "What is Petra's name?"),
         (SALLOW, "Did he obey her?", "Did Mr Vell obey Mrs Sallow?"),
+        (
+            ("Where was the red oilskin found?", "In First Draft, the narration reads: “In the hall.”"),
+            "And what did she say of it?",
+            "What did she say of the red oilskin?",
+        ),
         (BOATHOUSE, "tell me more", "Who locked the boathouse? tell me more"),
         (("Wer hat das Bootshaus abgeschlossen?", ""), "Und warum?", "Wer hat das Bootshaus abgeschlossen? Und warum?"),
         (("What happened in episode 1?", ""), "and in episode 2?", "What happened in episode 2?"),

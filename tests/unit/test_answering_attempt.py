@@ -523,6 +523,59 @@ def test_a_request_whose_time_is_up_is_given_to_the_next_state_without_work():
     assert world.model.prompts == []
 
 
+def test_a_request_whose_time_is_up_is_ended_before_another_attempt():
+    world = World("half", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.now_s += 300
+    assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "out_of_time"
+    last = world.seen()[-1]
+    assert (last["type"], last["code"], last["retryable"]) == ("error", "out_of_time", True)
+    assert [one["strategy"] for one in last["failed"]] == ["rag"]
+    assert len(world.log.read(KEY)[1]) == len(world.seen()) + 1
+
+
+def test_what_a_failed_attempt_spent_is_part_of_the_answers_cost():
+    world = World("half", StreamBroken("cut"))
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model = ScriptedModel("No.")
+    world.run("rag", {"cag": {"Error": "CacheMiss"}}, worker="w2")
+    metrics = world.events()[-1]["metrics"]
+    assert (metrics["modelCalls"], metrics["inputTokens"]) == (2, 100)
+    assert "costUsd" not in metrics
+
+
+def test_what_a_lost_worker_spent_is_not_known():
+    world = World("No.")
+    head = world.log.head(KEY)
+    world.log.commit(head, begin(head, "rag", (), execution="x1", worker="w0", now_s=NOW_S))
+    world.run(worker="w1")
+    assert "costUsd" not in world.events()[-1]["metrics"]
+
+
+class Forgetful:
+    def keep(self, given):
+        raise KeyError("a bug")
+
+
+def test_a_keeper_that_fails_touches_neither_the_answer_nor_the_other_keepers(caplog):
+    world = World("No.")
+    world.wiring["keepers"] = [Forgetful(), keeper := Kept()]
+    assert world.run().outcome == "answered"
+    assert len(keeper.given) == 1
+    assert [line.why for line in caplog.records if getattr(line, "step", "") == "fault"] == ["KeyError"]
+
+
+def test_an_answer_that_took_all_the_time_is_not_kept():
+    world = World("No.")
+    world.wiring["keepers"] = [keeper := Kept()]
+    ticks = iter([0.0, *[0.1] * 10])
+    world.wiring["monotonic"] = lambda: next(ticks, 58.0)
+    assert world.run().outcome == "answered"
+    assert keeper.given == []
+
+
 def test_an_attempt_may_not_outlast_its_state():
     world = World("never")
     with pytest.raises(OutOfTime):

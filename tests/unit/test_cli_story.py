@@ -164,11 +164,28 @@ def test_lines_without_an_invocation_are_told_apart_by_the_attempts_number() -> 
     assert [len(one.lines) for one in story(bare).attempts] == [2, 2]
 
 
-def test_calls_of_all_attempts_are_summed_and_an_unknown_price_leaves_the_cost_unknown() -> None:
+def test_calls_of_all_attempts_are_summed() -> None:
     assert story(RAG).spent == Spent(1, 1800, 120, 0.0004)
-    assert story(FALLEN).spent == Spent(2, 3600, 150, None)
+    assert story(FALLEN).spent == Spent(2, 3600, 150, 0.0004, unpriced=1)
     assert story(FALLEN).attempts[0].spent == Spent(1, 1800, 30, 0.0004)
-    assert story(accepted()).spent == Spent(0, 0, 0, 0.0)
+    assert story(accepted()).spent == Spent()
+
+
+def test_a_call_that_failed_before_its_first_piece_is_not_charged() -> None:
+    throttled = model_call(9, "w", calls=2, cost_usd=None, first_piece_ms=None, fault="model_busy", output_tokens=0)
+    assert Spent.of([throttled]).unpriced == 0
+    assert Spent.of([model_call(9, "w", cost_usd=None, fault="stream_broken")]).unpriced == 1
+
+
+def test_the_traceback_of_a_failure_that_a_step_tells_of_is_left_out_in_brief() -> None:
+    traceback = line(906, at="w-1", level="ERROR", message="attempt failed", exception_name="StreamBroken")
+    elsewhere = line(907, at="w-9", level="ERROR", message="every strategy failed")
+    slow = line(908, at="w-1", level="WARNING", message="a subscriber takes no frames")
+    told = story([*FALLEN, traceback, elsewhere, slow])
+    brief = list(told.in_brief())
+    assert traceback not in brief
+    assert {elsewhere.message, slow.message} <= {one.message for one in brief}
+    assert told.attempts[0].code == "stream_broken"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +214,8 @@ def test_the_sums() -> None:
         "1 attempt · 1 model call · 1,800 tokens in, 120 out · $0.00040 · 5 posts · first words after 0.64 s"
     )
     assert sums(story(FALLEN)) == (
-        "2 attempts · 2 model calls · 3,600 tokens in, 150 out · cost not known · 2 faults · 5 posts, 1 failed · "
+        "2 attempts · 2 model calls · 3,600 tokens in, 150 out · $0.00040 and 1 call of unknown cost · 2 faults · "
+        "5 posts, 1 failed · "
         "first words after 0.64 s"
     )
     assert sums(story(KILLED[:5])) == "1 attempt · no model call · 1 resume · 1 recovery"
@@ -240,7 +258,7 @@ def test_the_sums() -> None:
         (RAG[4], "m-1, 1,800 tokens in, 120 out, $0.00040, first piece 300 ms, 900 ms"),
         (
             line(0, "model_call", purpose="complete_question", model_id="m", calls=2, fault="model_busy"),
-            "m to complete the question, 2 calls, 0 tokens in, 0 out, cost not known, ended by model_busy",
+            "m to complete the question, 2 calls, ended by model_busy",
         ),
         (
             line(0, "fault", message="dependency skipped", dependency="index", code="dependency_down", why="it fails"),
@@ -268,7 +286,7 @@ def test_a_line_in_words(told: Line, words: str) -> None:
 
 @pytest.mark.parametrize("step", get_args(Step))
 def test_every_step_has_words_even_where_its_fields_are_missing(step: str) -> None:
-    assert sentence(Line(0, "g", {"step": step})) != ""
+    assert sentence(Line(0, "g", {"step": step, "message": "a newer version's words"})) != ""
 
 
 def shown(lines: Sequence[Line], *, every_line: bool = False, terminal: bool = False) -> str:
@@ -322,7 +340,13 @@ def test_machines_get_everything() -> None:
     told = json.loads(json.dumps(plain(story(FALLEN))))
     assert (told["requestId"], told["outcome"], told["answeredBy"], told["code"]) == (REQUEST, "complete", "rag", None)
     assert (told["beganAt"], told["tookMs"]) == ("2026-11-21T02:40:00.000+00:00", 2100)
-    assert told["spent"] == {"calls": 2, "input_tokens": 3600, "output_tokens": 150, "cost_usd": None}
+    assert told["spent"] == {
+        "modelCalls": 2,
+        "inputTokens": 3600,
+        "outputTokens": 150,
+        "costUsd": 0.0004,
+        "unpricedCalls": 1,
+    }
     assert [(one["attempt"], one["outcome"], one["afterMs"]) for one in told["attempts"]] == [
         (1, "failed", 120),
         (2, "answered", 960),

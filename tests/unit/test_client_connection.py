@@ -45,7 +45,8 @@ from clients.python.connection import TransportClosed
 ACCEPTED = Accepted(route="rag", confidence=0.9, reasoning="about the script", strategy="rag")
 COMPLETE = Complete(
     attempt=1,
-    strategy="rag",
+    answered_by="rag",
+    attempted=("rag",),
     model="m",
     grounded=True,
     stop_reason="end_turn",

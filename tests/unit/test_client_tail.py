@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from cicada.protocol.events import (
 from clients.python.frames import EventFrame, GatewayFault, UnknownEvent, parse_frame
 from clients.python.tail import RequestTail
 
+VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol" / "vectors.json").read_text("utf-8"))
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"
 SOURCE = {
     "n": 1,
@@ -75,6 +77,18 @@ def fed(*events: LogEvent | dict[str, Any]) -> RequestTail:
     for seq, event in enumerate(events, start=1):
         tail.feed(frame(seq, event))
     return tail
+
+
+@pytest.mark.parametrize("session", VECTORS["sessions"], ids=lambda session: session["name"])
+def test_the_published_sessions_are_shown_as_they_should_be(session: dict[str, Any]) -> None:
+    tail = RequestTail(REQUEST)
+    for raw in session["frames"]:
+        parsed = parse_frame(json.dumps(raw))
+        assert isinstance(parsed, EventFrame)
+        assert not isinstance(parsed.event, UnknownEvent)
+        tail.feed(parsed)
+    ended = tail.terminal.event.type if tail.terminal else None
+    assert (tail.text, ended, tail.applied) == (session["text"], session["terminal"], session["appliedSeq"])
 
 
 def test_events_that_come_early_wait_for_those_before_them() -> None:

@@ -74,6 +74,8 @@ Was it Mara who rang the bell?
 Is it true that Petra was engaged?
 Is there a map of the house?
 What does "that is it" mean?
+Who says that «I was never there»?
+Who is Mara's older brother?
 What happened on the night that the bell rang?
 Who went to the lake, and what did they do there?
 Is Mara older than Tom?
@@ -99,6 +101,8 @@ pointer: What else did Mara say?
 ellipsis: why?
 ellipsis: What does that mean?
 ellipsis: And Mara?
+ellipsis: Mara's brother?
+pronoun: Is that "the end" of hers?
 ellipsis: in episode 2?
 ellipsis: which episode?
 ellipsis: What about the doctor's brother?

@@ -7,12 +7,15 @@ import time
 
 import pytest
 
+from cicada.delivery.concurrency import THREADS
 from cicada.delivery.courier import Courier
 from cicada.delivery.decide import append, begin
-from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
-from cicada.delivery.ports import StoreFault
+from cicada.delivery.lanes import MAX_WAITING_FRAMES, Lanes
+from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post
+from cicada.delivery.ports import ConnectionBusy, StoreFault
+from cicada.delivery.record import Spent
 from cicada.errors import AnswerTooLong, Cancelled, DeliveryUnavailable, RequestUnknown
-from cicada.protocol.events import Complete, Failed, Metrics
+from cicada.protocol.events import Complete, Failed, Metrics, Sources
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
@@ -25,6 +28,7 @@ COMPLETE = Complete(
     stop_reason="end_turn",
     metrics=Metrics(latency_ms=1, attempt_ms=1, first_chunk_ms=1),
 )
+SOURCES = Sources(attempt=1, index_version="v1", searched=0, sources=())
 QUICK = {"min_interval_s": 0, "watch_s": 0.01}
 
 
@@ -104,13 +108,29 @@ def test_what_was_taken_is_stored_before_a_failed_attempt_is_left():
     world = World()
     with world.courier as courier:
         courier.standalone("What did Mara say next?")
-        courier.text("Half an ans")
-        courier.flush(timeout_s=10)
-    assert world.log.head(KEY).standalone == "What did Mara say next?"
-    assert len(world.log.read(KEY)[1]) == 3
+        courier.settle(Spent(2, 300, 40, 0.01), timeout_s=10)
+    head = world.log.head(KEY)
+    assert (head.standalone, head.spent) == ("What did Mara say next?", Spent(2, 300, 40, 0.01))
 
 
-def test_a_flush_gives_up_when_the_store_is_down_and_raises_what_stopped_the_delivery():
+def test_text_that_is_not_written_yet_is_dropped_with_its_attempt():
+    world = World(min_interval_s=60)
+    with world.courier as courier:
+        courier.event(SOURCES)
+        while len(world.log.read(KEY)[1]) < 3:
+            time.sleep(0.005)
+        courier.text("what a filter withheld")
+        courier.event(SOURCES)
+        courier.settle(Spent(), timeout_s=0.05)
+    assert "withheld" not in str(world.log.read(KEY))
+
+
+def test_what_several_failed_attempts_spent_adds_up():
+    assert Spent(1, 10, 2, 0.5) + Spent(1, 5, 1, 0.25) == Spent(2, 15, 3, 0.75)
+    assert Spent(1, 10, 2, None) + Spent(1, 5, 1, 0.25) == Spent(2, 15, 3, None)
+
+
+def test_settling_gives_up_when_the_store_is_down_and_raises_what_stopped_the_delivery():
     world = World(store_budget_s=0.05)
 
     def before(operation):
@@ -119,11 +139,11 @@ def test_a_flush_gives_up_when_the_store_is_down_and_raises_what_stopped_the_del
 
     world.log.before = before
     with world.courier as courier:
-        courier.text("lost")
-        courier.flush(timeout_s=0.01)
+        courier.event(SOURCES)
+        courier.settle(Spent(), timeout_s=0.01)
         assert world.stopped.wait(30)
         with pytest.raises(DeliveryUnavailable):
-            courier.flush(timeout_s=10)
+            courier.settle(Spent(), timeout_s=10)
 
 
 def test_text_that_outgrows_the_log_stops_the_delivery():
@@ -148,3 +168,61 @@ def test_a_closed_connection_that_cannot_be_forgotten_now_is_met_again():
         courier.close(COMPLETE, timeout_s=10)
     assert world.log.head(KEY).subscribers == ("c1", "c2")
     assert len(world.connections.frames["c2"]) == 2
+
+
+def test_a_reader_that_hangs_holds_up_neither_the_log_nor_the_watch_nor_the_others():
+    world = World("slow", "quick")
+    hung = threading.Event()
+    release = threading.Event()
+
+    def before(connection_id):
+        if connection_id == "slow":
+            hung.set()
+            release.wait(30)
+            raise ConnectionBusy("no answer in time")
+
+    world.connections.before = before
+    with pytest.raises(Fenced):
+        with world.courier as courier:
+            assert hung.wait(30)
+            courier.text("The bell rang.")
+            deadline = time.monotonic() + 30
+            while len(world.connections.frames["quick"]) < 2 and time.monotonic() < deadline:
+                time.sleep(0.005)
+            assert len(world.connections.frames["quick"]) == 2
+            world.cancel()
+            assert world.stopped.wait(30)
+            release.set()
+            courier.raise_failure()
+
+
+def test_a_reader_that_falls_far_behind_counts_as_busy_and_others_get_everything():
+    reports = []
+    release = threading.Event()
+    connections = InMemoryConnections("slow", "quick")
+    connections.before = lambda connection_id: release.wait(30) if connection_id == "slow" else None
+    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: reports.append((connection_id, outcome)))
+    for n in range(MAX_WAITING_FRAMES + 2):
+        for name in ("slow", "quick"):
+            lanes.send(Post(name, (f"{name}-{n}",)))
+        if n == 0:
+            time.sleep(0.01)
+    assert ("slow", "busy") in reports
+    release.set()
+    assert lanes.finish(timeout_s=30)
+    assert connections.frames["quick"] == [f"quick-{n}" for n in range(MAX_WAITING_FRAMES + 2)]
+    got = [int(frame.split("-")[1]) for frame in connections.frames["slow"]]
+    assert got == sorted(got)
+    assert len(got) < MAX_WAITING_FRAMES
+
+
+def test_what_cannot_be_posted_in_time_is_given_up():
+    release = threading.Event()
+    connections = InMemoryConnections("slow")
+    connections.before = lambda connection_id: release.wait(30)
+    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: None)
+    lanes.send(Post("slow", ("one", "two", "three")))
+    assert not lanes.finish(timeout_s=0.01)
+    release.set()
+    assert lanes.finish(timeout_s=30)
+    assert len(connections.frames["slow"]) <= 1

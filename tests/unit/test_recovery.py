@@ -11,8 +11,8 @@ import pytest
 from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
 from cicada.answering.spending import RequestBudget
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
-from cicada.delivery.ports import StoreFault
-from cicada.delivery.record import RequestKey
+from cicada.delivery.ports import Conflict, StoreFault
+from cicada.delivery.record import Entry, RequestKey
 from cicada.errors import RequestUnknown, WorkflowUnavailable
 from cicada.protocol.events import Failed, StrategyFailure
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -20,6 +20,12 @@ from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
 BROKEN = StrategyFailure(strategy="hybrid", code="stream_broken", reason="It broke off.")
 LOST_S = LEASE_S + LEASE_GRACE_S + 1
+
+
+def _raise(now, log, error):
+    if now:
+        log.after = lambda operation: None
+        raise Conflict(log.requests[KEY][0], ()) if isinstance(error, Conflict) else error
 
 
 class Workflow:
@@ -121,7 +127,11 @@ def test_a_start_that_fails_ends_the_request_and_tells_what_was_tried(world):
     world.workflow.error = WorkflowUnavailable("throttled")
     assert world.recover().state == "failed"
     (frame,) = world.told()
-    assert (frame["code"], [one["strategy"] for one in frame["failed"]]) == ("workflow_unavailable", ["hybrid"])
+    assert frame["code"] == "workflow_unavailable"
+    assert [(one["strategy"], one["code"]) for one in frame["failed"]] == [
+        ("hybrid", "stream_broken"),
+        ("rag", "worker_lost"),
+    ]
 
 
 def test_two_that_find_the_same_orphan_start_it_once(world):
@@ -129,7 +139,17 @@ def test_two_that_find_the_same_orphan_start_it_once(world):
     world.now_s += LOST_S
     head = world.log.head(KEY)
     world.recovery.recover(head, "sweep")
+    world.now_s += 1
     world.recovery.recover(head, "resume")
+    assert len(world.workflow.started) == 1
+
+
+@pytest.mark.parametrize("error", [StoreFault("no answer"), Conflict(new_head(), ())])
+def test_a_take_over_whose_acknowledgement_was_lost_is_started_all_the_same(world, error):
+    world.begin()
+    world.now_s += LOST_S
+    world.log.after = lambda operation: _raise(operation == "take_up", world.log, error)
+    assert world.recover().takeovers == 1
     assert len(world.workflow.started) == 1
 
 
@@ -176,21 +196,46 @@ def test_a_sweep_that_runs_out_of_time_leaves_the_rest_to_the_next(world):
     assert world.log.head(KEY).takeovers == 0
 
 
-@pytest.mark.parametrize("error", [StoreFault("throttled"), WorkflowUnavailable("throttled")])
-def test_a_request_that_cannot_be_taken_up_now_does_not_stop_the_sweep(world, error):
+def test_a_request_that_cannot_be_taken_up_now_does_not_stop_the_sweep(world):
     other = RequestKey("mara", str(UUID(int=7)))
     world.accept(other)
     world.now_s += START_GRACE_S + 1
 
-    def once(operation):
+    def first(operation):
         if operation == "take_up":
-            world.log.before = lambda operation: None
-            raise error
+            world.log.before = once
+            raise StoreFault("throttled")
 
-    world.log.before = once
+    def once(operation):
+        world.log.before = lambda operation: None
+        raise StoreFault("throttled")
+
+    world.log.before = first
     swept = world.sweep()
     assert (swept.restarted, swept.failed) == (1, 1)
     assert world.sweep().restarted == 1
+
+
+def test_a_request_that_cannot_be_read_by_this_release_does_not_stop_the_sweep(world, caplog):
+    other = RequestKey("mara", str(UUID(int=7)))
+    world.accept(other)
+    head, _ = world.log.requests[KEY]
+    world.log.requests[KEY] = (head, (Entry(1, 0, '{"type":"of another release"}'),))
+    world.now_s += START_GRACE_S + 1
+    swept = world.sweep()
+    assert (swept.restarted, swept.failed) == (1, 1)
+    assert [line.request_id for line in caplog.records if line.step == "fault"] == [KEY.request_id]
+
+
+def test_every_recovery_is_counted(world):
+    counted = []
+    recovery = Recovery(
+        world.log, world.connections, world.workflow, on_recovered=counted.append, now_s=lambda: world.now_s
+    )
+    for _ in range(3):
+        world.now_s += START_GRACE_S + 1
+        recovery.recover(world.log.head(KEY), "resume")
+    assert counted == ["restarted", "ended"]
 
 
 def test_a_request_that_is_deleted_during_the_sweep_is_passed_over(world):

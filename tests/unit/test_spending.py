@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada.answering.spending import ModelCall, RequestBudget, Spending, estimated_tokens
+from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
 
@@ -55,20 +56,30 @@ def test_a_model_without_a_price_is_held_by_its_tokens_alone():
 def test_tokens_and_cost_are_summed_over_all_calls():
     allowance = spending()
     allowance.note(call(calls=2))
-    allowance.note(call(usage=Usage(50, 5, 7)))
-    assert allowance.calls_made == 3
-    assert allowance.usage == Usage(150, 15, 7)
+    allowance.note(call(usage=Usage(50, 5)))
+    assert (allowance.spent.calls, allowance.spent.input_tokens, allowance.spent.output_tokens) == (3, 150, 15)
     one = spending()
-    one.note(call(usage=Usage(150, 15, 7)))
-    assert allowance.cost.usd == pytest.approx(one.cost.usd)
-    assert allowance.cost.usd > 0
+    one.note(call(usage=Usage(150, 15)))
+    assert allowance.spent.usd == pytest.approx(one.spent.usd)
+    assert allowance.spent.usd > 0
 
 
-def test_an_attempt_that_called_no_model_cost_nothing_and_an_unknown_price_is_not_guessed():
+def test_an_attempt_that_called_no_model_cost_nothing():
+    assert spending().spent == Spent(0, 0, 0, 0.0)
+
+
+@pytest.mark.parametrize("unknown", [call("somebody.unknown-v1"), call(usage=Usage(reported=False))])
+def test_what_is_not_known_is_not_guessed(unknown):
     allowance = spending()
-    assert allowance.cost.usd == 0
-    allowance.note(call("somebody.unknown-v1"))
-    assert allowance.cost is None
+    allowance.note(call())
+    allowance.note(unknown)
+    assert (allowance.spent.usd, allowance.spent.calls) == (None, 2)
+
+
+def test_a_call_that_never_went_out_cost_nothing():
+    allowance = spending()
+    allowance.note(call(calls=0, usage=Usage(reported=False)))
+    assert allowance.spent.usd == 0
 
 
 def test_a_stop_wakes_everybody_who_waits_and_everybody_who_comes_later():
@@ -92,3 +103,7 @@ def test_the_estimate_of_a_text_is_between_nothing_and_a_token_a_character(text)
 def test_text_beyond_ascii_counts_a_token_a_character():
     assert estimated_tokens("ボート小屋") == 5
     assert estimated_tokens("x" * 350) == 100
+
+
+def test_digits_and_signs_count_a_token_each():
+    assert estimated_tokens("1 234,56") == 7

@@ -319,7 +319,7 @@ def test_a_near_question_gets_a_new_answer_from_the_earlier_passages():
     ]
     assert retrieved.reused is not None
     assert retrieved.reused.use == "contexts"
-    assert (answered.model_id, answered.grounded, spending.calls_made) == (model.model_id, True, 1)
+    assert (answered.model_id, answered.grounded, spending.spent.calls) == (model.model_id, True, 1)
 
 
 def test_the_prompt_takes_the_best_of_the_earlier_passages():

@@ -121,7 +121,7 @@ def test_every_call_that_goes_out_is_counted_retries_too():
 
     spending = allowance(calls=2)
     write_whole(Retries("Mara"), PROMPT, spending)
-    assert (noted(spending).calls, spending.calls_made, spending.calls_left) == (2, 2, 0)
+    assert (noted(spending).calls, spending.spent.calls, spending.calls_left) == (2, 2, 0)
 
 
 def test_without_a_call_left_none_goes_out():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from moto import mock_aws
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, OPEN_INDEX, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Question, RequestKey
+from cicada.delivery.record import Commit, Entry, Question, RequestKey, Spent
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.memory import InMemoryLog
@@ -243,6 +244,27 @@ def test_a_completed_question_is_remembered_for_later_attempts(log):
 def test_the_tenant_is_part_of_the_question(log):
     log.create(new_head(question=Question("Who?", tenant="reading-club")), ACCEPTED)
     assert log.head(KEY).question.tenant == "reading-club"
+
+
+def test_a_request_from_before_a_deployment_can_still_be_read_and_answered(dynamodb):
+    """What an earlier release stored has fewer attributes."""
+    log = DynamoDbLog(dynamodb, "requests")
+    log.create(new_head("c1"), ACCEPTED)
+    (item,) = dynamodb.scan(TableName="requests")["Items"]
+    question = {name: value for name, value in json.loads(item["question"]["S"]).items() if name != "tenant"}
+    kept = {name: value for name, value in item.items() if name != "open_in"}
+    dynamodb.put_item(TableName="requests", Item=kept | {"question": {"S": json.dumps(question)}})
+    head = log.head(KEY)
+    assert head == new_head("c1")
+    begun = log.commit(head, begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S))
+    assert log.commit(begun, append(begun, [complete()])).state == "complete"
+
+
+def test_what_was_spent_is_remembered(log):
+    head = begun(log)
+    spent = Spent(2, 300, 40, None)
+    assert log.commit(head, Commit(head.fence, (), spent=spent)).spent == spent
+    assert log.head(KEY).spent == spent
 
 
 def test_open_requests_are_listed_until_they_end(log):

@@ -48,6 +48,14 @@ TEMPLATE: dict[str, Any] = {
             "Properties": {**FUNCTION["Properties"], "LoggingConfig": {"LogGroup": {"Ref": "Logs"}}},
         },  # type: ignore[dict-item]
         "Plain": FUNCTION,
+        "Permission": {
+            "Type": "AWS::Lambda::Permission",
+            "Properties": {
+                "Action": "lambda:InvokeFunction",
+                "FunctionName": {"Ref": "Plain"},
+                "Principal": "apigateway.amazonaws.com",
+            },
+        },
         "Table": {
             "Type": "AWS::DynamoDB::Table",
             "Properties": {
@@ -299,7 +307,7 @@ def test_breakers_are_listed_for_machines(store: DynamoDbBreakerStore, capsys: p
     store.swap("index", Breaker(), opened())
     assert main(["breakers", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["name"], told["stage"], told["openings"]) == ("index", "open", 2)
+    assert (told["name"], told["stage"], told["openings"], told["recentFailures"]) == ("index", "open", 2, 0)
 
 
 @pytest.mark.usefixtures("store")

@@ -246,6 +246,16 @@ def test_a_fault_switch_fails_a_query(service: EngineService, client: Any) -> No
     assert polled(client, started(client, "fields message"))["status"] == "Timeout"
 
 
+def test_a_bug_of_the_stand_ins_own_is_told_as_aws_does() -> None:
+    def groups() -> Mapping[str, tuple[Path, ...]]:
+        raise KeyError("stack")
+
+    service = EngineService()
+    with serving(service, Insights(groups, service.faults)), pytest.raises(ClientError) as error:
+        started(service.client("logs"), "fields message")
+    assert refused(error) == "ServiceUnavailableException"
+
+
 def test_queries_of_long_ago_are_forgotten(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "KEPT_QUERIES", 2)
     first = started(client, "fields message")

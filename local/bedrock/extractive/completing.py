@@ -27,6 +27,7 @@ _THING = re.compile(
 _NOUNS = re.compile(
     r"\bthe ((?:(?!of\b|in\b|on\b|at\b)[a-z]+ ){0,2}?[a-z]+)(?=\s*(?:$|[?.,;:!]| (?:of|in|on|at|when|is|was)\b))"
 )
+_PARTICIPLE = re.compile(r"\w{3,}ed|found|hidden|made|kept|left|done|gone|seen|put|lost|broken|given|taken|built|said")
 _NAME = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Miss|Dr)\.? )?\b[A-Z][a-z’'-]+(?: [A-Z][a-z’'-]+)*")
 _SPEAKER = re.compile(r"\b([A-Z]\w+(?: [A-Z]\w+)*) (?:also )?(?:says|asks|answers)\b")
 _COMMON = frozenset(
@@ -127,8 +128,7 @@ def _person(male: bool, turns: Sequence[Exchange], besides: Sequence[str]) -> st
         return [name for name in others if not name.startswith(wrong)]
 
     for turn in reversed(turns):
-        answering = _SPEAKER.findall(turn.answered) or _names(turn.answered)
-        found = fitting(_names(turn.asked))[-1:] or fitting(answering)[:1]
+        found = fitting(_names(turn.asked))[-1:] or fitting(_SPEAKER.findall(turn.answered))[:1]
         if found:
             return found[0]
     return None
@@ -147,8 +147,14 @@ def _names(text: str) -> list[str]:
 
 
 def _things(text: str) -> str | None:
+    """The last thing of a question, without the participle that may follow it: *where was the red oilskin found?*"""
     found = _NOUNS.findall(text)
-    return f"the {found[-1]}" if found else None
+    if not found:
+        return None
+    words = found[-1].split()
+    if len(words) > 1 and _PARTICIPLE.fullmatch(words[-1]):
+        words.pop()
+    return f"the {' '.join(words)}"
 
 
 def _sentence(text: str) -> str:

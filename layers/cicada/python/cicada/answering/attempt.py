@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from cicada.answering.chain import allotted_calls
-from cicada.answering.failures import strategy_failures
+from cicada.answering.failures import WORKER_LOSSES, strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
 from cicada.answering.spending import RequestBudget, Spending
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Keeper, Retrieved, Strategy
@@ -32,6 +32,7 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Stopped, TextDelta
+from cicada.models.prices import price_date
 from cicada.protocol.events import Complete, Degraded, Failed, Metrics, Sources, StrategyName, load_event
 from cicada.story import tell
 
@@ -39,8 +40,10 @@ logger = logging.getLogger(__name__)
 
 CLOSING_RESERVE_S = 8.0
 """Seconds at the end of a worker's time that no strategy may use: the last events are stored and posted in them."""
-FLUSH_S = 2.0
-"""How long an attempt that has failed may take to store what it had gathered."""
+SETTLE_S = 2.0
+"""How long an attempt that has failed may take to store what the next ones can use."""
+KEEPING_RESERVE_S = 5.0
+"""With less time than this left, an answer is not kept: it is complete, and that is what counts."""
 
 
 class Completed(Protocol):
@@ -78,10 +81,10 @@ class Outcome:
     """How an attempt ended, for the workflow and the metrics.
 
     ``superseded``: another attempt, another execution or the asker's cancellation came first: nothing was changed.
-    ``too_long``: the request ended with that error; no other strategy is tried.
+    ``too_long``, ``out_of_time``: the request ended with that error; no other strategy is tried.
     """
 
-    outcome: Literal["answered", "superseded", "too_long"]
+    outcome: Literal["answered", "superseded", "too_long", "out_of_time"]
     metrics: Metrics | None = None
 
 
@@ -168,6 +171,8 @@ class AttemptRunner:
         if isinstance(begun, NotYours):
             tell(logger, "superseded", "attempt not begun", why=begun.why)
             return Outcome("superseded")
+        if isinstance(begun, Head):
+            return self._end_late(begun)
         head, commit = begun
         tell(
             logger,
@@ -179,10 +184,7 @@ class AttemptRunner:
             execution=task.execution,
             reserved_calls=head.reserved_calls,
         )
-        request_left_s = head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s()
-        deadline = min(deadline, self._monotonic() + request_left_s - CLOSING_RESERVE_S)
-        if deadline <= self._monotonic():
-            raise OutOfTime(f"the request was accepted {self._budget.time_s - request_left_s:.0f} s ago")
+        deadline = min(deadline, self._monotonic() + self._left_s(head))
         spending = Spending(
             task.strategy,
             calls=commit.claim.calls if commit.claim else 0,
@@ -190,9 +192,16 @@ class AttemptRunner:
             budget=self._budget,
             monotonic=self._monotonic,
         )
-        return self._answer(strategy, head, commit, spending, started=started)
+        return self._answer(
+            strategy, head, commit, spending, started=started, keep_until=started + remaining_s - KEEPING_RESERVE_S
+        )
 
-    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours:
+    def _left_s(self, head: Head) -> float:
+        """Seconds that a request's strategies have left."""
+        return head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s() - CLOSING_RESERVE_S
+
+    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours | Head:
+        """Begin the attempt. Returns the head where that is too late: the request's time is up."""
         failed = strategy_failures(task.failures, task.entry)
         # A first attempt nearly always finds the log as it was created: it needs no read before its write.
         head = self._log.head(task.key) if failed else _as_created(task.key)
@@ -208,6 +217,8 @@ class AttemptRunner:
             )
             if isinstance(commit, NotYours):
                 return commit
+            if head.accepted_at_ms and self._left_s(head) <= 0:
+                return head
             try:
                 return self._log.commit(head, commit), commit
             except Conflict as conflict:
@@ -216,7 +227,16 @@ class AttemptRunner:
                     return head, commit
         raise DeliveryUnavailable("the attempt could not be begun")
 
-    def _answer(self, strategy: Strategy, head: Head, begun: Commit, spending: Spending, *, started: float) -> Outcome:
+    def _answer(
+        self,
+        strategy: Strategy,
+        head: Head,
+        begun: Commit,
+        spending: Spending,
+        *,
+        started: float,
+        keep_until: float,
+    ) -> Outcome:
         outbox = Outbox(head, self._limits, begun=begun, now=self._monotonic(), now_s=self._now_s)
         courier = Courier(
             outbox,
@@ -236,7 +256,7 @@ class AttemptRunner:
                     raise
                 except CicadaError:
                     # The completed question and the passages serve the attempts that follow.
-                    courier.flush(timeout_s=FLUSH_S)
+                    courier.settle(spending.spent, timeout_s=SETTLE_S)
                     raise
                 metrics = self._metrics(head, course.retrieved, answered, courier, spending, started=started)
                 complete = Complete(
@@ -261,7 +281,7 @@ class AttemptRunner:
             self._tell_fault(head, error)
             raise
         self._tell_complete(complete)
-        self._keep(course, strategy.name, answered)
+        self._keep(course, strategy.name, answered, until=keep_until)
         return Outcome("answered", metrics)
 
     def _asked(self, head: Head) -> Asked:
@@ -280,8 +300,14 @@ class AttemptRunner:
         except (StoreFault, RequestUnknown) as error:
             logger.info("what was found before could not be read", extra={"why": str(error)})
             return None
-        events = (load_event(entry.body) for entry in reversed(entries))
-        return next((event for event in events if isinstance(event, Sources) and event.sources), None)
+        for entry in reversed(entries):
+            try:
+                event = load_event(entry.body)
+            except ValueError:  # of another release
+                continue
+            if isinstance(event, Sources) and event.sources:
+                return event
+        return None
 
     def _deliver(self, strategy: Strategy, course: _Course, courier: Courier, spending: Spending) -> Answered:
         """Hand the strategy's steps to the courier as they come."""
@@ -329,7 +355,9 @@ class AttemptRunner:
         accepted_ago_ms = self._now_s() * 1000 - head.accepted_at_ms
         # A text so short that none of it has gone out yet goes out with this very event.
         first_chunk_at = now if courier.first_chunk_at is None else courier.first_chunk_at
-        usage, price = spending.usage, spending.cost
+        spent = head.spent + spending.spent
+        # A worker that was lost could not say what it had spent.
+        usd = None if any(one.code in WORKER_LOSSES for one in head.failed) else spent.usd
         used = () if retrieved is None or retrieved.offered else retrieved.sources
         return Metrics(
             latency_ms=max(0, round(accepted_ago_ms)),
@@ -337,15 +365,31 @@ class AttemptRunner:
             first_chunk_ms=max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000)),
             retrieval_latency_ms=retrieved.retrieval_ms if retrieved else None,
             cache_latency_ms=retrieved.cache_ms if retrieved else None,
-            model_calls=spending.calls_made,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cost_usd=price.usd if price else None,
-            price_date=price.price_date if price else None,
+            model_calls=spent.calls,
+            input_tokens=spent.input_tokens,
+            output_tokens=spent.output_tokens,
+            cost_usd=usd,
+            price_date=None if usd is None else price_date(),
             sources_found=retrieved.found if retrieved else 0,
             sources_used=len({source.origin for source in used}),
             passages_cited=answered.passages_cited,
         )
+
+    def _end_late(self, head: Head) -> Outcome:
+        """End a request whose time is up, with what was tried."""
+        error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
+        self._tell_fault(head, error)
+        try:
+            ended = end_request(
+                self._log,
+                self._connections,
+                head,
+                Failed.of(error, tried(head, ())),
+                still=lambda stands: stands.attempt == head.attempt,
+            )
+        except StoreFault as fault:
+            raise DeliveryUnavailable(str(fault)) from fault
+        return Outcome("out_of_time" if ended else "superseded")
 
     def _end_too_long(self, mine: Head, terminal: Failed) -> bool:
         """End the request, unless another attempt has begun meanwhile. Returns whether it did."""
@@ -360,7 +404,8 @@ class AttemptRunner:
         except StoreFault as fault:
             raise DeliveryUnavailable(str(fault)) from fault
 
-    def _keep(self, course: _Course, strategy: StrategyName, answered: Answered) -> None:
+    def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
+        """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""
         given = AnswerGiven(
             asked=course.asked,
             strategy=strategy,
@@ -370,7 +415,20 @@ class AttemptRunner:
             at_ms=int(self._now_s() * 1000),
         )
         for keeper in self._keepers:
-            keeper.keep(given)
+            if self._monotonic() > until:
+                tell(logger, "fault", "no time was left to keep the answer", code=OutOfTime.code)
+                return
+            try:
+                keeper.keep(given)
+            except Exception as error:  # a bug of a keeper
+                tell(
+                    logger,
+                    "fault",
+                    "the answer was not kept",
+                    level=logging.ERROR,
+                    code=CicadaError.code,
+                    why=type(error).__name__,
+                )
 
     @staticmethod
     def _tell_fault(head: Head, error: CicadaError) -> None:

@@ -32,7 +32,7 @@ def entry_strategy(route: Route) -> StrategyName:
 
 def next_strategy(strategy: StrategyName, failed: Collection[StrategyName]) -> StrategyName | None:
     """What is tried after ``strategy``, given all that have failed; None when nothing is left."""
-    return next((other for other in FALLS_TO[strategy] if other not in failed), None)
+    return next((other for other in FALLS_TO.get(strategy, ()) if other not in failed), None)
 
 
 def longest_path(strategy: StrategyName, failed: frozenset[StrategyName] = frozenset()) -> tuple[StrategyName, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from cicada.answering.chain import longest_path
-from cicada.errors import CicadaError
+from cicada.answering.chain import entry_strategy, longest_path
+from cicada.errors import CicadaError, WorkerLost
 from cicada.protocol.events import StrategyFailure, StrategyName
 
 _WORKFLOW_ERRORS = {
@@ -18,6 +18,8 @@ _WORKFLOW_ERRORS = {
     "Runtime.OutOfMemory": ("worker_died", "Its worker was interrupted."),
 }
 """Names that Lambda and Step Functions give to failures of the worker itself."""
+WORKER_LOSSES = frozenset({"worker_timeout", "worker_died", WorkerLost.code})
+"""Codes of attempts whose worker ended without a word."""
 _BY_CODE = {code: (code, reason) for code, reason in _WORKFLOW_ERRORS.values()}
 
 
@@ -44,7 +46,7 @@ def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> Strat
 
 
 def strategy_failures(
-    caught: Mapping[StrategyName, Mapping[str, Any]], entry: StrategyName
+    caught: Mapping[StrategyName, Mapping[str, Any]], entry: StrategyName | None
 ) -> tuple[StrategyFailure, ...]:
     """Every failure so far, in the order in which the workflow tried (a JSON object promises none).
 
@@ -52,6 +54,6 @@ def strategy_failures(
         caught: by strategy.
         entry: the strategy that the execution entered at; what was tried before it, by another, comes first.
     """
-    order = {strategy: place for place, strategy in enumerate(longest_path(entry))}
+    order = {strategy: place for place, strategy in enumerate(longest_path(entry or entry_strategy("rag")))}
     tried = sorted(caught, key=lambda strategy: order.get(strategy, -1))
     return tuple(strategy_failure(strategy, caught[strategy]) for strategy in tried)

@@ -14,7 +14,7 @@ from typing import Literal
 from cicada.answering.chain import entry_strategy
 from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import WorkflowStarter
-from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphaned
+from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphaned, tried
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import Head
@@ -24,10 +24,12 @@ from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
-SWEEP_RESERVE_S = 5.0
-"""With less time than this left, a sweep leaves the rest to the next."""
+SWEEP_RESERVE_S = 25.0
+"""With less time than this left, a sweep leaves the rest to the next: between taking a request up and starting its
+workflow it must not be killed. The store takes 9 s at most, the start 12 s."""
 
 By = Literal["resume", "sweep"]
+Action = Literal["restarted", "ended"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,24 @@ class Recovery:
         workflow: WorkflowStarter,
         *,
         budget: RequestBudget | None = None,
+        on_recovered: Callable[[Action], None] = lambda _action: None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
+        """Wire it.
+
+        Args:
+            log: the requests' logs.
+            connections: the sockets.
+            workflow: starts the answer workflow.
+            budget: what one request may spend.
+            on_recovered: told of every request that was taken up, for the metrics.
+            now_s: epoch seconds.
+        """
         self._log = log
         self._connections = connections
         self._workflow = workflow
         self._budget = budget or RequestBudget()
+        self._on_recovered = on_recovered
         self._now_s = now_s
 
     def start(self, head: Head, strategy: StrategyName) -> None:
@@ -88,11 +102,18 @@ class Recovery:
         Raises:
             StoreFault, RequestUnknown, DeliveryUnavailable.
         """
+        if orphaned(head, self._now_s()) is None:
+            return head
+        self._take_up(head, by)
+        return self._log.head(head.key)
+
+    def _take_up(self, head: Head, by: By) -> Action | None:
         orphan = orphaned(head, self._now_s())
         if orphan is None:
-            return head
+            return None
         done = self._end_orphan(head, orphan) if self._given_up(head) else self._restart(head)
         if done is not None:
+            self._on_recovered(done)
             tell(
                 logger,
                 "recovered",
@@ -104,7 +125,7 @@ class Recovery:
                 by=by,
                 attempt=head.attempt,
             )
-        return self._log.head(head.key)
+        return done
 
     def sweep(self, remaining_s: Callable[[], float]) -> Swept:
         """Take up every orphaned request, as far as the time reaches.
@@ -121,36 +142,58 @@ class Recovery:
                 break
             looked_at += 1
             try:
-                before = self._log.head(key)
-                after = self.recover(before, "sweep")
+                done = self._take_up(self._log.head(key), "sweep")
             except RequestUnknown:
                 continue
-            except (StoreFault, CicadaError) as error:
-                logger.warning("a request was not taken up", extra={"request_id": key.request_id, "why": str(error)})
+            except Exception as error:  # whatever is wrong with one request, the others are taken up
+                tell(
+                    logger,
+                    "fault",
+                    "a request was not taken up",
+                    level=logging.ERROR,
+                    request_id=key.request_id,
+                    code=error.code if isinstance(error, CicadaError) else CicadaError.code,
+                    why=str(error) if isinstance(error, StoreFault | CicadaError) else type(error).__name__,
+                )
                 failed += 1
                 continue
-            restarted += after.takeovers > before.takeovers
-            ended += after.state != "open" and before.state == "open"
+            restarted += done == "restarted"
+            ended += done == "ended"
         return Swept(looked_at, restarted, ended, failed)
 
     def _given_up(self, head: Head) -> bool:
         late = self._now_s() > head.accepted_at_ms / 1000 + self._budget.time_s
         return late or head.takeovers >= MAX_TAKEOVERS
 
-    def _end_orphan(self, head: Head, orphan: Orphan) -> Literal["ended"] | None:
+    def _end_orphan(self, head: Head, orphan: Orphan) -> Action | None:
         error = WorkerLost() if orphan == "worker_lost" or head.attempt else WorkflowUnavailable()
         ended = self._end(head, error, still=lambda head: orphaned(head, self._now_s()) is not None)
         return "ended" if ended else None
 
-    def _restart(self, head: Head) -> Literal["restarted"] | None:
+    def _restart(self, head: Head) -> Action | None:
         """Start a request again, unless another just does: at the strategy that was lost, or where it first entered."""
         strategy = head.strategy or self._entered_at(head)
-        try:
-            head = self._log.take_up(head, int(self._now_s()) + START_GRACE_S)
-        except Conflict:
+        taken = self._taken(head, int(self._now_s()) + START_GRACE_S)
+        if taken is None:
             return None
-        self.start(head, strategy)
+        self.start(taken, strategy)
         return "restarted"
+
+    def _taken(self, head: Head, lease_until: int) -> Head | None:
+        """Take a request up. Returns its head then, or None if it is another's.
+
+        A write whose acknowledgement was lost shows what it wrote. So would another's of the same second: then the
+        workflow is started twice, which does no harm; not to start it at all would use up the request's take-over.
+        """
+        try:
+            return self._log.take_up(head, lease_until)
+        except Conflict as conflict:
+            stands = conflict.head
+        except StoreFault:
+            stands = self._log.head(head.key)
+        wanted = ("open", None, lease_until, head.takeovers + 1)
+        mine = (stands.state, stands.execution, stands.lease_until, stands.takeovers) == wanted
+        return stands if mine else None
 
     def _entered_at(self, head: Head) -> StrategyName:
         _, entries = self._log.read(head.key)
@@ -158,5 +201,5 @@ class Recovery:
         return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
 
     def _end(self, head: Head, error: CicadaError, *, still: Callable[[Head], bool]) -> bool:
-        terminal = Failed.of(error, head.failed)
+        terminal = Failed.of(error, tried(head, ()))
         return end_request(self._log, self._connections, head, terminal, still=still)

@@ -6,6 +6,7 @@ without a count that a killed worker could lose: no call may take more than its 
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -13,9 +14,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.chain import MAX_MODEL_CALLS
+from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
-from cicada.models.prices import Cost, cost, price_date
+from cicada.models.prices import cost
 from cicada.protocol.events import StrategyName
 
 
@@ -57,6 +59,14 @@ class ModelCall:
     """Until the first piece of text; None if none came."""
     fault: str | None = None
     """The code of the error that ended it, if one did."""
+
+    @property
+    def spent(self) -> Spent:
+        """What it took; its cost is not known where a request went out whose usage was not reported."""
+        price = cost(self.model_id, self.usage)
+        known = price is not None and (self.usage.reported or not self.calls)
+        usd = price.usd if price is not None and known else None
+        return Spent(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd)
 
 
 class Spending:
@@ -145,39 +155,20 @@ class Spending:
                 self._wakes.remove(wake)
 
     @property
-    def calls_made(self) -> int:
-        """Calls that went out."""
-        return sum(call.calls for call in self.made)
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of all calls together."""
-        used = [call.usage for call in self.made]
-        return Usage(
-            sum(one.input_tokens for one in used),
-            sum(one.output_tokens for one in used),
-            sum(one.cache_read_tokens for one in used),
-        )
-
-    @property
-    def cost(self) -> Cost | None:
-        """What all calls cost together; None if a model's price is not known."""
-        usd = 0.0
-        for call in self.made:
-            price = cost(call.model_id, call.usage)
-            if price is None:
-                return None
-            usd += price.usd
-        return Cost(usd, price_date())
+    def spent(self) -> Spent:
+        """What all calls took together."""
+        return sum((call.spent for call in self.made), Spent())
 
 
-_ASCII_CHARS_A_TOKEN = 3.5
+_LETTERS_A_TOKEN = 3.5
+_LETTERS = re.compile(r"[A-Za-z\s]")
 
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text has, rather too many than too few.
 
-    English takes about four characters a token with today's models; a character beyond ASCII is counted as one.
+    English takes about four characters a token with today's models; a digit, a sign and a character beyond ASCII are
+    counted as one each.
     """
-    ascii_chars = sum(map(str.isascii, text)) if not text.isascii() else len(text)
-    return round(ascii_chars / _ASCII_CHARS_A_TOKEN) + len(text) - ascii_chars
+    letters = len(_LETTERS.findall(text))
+    return round(letters / _LETTERS_A_TOKEN) + len(text) - letters

@@ -28,8 +28,8 @@ class _State(BaseModel):
     request_id: str
     execution: str
     """The ARN of the execution: two starts never share one."""
-    entry: StrategyName
-    """The strategy that the execution entered at."""
+    entry: StrategyName | None = None
+    """The strategy that the execution entered at; an execution from before a deployment does not say."""
     failures: Mapping[StrategyName, Mapping[str, Any]] = Field(default_factory=dict)
     """By strategy, the ``Error`` and ``Cause`` that its state's ``Catch`` put there; of an earlier execution, the code
     and the reason that the request's head keeps."""

@@ -1,6 +1,7 @@
 """Drives an attempt's :class:`~cicada.delivery.outbox.Outbox`: commits to the log and posts to the sockets.
 
-It runs on a thread of its own, so that neither the store nor a slow reader holds up the reading of the model's stream.
+It runs beside the attempt, so that the store holds up nothing; and each subscriber has a lane of its own, so that a slow
+one holds up neither the others nor the log.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from types import TracebackType
 from typing import Self
 
 from cicada.delivery.concurrency import THREADS, Concurrency, Running
+from cicada.delivery.lanes import Lanes
 from cicada.delivery.outbox import Outbox, Post, PostOutcome, Watch
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
-from cicada.delivery.posting import forget_subscriber, post_frames
-from cicada.delivery.record import Commit, Head
+from cicada.delivery.posting import forget_subscriber
+from cicada.delivery.record import Commit, Head, Spent
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import LogEvent
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
+
+LAST_POSTS_S = 3.0
+"""How long the last posts may take: longer than one that gets no answer. Whoever misses one resumes."""
 
 
 class Courier:
@@ -51,10 +56,10 @@ class Courier:
         """
         self._outbox = outbox
         self._log = log
-        self._connections = connections
         self._monotonic = monotonic
         self._on_failure = on_failure
         self._concurrency = concurrency
+        self._lanes = Lanes(connections, concurrency, self._posted)
         self._changed = concurrency.condition()
         self._failure: BaseException | None = None
         self._stopping = False
@@ -76,6 +81,7 @@ class Courier:
             self._changed.notify_all()
         if self._running is not None:
             self._running.join()
+        self._lanes.finish(timeout_s=LAST_POSTS_S)
         tell(
             logger,
             "delivered",
@@ -100,7 +106,7 @@ class Courier:
         self._offer(lambda: self._outbox.standalone(query))
 
     def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
-        """Take the terminal event and wait until it is committed and posted.
+        """Take the terminal event and wait until it is committed. It is posted by the end of the context.
 
         Raises:
             DeliveryUnavailable: it is not committed within ``timeout_s``.
@@ -112,9 +118,19 @@ class Courier:
             if not done:
                 raise DeliveryUnavailable(f"the last event was not stored within {timeout_s} s")
 
-    def flush(self, *, timeout_s: float) -> None:
-        """Wait until all that was taken is committed, or until the time is up."""
+    def settle(self, spent: Spent, *, timeout_s: float) -> None:
+        """The attempt has failed: drop the text that is not written yet, and wait until the events before it are.
+
+        Args:
+            spent: by the attempt.
+            timeout_s: how long to wait.
+
+        Raises:
+            Exception: what stopped the delivery.
+        """
         with self._changed:
+            self._outbox.fail(spent)
+            self._changed.notify_all()
             self._changed.wait_for(lambda: self._outbox.idle or self._failure is not None, timeout_s)
             self.raise_failure()
 
@@ -144,12 +160,14 @@ class Courier:
             self._post(self._outbox.opening())
             while (commit := self._next()) is not None:
                 posts = self._commit(commit)
+                if posts is None:
+                    continue
                 self._post(posts)
-                if commit.state != "open" and posts is not None:
+                if commit.state != "open":
+                    with self._changed:
+                        self._closed = True
+                        self._changed.notify_all()
                     break
-            with self._changed:
-                self._closed = not self._stopping
-                self._changed.notify_all()
         except BaseException as error:  # carried to the thread that offers
             with self._changed:
                 self._failure = error
@@ -208,13 +226,14 @@ class Courier:
             self._changed.notify_all()
             return posts
 
-    def _post(self, posts: tuple[Post, ...] | None) -> None:
-        if not posts:
-            return
-        outcomes = self._concurrency.each(lambda post: post_frames(self._connections, post), posts)
-        for post, outcome in zip(posts, outcomes, strict=True):
+    def _post(self, posts: tuple[Post, ...]) -> None:
+        for post in posts:
+            self._lanes.send(post)
+
+    def _posted(self, connection_id: str, outcome: PostOutcome) -> None:
+        with self._changed:
             self._outcomes[outcome] += 1
-            with self._changed:
-                gone = self._outbox.posted(post.connection_id, outcome, self._monotonic())
-            if gone:
-                forget_subscriber(self._log, self._outbox.head, post.connection_id)
+            gone = self._outbox.posted(connection_id, outcome, self._monotonic())
+            head = self._outbox.head
+        if gone:
+            forget_subscriber(self._log, head, connection_id)

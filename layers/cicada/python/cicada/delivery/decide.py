@@ -22,8 +22,9 @@ from cicada.protocol.events import (
     dump_event,
 )
 
-START_GRACE_S = 15
-"""How long after its start was asked for a request may stand without a worker before it is taken up."""
+START_GRACE_S = 30
+"""How long after its start was asked for a request may stand without a worker before it is taken up: longer than the
+workflow waits for a free worker."""
 LEASE_S = 30
 """How long a worker's claim holds after each of its writes. A worker that has nothing to write renews it in time."""
 LEASE_GRACE_S = 15

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey
+from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey, Spent
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -142,6 +142,10 @@ class DynamoDbLog:
             names["#standalone"] = "standalone"
             values[":standalone"] = {"S": commit.standalone}
             sets.append("#standalone = :standalone")
+        if commit.spent is not None:
+            names["#spent"] = "spent"
+            values[":spent"] = {"S": json.dumps(asdict(commit.spent))}
+            sets.append("#spent = :spent")
         if commit.claim is not None:
             claim = commit.claim
             names |= {
@@ -351,7 +355,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
             collections=tuple(question["collections"]),
             episodes=tuple(question["episodes"]),
             top_k=question["top_k"],
-            tenant=question["tenant"],
+            tenant=question.get("tenant"),
         ),
         origin=item["origin"]["S"],
         accepted_at_ms=int(item["accepted_at_ms"]["N"]),
@@ -366,6 +370,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
         reserved_calls=int(item["reserved_calls"]["N"]) if "reserved_calls" in item else 0,
         takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
         standalone=item["standalone"]["S"] if "standalone" in item else None,
+        spent=Spent(**json.loads(item["spent"]["S"])) if "spent" in item else Spent(),
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
         subscribers=tuple(value["S"] for value in item["subscribers"]["L"]),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
-from cicada.delivery.record import Commit, Entry, Head
+from cicada.delivery.record import Commit, Entry, Head, Spent
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
 
@@ -100,6 +100,7 @@ class Outbox:
         self._renewed_at = now
         self._watched_at = now
         self._standalone: str | None = None
+        self._spent: Spent | None = None
         self._head = head
         self._queue: list[LogEvent | str] = []
         self._closing = False
@@ -121,7 +122,8 @@ class Outbox:
     @property
     def idle(self) -> bool:
         """Whether everything that came in is committed."""
-        return not self._queue and self._standalone is None and self._in_flight is None
+        noted = self._standalone is not None or self._spent is not None
+        return not self._queue and not noted and self._in_flight is None
 
     def opening(self) -> tuple[Post, ...]:
         """What to post before anything else: the attempt's begin."""
@@ -140,6 +142,12 @@ class Outbox:
     def event(self, event: LogEvent) -> None:
         """Take an event, which stands after all text before it."""
         self._queue.append(event)
+
+    def fail(self, spent: Spent) -> None:
+        """The attempt has failed: forget the text that is not written yet, and note what was spent."""
+        self._queue = [item for item in self._queue if not isinstance(item, str)]
+        if spent.calls:
+            self._spent = self._head.spent + spent
 
     def standalone(self, query: str) -> None:
         """Take the question as completed from the conversation, for the attempts that may follow."""
@@ -167,8 +175,9 @@ class Outbox:
                 append(self._head, events) if events else Commit(self._head.fence, ()),
                 lease_until=lease_from(self._now_s()),
                 standalone=self._standalone,
+                spent=self._spent,
             )
-            self._standalone = None
+            self._standalone = self._spent = None
         self._not_before = now + self._interval_s
         return self._in_flight
 

@@ -37,6 +37,26 @@ class Question:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What attempts have used of text models, as far as it is known."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float | None = 0.0
+    """None where a model's price, or what it used, is not known."""
+
+    def __add__(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            None if self.usd is None or other.usd is None else self.usd + other.usd,
+        )
+
+
+@dataclass(frozen=True)
 class Entry:
     """One event in its place in the log. ``body`` is the event's JSON without ``requestId`` and ``seq``."""
 
@@ -87,6 +107,8 @@ class Head:
     """How often its workflow was started again because nobody worked on it."""
     standalone: str | None = None
     """The question as completed from the conversation, once an attempt has done so."""
+    spent: Spent = Spent()
+    """By the attempts that failed and could still say so."""
     last_seq: int = 1
     log_bytes: int = 0
     subscribers: tuple[str, ...] = ()
@@ -138,6 +160,8 @@ class Commit:
     """Where the lease moves to; unchanged when None."""
     standalone: str | None = None
     """What the head's ``standalone`` becomes; unchanged when None."""
+    spent: Spent | None = None
+    """What the head's ``spent`` becomes; unchanged when None."""
 
     @property
     def attempt(self) -> int:

@@ -98,10 +98,13 @@ class Metrics(Payload):
     first_chunk_ms: int = Field(description="from the request's acceptance to the first piece of text")
     retrieval_latency_ms: int | None = Field(None, description="of the search, where there was one")
     cache_latency_ms: int | None = Field(None, description="of the look-up of earlier answers, where there was one")
-    model_calls: int = Field(0, description="calls to text models by the attempt that answered, retries included")
-    input_tokens: int = Field(0, description="of all those calls")
+    model_calls: int = Field(0, description="calls to text models by all attempts, retries included")
+    input_tokens: int = Field(0, description="of all those calls, as far as they were reported")
     output_tokens: int = 0
-    cost_usd: float | None = Field(None, description="of all those calls; absent when a model's price is not known")
+    cost_usd: float | None = Field(
+        None,
+        description="of all those calls; absent when a price, or what a call or a lost worker used, is not known",
+    )
     price_date: str | None = Field(None, description="the day of the price table, ISO 8601")
     sources_found: int = 0
     sources_used: int = Field(

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 REFRESH_S = 3.0
 """How old a worker's view may grow before it is read again, beside the answer."""
+STALE_S = 30.0
+"""How old a view may be, at most, to be acted on while a newer one is read. A worker that slept longer waits for it."""
 FIRST_READ_S = 0.3
 """How long a new worker waits for its first view; without one every breaker counts as closed."""
 
@@ -100,10 +102,13 @@ class Breakers:
         """Have the view read beside the caller, unless that was done a moment ago."""
         now_s = self._now_s()
         with self._changed:
-            if self._reading or 0 <= now_s - self._asked_at_s < self._refresh_s:
+            age_s = now_s - self._asked_at_s
+            if 0 <= age_s < (STALE_S if self._reading else self._refresh_s):
                 return
             self._reading = True
             self._asked_at_s = now_s
+            if not 0 <= age_s < STALE_S:  # the function slept: what it saw before is of no use
+                self._awaited = self._has_read = False
         self._concurrency.spawn(self._read, "breakers")
 
     def allows(self, name: str) -> bool:

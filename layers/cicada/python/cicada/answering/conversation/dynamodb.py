@@ -15,7 +15,7 @@ from cicada.answering.conversation.turns import Session, SessionKey, Turn
 from cicada.delivery.ports import StoreFault
 
 SESSION_CONFIG = Config(connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 2})
-"""Time-outs in seconds: short, for an answer waits for the read, and can do without it."""
+"""Time-outs in seconds. An answer goes on without its conversation rather than wait longer."""
 _SK = "turns"
 
 
@@ -36,8 +36,11 @@ class DynamoDbSessions:
         return _stored(found.get("Item"))
 
     def write(self, key: SessionKey, session: Session, *, over: int, expires_at: int) -> None:
-        """See the port. A write whose acknowledgement is lost, and which is repeated, finds its own version: the
-        session that it raises holds what was to be written."""
+        """See the port.
+
+        A write that is repeated because its acknowledgement was lost finds its own version: what it raises then holds
+        what was to be written.
+        """
         turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
         try:
             self._client.put_item(
@@ -76,9 +79,10 @@ def _stored(item: Mapping[str, Any] | None) -> Stored:
     """An item that DynamoDB has deleted is a session without turns, and so is one written in another form."""
     if item is None:
         return Stored(Session(), 0)
-    version = int(item["version"]["N"])
+    version = int(item.get("version", {}).get("N", 0))
     try:
         turns = tuple(Turn(**turn) for turn in json.loads(item["turns"]["S"]))
-    except (ValueError, TypeError):  # another release's: better forgotten than an answer failed
-        turns = ()
-    return Stored(Session(turns, int(item["forgotten_until_ms"]["N"])), version)
+        forgotten_until_ms = int(item["forgotten_until_ms"]["N"])
+    except (KeyError, ValueError, TypeError):  # another release's: better forgotten than an answer failed
+        return Stored(Session(), version)
+    return Stored(Session(turns, forgotten_until_ms), version)

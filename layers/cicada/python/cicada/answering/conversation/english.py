@@ -233,7 +233,9 @@ class EnglishQuestion:
         if words[0] in en.WH:
             return self._bare_wh(words)
         phrase = not any(word in en.AUXILIARIES or word in en.WH for word in words)
-        begins = words[0] in en.DETERMINERS or (len(words) == 1 and self.content == [self.spoken[0]])
+        begins = (
+            words[0] in en.DETERMINERS or words[1:2] == ["'s"] or (len(words) == 1 and self.content == [self.spoken[0]])
+        )
         return phrase and begins and (self.asks or self.continues)
 
     def _bare_wh(self, words: list[str]) -> bool:

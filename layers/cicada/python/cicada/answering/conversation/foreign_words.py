@@ -70,7 +70,8 @@ SPACED: dict[str, Leaning] = {
         bare="pas non donc alors est-ce est c'est oui encore",
         asking="pourquoi qui que quoi où quand comment combien",
         courtesies="merci bonjour bonsoir salut revoir",
-        impersonal="y a-t-il, il y a, se passe-t-il, s'est-il, s'agit-il, faut-il, il faut, est-il vrai, est-il possible",
+        impersonal="y a-t-il, il y a, se passe-t-il, s'est-il, s'agit-il, faut-il, il faut, "
+        "est-il vrai, est-il possible",
     ),
     "spa": _leaning(
         starters="y pero o entonces pues",

@@ -179,8 +179,7 @@ class SemanticCache:
                 logger.exception("an answer was not kept")  # a bug here must not touch the answer, which is out
                 return
         if reason is None:
-            where: dict[str, Any] = {"in": "cache"}
-            tell(logger, "kept", "the answer can be given again", **where)
+            tell(logger, "kept", "the answer can be given again", where="cache")
         else:
             logger.debug("the answer is not kept in the cache", extra={"why": reason})
 

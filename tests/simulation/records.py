@@ -1,0 +1,39 @@
+"""What is known of each request, apart from the production code's own view of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cicada.protocol.events import TERMINAL_TYPES
+from tests.simulation.expressions import Item
+from tests.simulation.models import Call
+
+Key = tuple[str, str]
+"""Subject and request id."""
+
+
+class Record:
+    """What is known of one request."""
+
+    def __init__(self, key: Key, created_at: float) -> None:
+        self.key = key
+        self.created_at = created_at
+        self.events: list[dict[str, Any]] = []
+        self.attempts: list[int] = []
+        """Of each event, the attempt under which it stands."""
+        self.frames: dict[int, str] = {}
+        self.workers: dict[int, str] = {}
+        """By attempt."""
+        self.begun_at: dict[int, float] = {}
+        self.calls: list[Call] = []
+        self.ended_at: float | None = None
+        self.item: Item = {}
+
+    @property
+    def terminal(self) -> dict[str, Any] | None:
+        """The event that ended it."""
+        return self.events[-1] if self.events and self.events[-1]["type"] in TERMINAL_TYPES else None
+
+    def text_of(self, attempt: int) -> str:
+        """The text that the log holds of an attempt."""
+        return "".join(e["content"] for e in self.events if e["type"] == "chunk" and e["attempt"] == attempt)
