@@ -45,7 +45,9 @@ class Case:
     episode: str | None = None
     prepare: Callable[[LocalCloud], None] = lambda cloud: None  # noqa: ARG005 - most need nothing
     warm: bool = True
-    """Whether the question has been asked before."""
+    """Whether the questions have been asked before, in the same words or others: the answers are kept."""
+    reworded: bool = False
+    """Whether each run asks in other words, so that the question must be embedded anew."""
 
 
 SIMPLE = ("What time does the causeway go under water?", "Who owns the red oilskin?", "Which room is Tamsin given?")
@@ -57,14 +59,22 @@ COMPLEX = (
 POLICY = ("What is the policy on ringing the fog bell at night?", "What is the policy on the red oilskin?")
 
 
+OPENINGS = ("", "Please tell me: ", "I would like to know: ", "One more thing: ", "Remind me: ")
+
+
+def worded(question: str, opening: str) -> str:
+    """The same question behind some opening words."""
+    return opening + question[0].lower() + question[1:] if opening else question
+
+
 def _cut(cloud: LocalCloud) -> None:
     cloud.arm("bedrock.cut", times=1, after=3, mode="exception")
 
 
 CASES = (
     Case("direct", ("direct",), ("Hello there!", "Thank you!", "Good evening!")),
-    Case("rag", ("rag",), SIMPLE, "ep2"),
-    Case("hybrid", ("hybrid",), COMPLEX),
+    Case("rag", ("rag",), SIMPLE, "ep2", reworded=True),
+    Case("hybrid", ("hybrid",), COMPLEX, reworded=True),
     Case("cag, an earlier answer given again", ("cag",), POLICY),
     Case(
         "rag cut in mid-stream, no earlier answer, then direct",
@@ -172,11 +182,13 @@ def main(argv: list[str] | None = None) -> int:
         meter.forward_to(cloud.endpoint_url, REGION)
         for case in CASES:
             runs = args.runs if case.warm else 1  # afterwards there is an earlier answer
+            openings = (OPENINGS[1:] if case.reworded else OPENINGS[:1]) * runs
             if case.warm:
                 for question in case.questions:
                     asyncio.run(answer(cloud, question, case.episode))
                     _settle(cloud)
-            report(case, [measured(cloud, meter, case, question) for question in case.questions * runs])
+            asked = [worded(question, opening) for opening in openings[:runs] for question in case.questions]
+            report(case, [measured(cloud, meter, case, question) for question in asked])
     meter.close()
     return 0
 

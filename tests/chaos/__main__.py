@@ -18,7 +18,7 @@ from local.testing import LocalCloud
 from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.chaos.place import Place
 from tests.chaos.questions import SAMPLES
-from tests.chaos.record import Followed
+from tests.chaos.record import Followed, write_record
 from tests.chaos.run import Extent, Outcome, Run, Show, shown
 from tests.chaos.table import live, verdict_lines
 from tests.chaos.tally import Tally
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="of every random choice; real time stays random (default: a new one)")
     parser.add_argument("--at-once", type=int, default=8, help="questions in flight (default: %(default)s)")
     parser.add_argument("--no-table", action="store_true", help="a line now and then instead of the live table")
-    parser.add_argument("--keep", type=Path, help="keep the cloud's folder, with its functions' logs, here")
+    parser.add_argument("--keep", type=Path, help="keep the cloud's logs, and what was seen of each request, here")
     args = parser.parse_args(argv)
     seed = random.SystemRandom().randrange(1_000_000) if args.seed is None else args.seed
     logging.getLogger("clients").addHandler(logging.NullHandler())  # what askers complain of belongs to the run
@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     console.print(f"seed {seed}; starting a local cloud …")
     with tempfile.TemporaryDirectory() as scratch:
         outcome = _run(args.keep or Path(scratch), Extent(args.kills, args.at_once), seed, console, args.no_table)
+    if args.keep:
+        write_record(args.keep / "requests.jsonl", outcome.requests)
     console.print(verdict_lines(outcome.verdict, outcome.tally, outcome.unattributed_calls))
     for trouble in dict.fromkeys(outcome.tally.trouble):
         console.print(f"the run could not do something: {trouble}", style="dim", markup=False)

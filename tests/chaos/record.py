@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 Frame = dict[str, Any]
@@ -114,3 +115,9 @@ def attempts_of(frames: Sequence[Frame]) -> list[list[Frame]]:
         if inside:
             attempts[-1].append(frame)
     return attempts
+
+
+def write_record(path: Path, requests: Iterable[Followed]) -> None:
+    """Write down all that was seen of each request: a JSON object a line."""
+    lines = (json.dumps(asdict(one), ensure_ascii=False) for one in requests)
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

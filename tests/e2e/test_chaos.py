@@ -9,13 +9,11 @@ from tests.chaos.place import Place
 from tests.chaos.run import Extent, Run
 
 SEED = 4
+STRUCK = ("bedrock.cut", "stepfunctions.duplicate_start")
 SMALL = Extent(
     kills=15,
     pace_ms=30,
-    faults=(
-        *faults.POSTS,
-        *(one for one in faults.ALL if one.name in ("bedrock.cut", "stepfunctions.duplicate_start")),
-    ),
+    faults=(*faults.POSTS, *(fault for fault in faults.ALL if fault.name in STRUCK)),
     redeployments=1,
     publications=0,
 )

@@ -197,7 +197,7 @@ def _function(name: str, arguments: list[_Operand]) -> _Operand:
 def _equal(left: Any, right: Any) -> bool:
     if left is None or right is None:
         return False
-    return left == right or (left.keys() == right.keys() and plain(left) == plain(right))
+    return bool(left == right or (left.keys() == right.keys() and plain(left) == plain(right)))
 
 
 def _ordered(left: Any, right: Any, sign: str) -> bool:

@@ -301,8 +301,19 @@ def test_no_second_read_begins_while_one_is_under_way(clock, store):
     breakers = board(store, clock, concurrency=beside, first_read_s=0)
     for _ in range(5):
         breakers.refresh_soon()
-        clock.pass_s(10)
+        clock.pass_s(5)
     assert len(beside.waiting) == 1
+
+
+def test_a_worker_that_slept_long_reads_anew_and_waits_for_it(clock, store):
+    beside = Beside(at_once=False)
+    breakers = board(store, clock, concurrency=beside, first_read_s=0)
+    breakers.check([MODEL])
+    clock.pass_s(3600)  # with a read under way that may never end
+    fail(board(store, clock, "w2"))
+    beside.at_once = True
+    with pytest.raises(DependencyDown):
+        breakers.check([MODEL])
 
 
 def test_a_clock_that_is_set_back_stops_no_reads(clock, store):

@@ -100,7 +100,7 @@ def test_an_answer_that_is_older_than_answers_may_be_is_not_kept(shelf: Shelf) -
 def test_what_is_kept_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         shelf.keep(LOCKED)
-    assert [(record.step, getattr(record, "in")) for record in caplog.records] == [("kept", "cache")]
+    assert [(record.step, record.where) for record in caplog.records] == [("kept", "cache")]
 
 
 def test_a_store_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:

@@ -53,7 +53,7 @@ def run(scheduler, *tasks, until=1_000.0):
         ("attribute_not_exists(pk)", {}, False),
         ("attribute_not_exists(other) OR n = :n", {":n": {"N": "1"}}, True),
         ("NOT (attribute_exists(n) AND attribute_exists(#log.#e2))", {}, True),
-        ("missing <> :n", {":n": {"N": "1"}}, False),
+        ("missing <> :n", {":n": {"N": "1"}}, True),
         ("pk = :a AND n BETWEEN :low AND :high", {":a": {"S": "a"}, ":low": {"N": "1"}, ":high": {"N": "9"}}, True),
         ("begins_with(pk, :a) AND n IN (:n, :m)", {":a": {"S": "a"}, ":n": {"N": "1"}, ":m": {"N": "9"}}, True),
     ],

@@ -1,6 +1,6 @@
 """Drives an attempt's :class:`~cicada.delivery.outbox.Outbox`: commits to the log and posts to the sockets.
 
-It runs beside the attempt, so that the store holds up nothing; and each subscriber has a lane of its own, so that a slow
+It runs beside the attempt, so that the store holds up nothing. Each subscriber has a lane of its own, so that a slow
 one holds up neither the others nor the log.
 """
 

@@ -287,7 +287,7 @@ def _conflicts(key: RequestKey, entries: Callable[[RequestKey, _Item], tuple[Ent
         with _faults():
             yield
     except StoreFault as fault:
-        response = getattr(fault.__cause__, "response", {})
+        response = getattr(fault.__cause__, "response", None) or {}  # a time-out has one that is None
         if response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
             raise
         if "Item" not in response:
