@@ -48,8 +48,8 @@ class Latencies:
                 return begun_and_stored + self.search + self.first_piece
             case "hybrid":
                 return begun_and_stored + max(self.search, self.look_up) + self.first_piece
-            case _:  # an earlier answer is given again
-                return begun_and_stored + self.look_up
+            case _:  # an earlier answer is given again: its sources, stored with the text, are posted before it
+                return begun_and_stored + self.look_up + self.post
 
 
 class _Model:

@@ -16,6 +16,9 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cicada.answering.chain import MAX_MODEL_CALLS
+from cicada.answering.spending import RequestBudget
+from cicada.models.ports import Usage
+from cicada.models.prices import cost
 from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
 from stacks.bedrock import DESTINATION_REGIONS, GLOBAL, geography_of, serves
 
@@ -43,6 +46,10 @@ LOG_RETENTION = {
     731: "TWO_YEARS",
 }
 """The days that CloudWatch Logs offers, up to two years, and what the CDK calls them."""
+
+
+PROMPT_TOKENS = 5_000
+"""What a call must have room for beside its answer: the instructions, a long question, and the best passages."""
 
 
 class SettingsInvalid(Exception):
@@ -193,12 +200,23 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _every_call_has_room_for_its_answer(self) -> Settings:
+        budget = RequestBudget(tokens=self.budget.request_tokens, cost_usd=self.budget.request_cost_usd)
         longest = max(self.models.max_tokens, self.models.direct_max_tokens)
-        if self.budget.request_tokens // MAX_MODEL_CALLS <= longest:
+        if budget.tokens_a_call < longest + PROMPT_TOKENS:
             raise ValueError(
-                f"budget.requestTokens: a call may use a quarter of it, which must be more than the "
-                f"{longest} tokens of the longest answer"
+                f"budget.requestTokens: must be at least {MAX_MODEL_CALLS * (longest + PROMPT_TOKENS)}. A call may use a "
+                f"quarter of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
             )
+        for model_id, max_tokens in (
+            (self.models.generation_model_id, self.models.max_tokens),
+            (self.models.direct_model_id, self.models.direct_max_tokens),
+        ):
+            price = cost(model_id, Usage(PROMPT_TOKENS, max_tokens))
+            if price is not None and price.usd > budget.cost_usd_a_call:
+                raise ValueError(
+                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * price.usd:.3f}. A call may cost a quarter "
+                    f"of it, and one of {model_id} can cost {price.usd:.4f}"
+                )
         return self
 
     @model_validator(mode="after")

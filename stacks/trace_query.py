@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cicada.story import story_query
+
 TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
 """The functions, by their folders below ``lambdas/``, whose lines carry a request's id."""
 
@@ -37,20 +39,8 @@ FIELDS = (
     "failed.0",
 )
 """The columns, after the time: what the steps of :mod:`cicada.story` say."""
-MOST_LINES = 1000
 
 
-def trace_query(request_id: str = PLACEHOLDER) -> str:
-    """The query that lists a request's lines in the order of their times.
-
-    Args:
-        request_id: the client's id of the question; it may hold no quotation mark or backslash.
-    """
-    return "\n".join(
-        [
-            f"fields @timestamp, {', '.join(FIELDS)}",
-            f'| filter request_id = "{request_id}"',
-            "| sort @timestamp asc",
-            f"| limit {MOST_LINES}",
-        ]
-    )
+def trace_query() -> str:
+    """The query that lists a request's lines in the order of their times."""
+    return story_query(PLACEHOLDER, FIELDS)

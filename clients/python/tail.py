@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cicada.errors import AnswerBlocked
 from cicada.protocol.events import (
     Accepted,
     Attempt,
@@ -24,6 +25,8 @@ from cicada.protocol.events import (
 )
 from clients.python.frames import EventFrame, UnknownEvent
 
+WITHHELD = AnswerBlocked.code
+"""Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays."""
 MAX_EARLY_FRAMES = 10_000
 """Frames kept while one before them is missing; what does not fit comes again with the next resume."""
 
@@ -158,6 +161,8 @@ class RequestTail:
                 self._text.append(content)
             case Citations(attempt=attempt, citations=citations) if self._current(attempt):
                 self._citations.extend(citations)
+            case Failed(failed=[*_, last]) if last.code == WITHHELD:
+                self._rewind()
             case UnknownEvent(type="fallback"):
                 self._rewind()
             case UnknownEvent(type="attempt", fields=fields):

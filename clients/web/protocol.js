@@ -40,7 +40,7 @@ export const MAX_EPISODES = 20;
  * @property {string} sentence
  * @property {string} reason  why it is unverified, or ""
  *
- * @typedef {{ strategy: Strategy, reason: string }} StrategyFailure
+ * @typedef {{ strategy: Strategy, code: string, reason: string }} StrategyFailure
  *
  * @typedef {object} Reused  An earlier answer that this one makes use of.
  * @property {boolean} whole  its text is given again; otherwise a new text is written from its passages
@@ -256,7 +256,7 @@ function readReused(raw) {
  * @returns {StrategyFailure}
  */
 function readFailure(raw) {
-  return { strategy: text(raw.strategy), reason: text(raw.reason) };
+  return { strategy: text(raw.strategy), code: text(raw.code), reason: text(raw.reason) };
 }
 
 /**

@@ -6,6 +6,8 @@ import { isTerminal } from "./protocol.js";
  * @import { Accepted, Citation, Complete, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy } from "./protocol.js"
  */
 
+/** Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays. */
+const WITHHELD = "answer_blocked";
 /** Frames kept while one before them is missing; what does not fit comes again with the next resume. */
 const MAX_EARLY_FRAMES = 10_000;
 
@@ -126,6 +128,9 @@ export class RequestTail {
         break;
       case "complete":
         this.strategy = event.answeredBy || this.strategy;
+        break;
+      case "error":
+        if (event.failed.at(-1)?.code === WITHHELD) this.#rewind();
         break;
     }
   }

@@ -60,9 +60,11 @@ class Deployment:
         self.gateway = Gateway(
             scheduler, faults, self.people, handle=self._handle, shown=self.judge.shown, now_s=lambda: self.true_now_s
         )
-        self.functions = Functions(scheduler, faults, self.processes, self._crashed, self.tell)
-        self.workflow = Workflow(scheduler, faults, self.processes, invoke=self._invoke, tell=self.tell)
-        self.concurrency = SimulatedConcurrency(scheduler, self._crashed)
+        self.functions = Functions(scheduler, faults, self.processes, self.crashed, self.tell)
+        self.workflow = Workflow(
+            scheduler, faults, self.processes, invoke=self._invoke, crashed=self.crashed, tell=self.tell
+        )
+        self.concurrency = SimulatedConcurrency(scheduler, self.crashed)
         self.log = DynamoDbLog(self.table, "table")
         self.connections = ApiGatewayConnections(self.gateway)
         starter = StepFunctionsStarter(self.workflow, "machine")
@@ -105,7 +107,8 @@ class Deployment:
         self.tell("judge", why)
         self.scheduler.halted = True
 
-    def _crashed(self, who: str, error: BaseException) -> None:
+    def crashed(self, who: str, error: BaseException) -> None:
+        """Something ends with an error that nothing may end with."""
         last = traceback.extract_tb(error.__traceback__)[-1]
         self.fail(f"{who} ends with an unexpected {type(error).__name__}: {error} ({last.filename}:{last.lineno})")
         self.tell(who, "".join(traceback.format_exception(error)))
@@ -144,9 +147,7 @@ class Deployment:
         else:
             invocation = self.functions.start(
                 "exhausted",
-                lambda _: close_exhausted(
-                    ExhaustedTask.model_validate(payload), self.log, self.connections, now_s=self.now_s
-                ),
+                lambda _: self._close(payload),
                 timeout_s=CLOSING_TIMEOUT_S,
                 may_raise=(CicadaError, StoreFault),
                 about=about,
@@ -160,7 +161,7 @@ class Deployment:
             raise Failure("Lambda.SdkClientException")
         return result
 
-    def _answer(self, invocation: Invocation, payload: dict[str, Any]) -> str:
+    def _answer(self, invocation: Invocation, payload: dict[str, Any]) -> dict[str, str]:
         """The answer worker, as its handler has it."""
         environment = self._environment()
         environment.busy = True
@@ -174,7 +175,12 @@ class Deployment:
         finally:
             environment.busy = False
         process.on_death.clear()
-        return ended.outcome
+        return {"outcome": ended.outcome}
+
+    def _close(self, payload: dict[str, Any]) -> dict[str, bool]:
+        """The function that closes an exhausted request, as its handler has it."""
+        task = ExhaustedTask.model_validate(payload)
+        return {"ended": close_exhausted(task, self.log, self.connections, now_s=self.now_s)}
 
     def _environment(self) -> Environment:
         free = [one for one in self._environments if not one.busy]

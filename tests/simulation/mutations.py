@@ -22,7 +22,6 @@ from cicada.answering.semantic_cache.scope import Scope
 from cicada.delivery.courier import Courier
 from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.outbox import Outbox, Post
-from cicada.delivery.posting import post_frames
 from cicada.delivery.record import Commit
 from cicada.models.ports import Finished, Usage
 from tests.simulation.one import quiet, run_world
@@ -57,7 +56,7 @@ def _posted_before_stored() -> list[Patch]:
         head = self._outbox.head
         frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
         for connection_id in head.subscribers:
-            post_frames(self._connections, Post(connection_id, frames))
+            self._lanes.send(Post(connection_id, frames))
         return commit_it(self, commit)
 
     return [(Courier, "_commit", eager)]

@@ -75,6 +75,7 @@ class Person:
         gateway: Gateway,
         judge: Judge,
         fails: Callable[[str], None],
+        crashed: Callable[[str, BaseException], None],
         tell: Callable[[str, str], None],
     ) -> None:
         """``ask``: the frame that it asks with; a device without one only resumes."""
@@ -93,6 +94,7 @@ class Person:
         self._gateway = gateway
         self._judge = judge
         self._fails = fails
+        self._crashed = crashed
         self._tell = tell
         self._socket: Socket | None = None
         self._task: Task | None = None
@@ -173,6 +175,13 @@ class Person:
         self._send({"action": action, "requestId": self.key[1]})
 
     def _live(self) -> None:
+        try:
+            self._follow()
+        except Exception as error:
+            self._crashed(self.name, error)
+        self._task = None
+
+    def _follow(self) -> None:
         patience_s = PATIENCE_S
         self._speak()
         while not self.satisfied:
@@ -190,7 +199,6 @@ class Person:
             elif self._owes_a_word(since_spoken_s, patience_s):
                 self._speak()
                 patience_s = min(2 * patience_s, LONGEST_PATIENCE_S)
-        self._task = None
 
     def _owes_a_word(self, since_spoken_s: float, patience_s: float) -> bool:
         """Whether it is time to resume: something is missing, or nothing was heard for long."""

@@ -28,7 +28,7 @@ def states() -> dict[str, Any]:
 
 
 class Workflow:
-    """The client that starts executions. ``invoke`` runs a function: its name, its payload, how long to wait."""
+    """The client that starts executions. It calls functions by their names, with a payload and how long to wait."""
 
     def __init__(
         self,
@@ -37,12 +37,15 @@ class Workflow:
         processes: list[Process],
         *,
         invoke: Callable[[str, dict[str, Any], float], Any],
+        crashed: Callable[[str, BaseException], None],
         tell: Callable[[str, str], None],
     ) -> None:
+        """``invoke`` returns what the function does; ``crashed`` hears of an error of the interpreter itself."""
         self._scheduler = scheduler
         self._faults = faults
         self._processes = processes
         self._invoke = invoke
+        self._crashed = crashed
         self._tell = tell
         self._executions = 0
 
@@ -73,7 +76,14 @@ class Workflow:
         if self._faults.drawn("execution_died"):
             process.fate_at = 1 + int(self._scheduler.random() * 6)
             process.fate = lambda: self._die(process)
-        self._scheduler.spawn(process, lambda: self._run(arn, dict(data)), "main", delay_s=delay_s)
+
+        def run() -> None:
+            try:
+                self._run(arn, dict(data))
+            except Exception as error:
+                self._crashed(process.name, error)
+
+        self._scheduler.spawn(process, run, "main", delay_s=delay_s)
         self._scheduler.call_at(
             self._scheduler.now + delay_s + EXECUTION_LIMIT_S, lambda: self._scheduler.kill(process)
         )
@@ -109,7 +119,7 @@ class Workflow:
         while True:
             parameters = _filled(state["Parameters"], context)
             try:
-                self._invoke(parameters["FunctionName"], parameters["Payload"], state["TimeoutSeconds"])
+                result = self._invoke(parameters["FunctionName"], parameters["Payload"], state["TimeoutSeconds"])
             except Failure as failure:
                 wait_s = self._retry(state, failure, retried)
                 if wait_s is not None:
@@ -120,6 +130,7 @@ class Workflow:
                         _put(context["$"], catcher["ResultPath"], {"Error": failure.error, "Cause": failure.cause})
                         return str(catcher["Next"])
                 return None
+            context["$"] = {"Payload": result}
             return state.get("Next")
 
     def _retry(self, state: dict[str, Any], failure: Failure, retried: list[int]) -> float | None:
@@ -144,6 +155,8 @@ def _choose(state: dict[str, Any], context: dict[str, Any]) -> str:
         found = _get(context, choice["Variable"])
         if "StringEquals" in choice:
             met = found == choice["StringEquals"]
+        elif "BooleanEquals" in choice:
+            met = found is choice["BooleanEquals"]
         elif "IsPresent" in choice:
             met = (found is not None) == choice["IsPresent"]
         elif "BooleanEquals" in choice:

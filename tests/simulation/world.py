@@ -132,7 +132,7 @@ class World(Deployment):
             else:
                 asking = QUESTIONS[int(random() * len(QUESTIONS))]
 
-    def _asker(self, subject: str, frame: dict[str, Any], at: float) -> None:
+    def _asker(self, subject: str, frame: dict[str, Any], at: float, *, probed: bool = True) -> None:
         faults, scheduler = self.faults, self.scheduler
         key = (subject, frame["requestId"])
         asker = self._person(f"{subject}-{len(self.persons)}", key, frame)
@@ -145,9 +145,8 @@ class World(Deployment):
             scheduler.call_at(at + faults.between(0.02, 30), asker.cancel)
         if faults.drawn("asked_again"):
             scheduler.call_at(at + faults.between(0.02, 30), asker.ask_again)
-        if faults.hit("stranger_probes"):
-            other = "eve" if subject != "eve" else "ivan"
-            stranger = self._person(f"{other}-{len(self.persons)}", (other, key[1]), None)
+        if probed and faults.hit("stranger_probes"):
+            stranger = self._person(f"eve-{len(self.persons)}", ("eve", key[1]), None)
             scheduler.call_at(at + faults.between(0.02, 20), lambda: self._probe(stranger, frame))
 
     def _publish(self) -> None:
@@ -159,7 +158,7 @@ class World(Deployment):
         """Another user tries a request id that is not hers."""
         choice = int(self.scheduler.random() * 3)
         if choice == 2:  # that is a request of her own
-            self._asker(stranger.key[0], frame, self.scheduler.now)
+            self._asker(stranger.key[0], frame, self.scheduler.now, probed=False)
         else:
             stranger.try_out("resume" if choice else "cancel")
 
@@ -173,6 +172,7 @@ class World(Deployment):
             gateway=self.gateway,
             judge=self.judge,
             fails=self.fail,
+            crashed=self.crashed,
             tell=self.tell,
         )
         self.persons.append(person)

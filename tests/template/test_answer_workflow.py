@@ -84,7 +84,7 @@ def test_only_throttles_and_faults_of_the_service_are_retried(workflow: dict[str
         }
         assert retrier["JitterStrategy"] == "FULL"
         assert retrier["MaxAttempts"] <= 3
-        assert retrier["MaxDelaySeconds"] <= 4
+        assert retrier["MaxDelaySeconds"] <= 8
 
 
 def test_the_closing_is_repeated_whatever_it_fails_of(workflow: dict[str, Any]) -> None:
@@ -103,8 +103,10 @@ def test_a_killed_closing_is_reported_before_its_state_gives_up(shipped: Synthes
 
 
 def test_a_failed_request_is_a_failed_execution(workflow: dict[str, Any]) -> None:
-    assert workflow["States"]["Exhausted"]["Next"] == "AllStrategiesFailed"
-    assert workflow["States"]["AllStrategiesFailed"]["Type"] == "Fail"
+    states = workflow["States"]
+    (ended,) = states[states["Exhausted"]["Next"]]["Choices"]
+    assert (ended["Variable"], ended["BooleanEquals"]) == ("$.Payload.ended", True)
+    assert states[ended["Next"]]["Type"] == "Fail"
 
 
 def test_the_path_is_logged_and_what_people_ask_is_not(each: Synthesis) -> None:
@@ -125,7 +127,7 @@ Behaviour = Callable[[str, dict[str, Any]], tuple[int, dict[str, str], Any]]
 
 
 def succeeds(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
-    return 200, {}, {"outcome": "completed"}
+    return 200, {}, {"ended": True} if function == "exhausted" else {"outcome": "completed"}
 
 
 def raises(error: str) -> tuple[int, dict[str, str], Any]:
@@ -265,6 +267,22 @@ def test_an_exhausted_request_is_closed_with_all_that_was_tried(run: Run, entry:
     assert strategies_of(invoked) == [*path, "exhausted"]
     task = ExhaustedTask.model_validate(invoked[-1][1])
     assert {name: failure["Error"] for name, failure in task.failures.items()} == dict.fromkeys(path, "ModelBusy")
+
+
+def test_an_execution_that_finds_its_request_ended_succeeds(run: Run) -> None:
+    def answers_fail(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises("ModelBusy") if function == "answer" else (200, {}, {"ended": False})
+
+    assert run("direct", answers_fail)[0] == "SUCCEEDED"
+
+
+def test_a_request_that_finds_no_free_worker_ends_without_trying_another_strategy(run: Run) -> None:
+    def no_worker(function: str, event: dict[str, Any]) -> tuple[int, dict[str, str], Any]:
+        return raises("Lambda.TooManyRequestsException") if function == "answer" else succeeds(function, event)
+
+    status, invoked = run("rag", no_worker)
+    assert status == "FAILED"
+    assert set(strategies_of(invoked)) == {"rag", "exhausted"}
 
 
 def test_a_restarted_request_tries_nothing_that_had_failed(run: Run) -> None:

@@ -21,6 +21,7 @@ from cicada.protocol.events import (
     Fallback,
     LogEvent,
     Metrics,
+    StrategyFailure,
     dump_event,
     event_frame,
 )
@@ -55,6 +56,21 @@ def frame(seq: int, event: LogEvent | dict[str, Any]) -> EventFrame:
 
 def accepted() -> Accepted:
     return Accepted(route="rag", confidence=0.9, reasoning="about the script", strategy="rag")
+
+
+@pytest.mark.parametrize(("code", "left"), [("answer_blocked", ""), ("stream_broken", "The bell ")])
+def test_what_a_content_filter_withheld_is_dropped_and_any_other_unfinished_text_stays(code: str, left: str) -> None:
+    tail = RequestTail(REQUEST)
+    failed = (StrategyFailure(strategy="direct", code=code, reason="It did not finish."),)
+    events: list[LogEvent] = [
+        accepted(),
+        Attempt(attempt=1, strategy="direct"),
+        Chunk(attempt=1, content="The bell "),
+        Failed(code="all_strategies_failed", message="No.", retryable=True, failed=failed),
+    ]
+    for seq, event in enumerate(events, 1):
+        tail.feed(frame(seq, event))
+    assert tail.text == left
 
 
 def complete(attempt: int = 1, strategy: str = "rag") -> Complete:

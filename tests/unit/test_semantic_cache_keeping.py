@@ -21,7 +21,7 @@ from cicada.answering.semantic_cache.records import (
     unpack_vector,
 )
 from cicada.protocol.events import Citation, Degraded, Reused
-from tests.support.cached_answers import AngledEmbedder, Shelf, given
+from tests.support.cached_answers import Shelf, given
 from tests.support.passages import unit_rows
 
 LOCKED = "Who locked the boathouse?"
@@ -118,13 +118,13 @@ def test_a_model_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: 
     assert shelf.store.calls == []
 
 
-def test_even_a_bug_harms_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken(AngledEmbedder):
-        def embed(self, texts: Any, *, time_budget_s: float) -> list[list[float]]:
-            raise ZeroDivisionError
-
-    Shelf(embedder=Broken()).keep(LOCKED)
-    assert caplog.records[0].exc_info is not None
+def test_a_look_up_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    shelf.keep(LOCKED)
+    shelf.look_up(LOCKED)
+    told = [record for record in caplog.records if record.step == "looked_up"]
+    assert [(record.outcome, record.compared, record.refused_by) for record in told] == [("answer", 1, None)]
+    assert LOCKED not in caplog.text
 
 
 def test_the_question_is_embedded_once_where_the_embedder_remembers(shelf: Shelf) -> None:

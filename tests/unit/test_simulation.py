@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,11 @@ def test_mutations_leave_no_trace():
     for mutation in MUTATIONS:
         worlds_until_found(mutation, limit=1)
     assert run_batch(range(3)).violations == []
+
+
+def test_the_documents_name_every_fault_and_every_mutation():
+    documented = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    for kind in KINDS:
+        assert f"| `{kind.name}` | {kind.catalogue.replace(' ', ', ')} | {kind.what} |" in documented
+    for mutation in MUTATIONS:
+        assert f"| `{mutation.name}` | {mutation.what} |" in documented

@@ -32,6 +32,10 @@ def calm():
     return next(made for seed in range(1_000) if (made := Faults(Random(seed), Counter())).off)
 
 
+def unexpected(who, error):
+    pytest.fail(f"{who}: {error}")
+
+
 def run(scheduler, *tasks, until=1_000.0):
     """Run functions side by side, each in a process of its own."""
     processes = [Process(f"p{n}", "test") for n, _ in enumerate(tasks)]
@@ -124,7 +128,7 @@ def test_a_frozen_process_goes_on_later(scheduler):
 
 
 def test_a_condition_excludes_and_notifies(scheduler):
-    concurrency = SimulatedConcurrency(scheduler, lambda who, error: pytest.fail(f"{who}: {error}"))
+    concurrency = SimulatedConcurrency(scheduler, unexpected)
     condition = concurrency.condition()
     order = []
 
@@ -144,7 +148,7 @@ def test_a_condition_excludes_and_notifies(scheduler):
 
 
 def test_things_are_done_side_by_side_and_the_first_error_is_raised(scheduler):
-    concurrency = SimulatedConcurrency(scheduler, lambda who, error: pytest.fail(f"{who}: {error}"))
+    concurrency = SimulatedConcurrency(scheduler, unexpected)
 
     def slowly(seconds):
         scheduler.sleep(seconds)
@@ -220,8 +224,9 @@ def test_the_workflow_goes_down_the_chain_to_its_end(scheduler, calm, entry):
         called.append(payload.get("strategy", function))
         if function == ANSWER:
             raise Failure("StreamBroken")
+        return {"ended": True}
 
-    workflow = Workflow(scheduler, calm, [], invoke=invoke, tell=lambda *_: None)
+    workflow = Workflow(scheduler, calm, [], invoke=invoke, crashed=unexpected, tell=lambda *_: None)
     data = f'{{"subject": "mara", "requestId": "r", "strategy": "{entry}", "failures": {{}}}}'
     _, (task,) = run(scheduler, lambda: workflow.start_execution(stateMachineArn="machine", name="x", input=data))
     assert task.error is None
@@ -236,7 +241,7 @@ def test_the_workflow_retries_a_throttle_and_ends_at_an_answer(scheduler, calm):
         if len(called) < 3:
             raise Failure("Lambda.TooManyRequestsException")
 
-    workflow = Workflow(scheduler, calm, [], invoke=invoke, tell=lambda *_: None)
+    workflow = Workflow(scheduler, calm, [], invoke=invoke, crashed=unexpected, tell=lambda *_: None)
     data = '{"subject": "mara", "requestId": "r", "strategy": "rag", "failures": {}}'
     run(scheduler, lambda: workflow.start_execution(stateMachineArn="machine", name="x", input=data))
     assert called == ["rag", "rag", "rag"]

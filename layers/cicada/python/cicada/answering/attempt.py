@@ -183,6 +183,7 @@ class AttemptRunner:
             worker=worker,
             execution=task.execution,
             reserved_calls=head.reserved_calls,
+            failed=[f"{one.strategy}: {one.code}" for one in head.failed],
         )
         deadline = min(deadline, self._monotonic() + self._left_s(head))
         spending = Spending(

@@ -117,5 +117,5 @@ class Keeper(Protocol):
     """Keeps answers after their terminal event is out."""
 
     def keep(self, given: AnswerGiven) -> None:
-        """Keep what is worth keeping. Raises nothing: a failure is logged, and the answer stands."""
+        """Keep what is worth keeping. What it raises is logged, and the answer stands."""
         ...

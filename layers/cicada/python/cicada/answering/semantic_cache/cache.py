@@ -139,7 +139,21 @@ class SemanticCache:
             CacheUnavailable: the store does not answer, or not in time.
             ModelBusy, ModelUnavailable, ModelRefused: the question could not be embedded.
         """
-        deadline = self._monotonic() + time_budget_s
+        started = self._monotonic()
+        looked = self._look_up(asked, index_version, started + time_budget_s, time_budget_s)
+        tell(
+            logger,
+            "looked_up",
+            "earlier answers looked up",
+            outcome=looked.use,
+            similarity=round(looked.similarity, 4),
+            compared=looked.compared,
+            refused_by=looked.refused_by,
+            took_ms=round((self._monotonic() - started) * 1000),
+        )
+        return looked
+
+    def _look_up(self, asked: Asked, index_version: str, deadline: float, time_budget_s: float) -> Looked:
         vector = self._vector(asked.query, time_budget_s)
         scope = self._scope(asked, index_version)
         digest = scope.digest
@@ -171,12 +185,14 @@ class SemanticCache:
                 reason = f"too large: {error}"
             except CicadaError as error:
                 tell(
-                    logger, "fault", "an answer was not kept", level=logging.WARNING,
-                    code=error.code, why=str(error), dependency="cache",
-                )  # fmt: skip
-                return
-            except Exception:
-                logger.exception("an answer was not kept")  # a bug here must not touch the answer, which is out
+                    logger,
+                    "fault",
+                    "an answer was not kept",
+                    level=logging.WARNING,
+                    code=error.code,
+                    why=str(error),
+                    dependency="cache",
+                )
                 return
         if reason is None:
             tell(logger, "kept", "the answer can be given again", where="cache")
