@@ -6,6 +6,7 @@ enumerations. botocore itself checks little of that before it sends a request; t
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -43,6 +44,27 @@ class Problem:
 def load(service: str) -> ServiceModel:
     """botocore's model of a service, such as ``s3vectors``."""
     return botocore.session.Session().get_service_model(service)
+
+
+class Refused(Exception):
+    """A request that the service's model rules out; the message is the service's."""
+
+
+def read_input(shape: Shape, body: bytes) -> dict[str, Any]:
+    """A JSON request, without what is null in it.
+
+    Raises:
+        Refused: it is no JSON, or breaks the model's constraints.
+    """
+    try:
+        asked = json.loads(body or b"{}")
+    except ValueError as error:
+        raise Refused("Request body is not valid JSON") from error
+    found = list(problems(shape, asked))
+    if found:
+        told = "; ".join(f"Value at '{one.path}' failed to satisfy constraint: {one.message}" for one in found)
+        raise Refused(f"{len(found)} validation error(s) detected: {told}")
+    return {key: value for key, value in asked.items() if value is not None}
 
 
 def problems(shape: Shape, value: Any, path: str = "") -> Iterator[Problem]:

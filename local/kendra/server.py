@@ -128,14 +128,9 @@ class Kendra:
 
     def _read(self, name: str, body: bytes) -> dict[str, Any]:
         try:
-            asked = json.loads(body or b"{}")
-        except ValueError as error:
-            raise ValidationFailed("Request body is not valid JSON") from error
-        found = list(service_model.problems(self._model.operation_model(name).input_shape, asked))
-        if found:
-            told = "; ".join(f"Value at '{one.path}' failed to satisfy constraint: {one.message}" for one in found)
-            raise ValidationFailed(f"{len(found)} validation error(s) detected: {told}")
-        return {key: value for key, value in asked.items() if value is not None}
+            return service_model.read_input(self._model.operation_model(name).input_shape, body)
+        except service_model.Refused as refused:
+            raise ValidationFailed(str(refused)) from refused
 
     async def _fail(self, name: str) -> None:
         slow = self._faults.take("kendra.slow", operation=name)

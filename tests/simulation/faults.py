@@ -139,7 +139,12 @@ class Faults:
             for kind in KINDS
             if not self.off and random.random() < KINDS_SHARE and (kind.absorbed or not self.absorbed)
         }
+        self._kinds = frozenset(self._rates)
         self.injected = 0
+
+    def has(self, name: str) -> bool:
+        """Whether this world has a kind of fault, or had it until they ceased."""
+        return name in self._kinds
 
     def hit(self, name: str) -> bool:
         """Whether this fault happens here and now, which is then counted."""

@@ -97,8 +97,11 @@ class Judge:
                 self._fails(f"I5: attempt {attempt} begins twice")
             record.workers[attempt] = item["worker"]["S"]
             record.begun_at[attempt] = self._scheduler.now
-            if attempt > 1 and record.events[-2]["type"] != "fallback":
+            before = record.events[-2]
+            if attempt > 1 and before["type"] != "fallback":
                 self._fails("I2: an attempt begins after another without a fallback event")
+            if before["type"] == "fallback" and before["to"] != event["strategy"]:
+                self._fails(f"I2: a fallback to {before['to']} is followed by {event['strategy']}")
         elif kind == "chunk":
             self._is_said(record, attempt, record.text_of(attempt))
         if kind in TERMINAL_TYPES:
@@ -131,6 +134,10 @@ class Judge:
             elif event["answeredBy"] != "direct" and text != answer.text:
                 self._fails(f"I3: {text!r} is more than the model's {answer.text!r}")
         self._citations(record, event, attempt, sources)
+        path = iter(event["attempted"])
+        begun = [e["strategy"] for e in record.events if e["type"] == "attempt"]
+        if not all(strategy in path for strategy in begun) or event["attempted"][-1] != event["answeredBy"]:
+            self._fails(f"I3: {begun} were begun, and {event['attempted']} is told")
 
     def _citations(self, record: Record, event: dict[str, Any], attempt: int, sources: list[dict[str, Any]]) -> None:
         """I9: what is cited was shown, by this attempt, and stands so in the version that it names."""
@@ -235,29 +242,32 @@ class Judge:
 
     # --- the end ---
 
-    def settled(self, *, off: bool, absorbed: bool, bound_s: float) -> None:
-        """Nothing moves any more; since the faults ended more than the stated time has passed.
+    def settled(self, *, calm_from_s: float, within_s: float, unharmed: bool) -> None:
+        """Nothing moves any more.
 
         Args:
-            off: whether nothing failed at all.
-            absorbed: whether nothing failed that answers may suffer from.
-            bound_s: the stated time.
+            calm_from_s: when the faults ceased.
+            within_s: in what time from then, or from its creation, each request must have ended.
+            unharmed: whether nothing failed that answers may suffer from.
         """
         for record in self.records.values():
-            if record.terminal is None:
-                self._fails(f"I10: request {record.key[1]} has not ended after {bound_s:.0f} s without faults")
-                continue
-            if off or absorbed:
-                self._unharmed(record, record.terminal)
-            if off and record.ended_at is not None:
-                late = [
-                    c for c in record.calls if (c.ended_at or self._scheduler.now) > record.ended_at + STOP_WITHIN_S
-                ]
-                if late:
-                    self._fails("I7: a model is at work for a request that has ended")
+            since_s = max(calm_from_s, record.created_at)
+            if record.terminal is None or record.ended_at is None:
+                self._fails(f"I10: request {record.key[1]} has not ended {self._scheduler.now - since_s:.0f} s later")
+            elif record.ended_at - since_s > within_s:
+                late_s = record.ended_at - since_s
+                self._fails(f"I10: request {record.key[1]} has ended {late_s:.0f} s later, which is too late")
+            elif unharmed:
+                self._unharmed(record, record.terminal, record.ended_at)
 
-    def _unharmed(self, record: Record, terminal: dict[str, Any]) -> None:
+    def _unharmed(self, record: Record, terminal: dict[str, Any], ended_at: float) -> None:
         """I10: with nothing that it may suffer from, a request is answered by its first execution's own workers."""
         lost = [failure for failure in terminal.get("failed", ()) if failure["code"] in ("worker_lost", "worker_died")]
         if terminal["type"] != "complete" or lost or "takeovers" in record.item:
             self._fails(f"I10: nothing failed that may harm an answer, and the request ended with {terminal}")
+            return
+        if any((call.ended_at or self._scheduler.now) > ended_at + STOP_WITHIN_S for call in record.calls):
+            self._fails("I7: a model is at work for a request that has ended")
+        calls = sum(call.calls for call in record.calls)
+        if terminal["metrics"]["modelCalls"] != calls:
+            self._fails(f"I7: {terminal['metrics']['modelCalls']} calls are told of, {calls} were made")

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from cicada.answering.spending import RequestBudget
-from stacks.answer_states import EXECUTION_LIMIT_S
+from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S
 from tests.simulation.corpus import EPISODES, QUESTIONS
 from tests.simulation.deployment import PROCESSOR_TIMEOUT_S, RETENTION_S, Deployment
 from tests.simulation.functions import MAX_SKEW_S
@@ -18,6 +18,10 @@ from tests.simulation.records import Key
 SWEEP_EVERY_S = 120.0
 CALM_BOUND_S = 60.0
 """Where nothing fails, a request ends within so many seconds."""
+CLOSING_S = 60.0
+"""How long the last strategy, the closing of a request, or a sweep may take to do what it does."""
+LATE_ASK_S = 120.0
+"""How long after the last fault somebody may still ask whose frames were all lost."""
 ROUND_S = 30.0
 MAX_SWITCHES = 50_000
 """No world has any need of as many."""
@@ -60,10 +64,11 @@ class World(Deployment):
             self._run_for(min(ROUND_S, hard_s - scheduler.now))
         faults.cease()
         self.tell("world", "nothing fails any more")
-        bound_s = last_ask_s + CALM_BOUND_S if faults.off else max(hard_s, last_ask_s) + self._bound_s()
-        self._go_on(bound_s)
+        within_s = self._stated_time_s()
+        self._go_on(max(hard_s, last_ask_s) + within_s + LATE_ASK_S)
         if not self.violations:
-            self.judge.settled(off=faults.off, absorbed=faults.absorbed, bound_s=bound_s - hard_s)
+            unharmed = faults.off or faults.absorbed
+            self.judge.settled(calm_from_s=hard_s, within_s=within_s, unharmed=unharmed)
         simulated_s = scheduler.now
         if not self.violations:
             self._look_back()
@@ -80,13 +85,16 @@ class World(Deployment):
             self.history,
         )
 
-    def _bound_s(self) -> float:
-        """Within what time after the faults every request ends, whoever waits for it.
+    def _stated_time_s(self) -> float:
+        """Within what time after the faults, or after its creation, every request ends, whoever waits for it.
 
-        An execution and its worker may still be under way; then two sweeps pass, of which the first may start the
-        request again, and a request past its time is not. Clocks that were wrong have set leases wrong.
+        No attempt outlasts the request's own time. Whoever works on it then may be lost: its lease runs out, a sweep
+        comes, and ends it. A clock that is wrong sets a lease wrong, and is asked whether it is over.
         """
-        return RequestBudget().time_s + 2 * EXECUTION_LIMIT_S + 3 * SWEEP_EVERY_S + 2 * MAX_SKEW_S
+        if self.faults.off:
+            return CALM_BOUND_S
+        own_s = RequestBudget().time_s + LEASE_S + LEASE_GRACE_S + SWEEP_EVERY_S + CLOSING_S
+        return own_s + (2 * MAX_SKEW_S if self.faults.has("clock_skewed") else 0.0)
 
     def _go_on(self, until_s: float) -> None:
         """Run until nothing is left to happen, at most until then."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import boto3
 import pytest
 from botocore.stub import Stubber
-from moto import mock_aws
 
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.decide import Breaker
@@ -16,6 +14,7 @@ from cicada.answering.breakers.ports import Overtaken
 from cicada.delivery.ports import StoreFault
 from cicada.errors import DependencyDown, ModelBusy
 from tests.support.breakers import Beside, Clock, InMemoryBreakers, board
+from tests.support.dynamodb import requests_table
 
 NOW_MS = 1_800_000_000_123
 OPEN = Breaker(
@@ -31,24 +30,7 @@ OPEN = Breaker(
 
 @pytest.fixture
 def dynamodb(monkeypatch):
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("dynamodb", config=BREAKER_CONFIG)
-        client.create_table(
-            TableName="requests",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+    with requests_table(monkeypatch, BREAKER_CONFIG) as client:
         yield client
 
 

@@ -7,16 +7,15 @@ from functools import partial
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.dynamodb import DynamoDbSessions
+from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.conversation.sessions import SessionChanged, Sessions, Stored
 from cicada.answering.conversation.turns import Session, SessionKey, Turn
 from cicada.answering.strategy import Answered, AnswerGiven, Asked
-from cicada.delivery.dynamodb import STORE_CONFIG
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
+from tests.support.dynamodb import requests_table
 from tests.support.questions import NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
 
@@ -25,24 +24,7 @@ KEY = SessionKey("mara", None, "s1")
 
 @pytest.fixture
 def dynamodb(monkeypatch):
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("dynamodb", config=STORE_CONFIG)
-        client.create_table(
-            TableName="requests",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+    with requests_table(monkeypatch, SESSION_CONFIG) as client:
         yield client
 
 
@@ -157,7 +139,7 @@ def test_a_failing_store_is_one_kind_of_fault(dynamodb):
 def test_an_unreachable_store_is_the_same_fault(monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "test")
-    client = boto3.client("dynamodb", region_name="us-east-1", endpoint_url="http://127.0.0.1:9", config=STORE_CONFIG)
+    client = boto3.client("dynamodb", region_name="us-east-1", endpoint_url="http://127.0.0.1:9", config=SESSION_CONFIG)
     store = DynamoDbSessions(client, "requests")
     with pytest.raises(StoreFault):
         store.read(KEY)

@@ -6,52 +6,22 @@ import json
 from dataclasses import replace
 from uuid import UUID
 
-import boto3
 import pytest
-from moto import mock_aws
 
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
-from cicada.delivery.dynamodb import INLINE_BYTES, OPEN_INDEX, STORE_CONFIG, DynamoDbLog
+from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
 from cicada.delivery.record import Commit, Entry, Question, RequestKey, Spent
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Failed, Metrics, StrategyFailure, dump_event
+from tests.support.dynamodb import requests_table
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
 
 
 @pytest.fixture
 def dynamodb(monkeypatch):
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("dynamodb", config=STORE_CONFIG)
-        client.create_table(
-            TableName="requests",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-                {"AttributeName": "open_in", "AttributeType": "N"},
-                {"AttributeName": "accepted_at_ms", "AttributeType": "N"},
-            ],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": OPEN_INDEX,
-                    "KeySchema": [
-                        {"AttributeName": "open_in", "KeyType": "HASH"},
-                        {"AttributeName": "accepted_at_ms", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-        )
+    with requests_table(monkeypatch, STORE_CONFIG) as client:
         yield client
 
 

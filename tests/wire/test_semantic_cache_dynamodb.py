@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
-from moto import mock_aws
 
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.answering.semantic_cache.records import Entry
 from cicada.errors import CacheUnavailable
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import Shelf
+from tests.support.dynamodb import requests_table
 from tests.support.questions import NOW_S
 
 SCOPE = "a" * 32
@@ -24,24 +23,7 @@ TABLE = "requests"
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    for name, value in {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
-    with mock_aws():
-        client = boto3.client("dynamodb", config=CACHE_CONFIG)
-        client.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+    with requests_table(monkeypatch, CACHE_CONFIG) as client:
         yield client
 
 

@@ -79,10 +79,9 @@ def _stored(item: Mapping[str, Any] | None) -> Stored:
     """An item that DynamoDB has deleted is a session without turns, and so is one written in another form."""
     if item is None:
         return Stored(Session(), 0)
-    version = int(item.get("version", {}).get("N", 0))
+    version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
     try:
         turns = tuple(Turn(**turn) for turn in json.loads(item["turns"]["S"]))
-        forgotten_until_ms = int(item["forgotten_until_ms"]["N"])
     except (KeyError, ValueError, TypeError):  # another release's: better forgotten than an answer failed
-        return Stored(Session(), version)
+        turns = ()
     return Stored(Session(turns, forgotten_until_ms), version)
