@@ -39,7 +39,7 @@ coverage: setup ## how much of the chain, its strategies and the delivery the te
 		tests/wire/test_semantic_cache_dynamodb.py tests/wire/test_conversation_sessions.py -n 2 --dist loadfile \
 		--cov=cicada.answering --cov=cicada.delivery --cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=95
 
-simulate: setup ## a million injected faults from one seed, over the code that runs in Lambda (minutes)
+simulate: setup ## a million injected faults over the code that runs in Lambda; a failure prints its seed (minutes)
 	@$(VENV)/python -m tests.simulation --faults 1000000
 
 chaos: setup ## kill real workers and cut real sockets over the local cloud, and watch (minutes)

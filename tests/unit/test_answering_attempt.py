@@ -253,11 +253,22 @@ def test_a_write_whose_acknowledgement_is_lost_doubles_nothing():
             raise StoreFault("no answer")
 
     world.log.after = after
-    # The very first write, the attempt's begin, fails the attempt openly; the workflow would try the next strategy.
+    assert world.run().outcome == "answered"
+    assert joined(world.events()) == "The bell rang twice."
+    assert types(world.events()).count("attempt") == 1
+
+
+def test_an_attempt_that_cannot_be_begun_while_the_store_is_down_leaves_the_request_to_the_next_strategy():
+    world = World("never")
+
+    def before(operation):
+        raise StoreFault("down")
+
+    world.log.before = before
     with pytest.raises(DeliveryUnavailable):
         world.run()
-    assert world.run(worker="w2").outcome == "answered"
-    assert joined([event for event in world.events() if event.get("attempt") == 2]) == "The bell rang twice."
+    world.log.before = lambda operation: None
+    assert types(world.events()) == ["accepted"]
 
 
 def test_a_store_that_stays_down_fails_the_attempt_and_shows_nothing_unstored():

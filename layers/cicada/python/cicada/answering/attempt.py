@@ -223,9 +223,11 @@ class AttemptRunner:
             try:
                 return self._log.commit(head, commit), commit
             except Conflict as conflict:
-                head = conflict.head
-                if has_landed(commit, head, conflict.entries):
-                    return head, commit
+                head, entries = conflict.head, conflict.entries
+            except StoreFault:
+                head, entries = self._log.read(task.key)
+            if has_landed(commit, head, entries):
+                return head, commit
         raise DeliveryUnavailable("the attempt could not be begun")
 
     def _answer(

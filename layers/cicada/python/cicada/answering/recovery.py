@@ -18,7 +18,7 @@ from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphane
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
 from cicada.delivery.record import Head
-from cicada.errors import CicadaError, RequestUnknown, WorkerLost, WorkflowUnavailable
+from cicada.errors import CicadaError, DeliveryUnavailable, RequestUnknown, WorkerLost, WorkflowUnavailable
 from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
 from cicada.story import tell
 
@@ -152,7 +152,7 @@ class Recovery:
                     "a request was not taken up",
                     level=logging.ERROR,
                     request_id=key.request_id,
-                    code=error.code if isinstance(error, CicadaError) else CicadaError.code,
+                    code=_code_of(error),
                     why=str(error) if isinstance(error, StoreFault | CicadaError) else type(error).__name__,
                 )
                 failed += 1
@@ -203,3 +203,9 @@ class Recovery:
     def _end(self, head: Head, error: CicadaError, *, still: Callable[[Head], bool]) -> bool:
         terminal = Failed.of(error, tried(head, ()))
         return end_request(self._log, self._connections, head, terminal, still=still)
+
+
+def _code_of(error: Exception) -> str:
+    if isinstance(error, StoreFault):
+        return DeliveryUnavailable.code
+    return error.code if isinstance(error, CicadaError) else CicadaError.code
