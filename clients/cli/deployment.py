@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from botocore.config import Config
 
 DEFAULT_STACK_PREFIX = "Cicada"
+STACK_PARTS = ("Data", "Answering", "Gateway")
+"""What follows the prefix in the names of a deployment's stacks."""
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
 LOCAL_REGION = "us-east-1"
@@ -181,7 +183,7 @@ CHAT = ("url",)
 INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
 """What loading and searching need."""
 STACKS: tuple[str, ...] = ()
-"""Of those who look into the stacks themselves: no value, but where they are."""
+"""Of those who look into the stacks themselves: no value, but where they are. AWS is not asked for it."""
 
 
 def discover(
@@ -208,7 +210,7 @@ def discover(
     tried: list[str] = []
     prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
     local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
-    found = local or Deployment(_stack_outputs(aws, prefix, tried), aws, prefix)
+    found = local or Deployment(_stack_outputs(aws, prefix, tried) if needs else {}, aws, prefix)
     values = {**found.values, **given}
     if missing := [_OPTIONS[name] for name in needs if name not in values]:
         raise DeploymentNotFound(_advice(missing, prefix, tried))
@@ -262,8 +264,13 @@ def _listens(url: str) -> bool:
         return False
 
 
+def stack_names(prefix: str) -> frozenset[str]:
+    """The names of a deployment's stacks. One whose prefix begins with this one is another deployment."""
+    return frozenset(f"{prefix}-{part}" for part in STACK_PARTS)
+
+
 def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
-    """The outputs of all stacks named ``<prefix>`` or ``<prefix>-…``.
+    """The outputs of a deployment's stacks.
 
     Raises:
         UsageError: two stacks differ in one.
@@ -281,7 +288,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
             stack
             for page in cloudformation.get_paginator("describe_stacks").paginate()
             for stack in page["Stacks"]
-            if stack["StackName"] == prefix or stack["StackName"].startswith(f"{prefix}-")
+            if stack["StackName"] in stack_names(prefix)
         ]
     except (BotoCoreError, ClientError, DeploymentNotFound) as error:
         tried.append(f"AWS could not be asked for stacks: {error}")

@@ -12,7 +12,7 @@ from typing import Any
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from clients.cli.deployment import Deployment
+from clients.cli.deployment import Deployment, stack_names
 from clients.cli.story import Line
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
@@ -63,7 +63,7 @@ def _stacks(cloudformation: Any, prefix: str | None) -> list[str]:
     ]
     if prefix is None:
         return [name for name in names if name != _TOOLKIT_STACK]
-    return [name for name in names if name == prefix or name.startswith(f"{prefix}-")]
+    return [name for name in names if name in stack_names(prefix)]
 
 
 class Insights:

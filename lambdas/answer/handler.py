@@ -12,6 +12,7 @@ from wiring import build
 
 from cicada.answering.workflow import AttemptTask
 from cicada.errors import CacheMiss, CicadaError
+from cicada.identity import asker_of
 from cicada.settings import AnswerSettings
 from cicada.telemetry import logger, metrics
 
@@ -44,7 +45,7 @@ runner = build(AnswerSettings.read(os.environ), on_happening=_count_happening, o
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str]:
     """Run one attempt; a strategy that fails fails the invocation, and the workflow goes on to the next."""
     task = AttemptTask.model_validate(event)
-    logger.append_keys(request_id=task.request_id, strategy=task.strategy)
+    logger.append_keys(request_id=task.request_id, asker=asker_of(task.subject), strategy=task.strategy)
     metrics.add_dimension(name="Strategy", value=task.strategy)
     try:
         ended = runner.run(

@@ -13,6 +13,7 @@ from cicada.answering.attempt import close_exhausted
 from cicada.answering.workflow import ExhaustedTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
+from cicada.identity import asker_of
 from cicada.settings import DeliverySettings
 from cicada.telemetry import logger, metrics
 
@@ -26,7 +27,7 @@ connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", conf
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, bool]:
     """Append the terminal error, unless the request has ended or another execution drives it."""
     task = ExhaustedTask.model_validate(event)
-    logger.append_keys(request_id=task.request_id)
+    logger.append_keys(request_id=task.request_id, asker=asker_of(task.subject))
     ended = close_exhausted(task, log, connections)
     if ended:
         # Not the causes: they hold messages and stack traces of all kinds.

@@ -17,7 +17,7 @@ from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.errors import CicadaError
-from cicada.identity import caller_of
+from cicada.identity import asker_of, caller_of
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from cicada.settings import MessageProcessorSettings
@@ -51,7 +51,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
         return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=str(error))))
     if not isinstance(action, Ping):
-        logger.append_keys(request_id=action.request_id)
+        logger.append_keys(request_id=action.request_id, asker=asker_of(caller.subject))
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
     return _reply(intake.handle(action, caller))

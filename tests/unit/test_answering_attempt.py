@@ -399,6 +399,9 @@ class Conversation:
         return SimpleNamespace(query=self.completed[0], degraded=self.completed[1])
 
 
+BY_RULE = Degraded(code="question_not_completed", message="It was completed by rule.")
+
+
 def in_a_session(*pieces, **world):
     made = World(*pieces, **world)
     made.log.requests.clear()
@@ -417,12 +420,15 @@ def test_a_question_is_completed_from_its_conversation_before_anything_is_search
 
 def test_a_completed_question_is_not_completed_again_by_the_next_attempt():
     world = in_a_session("half", StreamBroken("cut"))
-    world.wiring["conversation"] = conversation = Conversation("What did Mara do then?")
+    world.wiring["conversation"] = conversation = Conversation("What did Mara do then?", BY_RULE)
     with pytest.raises(StreamBroken):
         world.run()
     world.model = ScriptedModel("No.")
     world.run("rag", worker="w2")
     assert len(conversation.asked) == 1
+    assert [event["degraded"][0]["code"] for event in world.events() if event["type"] == "sources"] == [
+        "question_not_completed"
+    ] * 2
     assert [query.text for query in world.retriever.queries] == ["What did Mara do then?"] * 2
 
 

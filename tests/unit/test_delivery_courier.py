@@ -13,7 +13,7 @@ from cicada.delivery.decide import append, begin
 from cicada.delivery.lanes import MAX_WAITING_FRAMES, Lanes
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post
 from cicada.delivery.ports import ConnectionBusy, StoreFault
-from cicada.delivery.record import Spent
+from cicada.delivery.record import Spent, Standalone
 from cicada.errors import AnswerTooLong, Cancelled, DeliveryUnavailable, RequestUnknown
 from cicada.protocol.events import Complete, Failed, Metrics, Sources
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -107,10 +107,10 @@ def test_a_last_event_that_cannot_be_stored_in_time_is_a_failure():
 def test_what_was_taken_is_stored_before_a_failed_attempt_is_left():
     world = World()
     with world.courier as courier:
-        courier.standalone("What did Mara say next?")
+        courier.standalone(Standalone("What did Mara say next?"))
         courier.settle(Spent(2, 300, 40, 0.01), timeout_s=10)
     head = world.log.head(KEY)
-    assert (head.standalone, head.spent) == ("What did Mara say next?", Spent(2, 300, 40, 0.01))
+    assert (head.standalone, head.spent) == (Standalone("What did Mara say next?"), Spent(2, 300, 40, 0.01))
 
 
 def test_text_that_is_not_written_yet_is_dropped_with_its_attempt():

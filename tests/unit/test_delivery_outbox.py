@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cicada.delivery.decide import LEASE_S, begin
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, Watch, split_text
-from cicada.delivery.record import MAX_LOG_BYTES, Commit
+from cicada.delivery.record import MAX_LOG_BYTES, Commit, Standalone
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
 from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics
 from tests.support.questions import NOW_S, new_head
@@ -281,10 +281,10 @@ def test_a_heartbeat_that_may_be_lost_is_made_again():
 
 def test_a_completed_question_is_written_at_once_or_with_what_waits():
     outbox = Outbox(begun())
-    outbox.standalone("What did Mara say next?")
+    outbox.standalone(Standalone("What did Mara say next?"))
     assert not outbox.idle
     commit = outbox.next(0.0)
-    assert (commit.standalone, commit.bodies) == ("What did Mara say next?", ())
+    assert (commit.standalone, commit.bodies) == (Standalone("What did Mara say next?"), ())
     outbox.committed(after(outbox.head, commit), 0.0)
     outbox.text("x")
     assert outbox.next(1.0).standalone is None

@@ -18,7 +18,7 @@ from cicada.authorization import (
     TokenVerifier,
 )
 from cicada.errors import SettingsInvalid, Unauthorized
-from cicada.identity import ANONYMOUS, Caller, caller_of
+from cicada.identity import ANONYMOUS, Caller, asker_of, caller_of
 from cicada.settings import AnswerSettings, AuthorizerSettings, MessageProcessorSettings
 
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -184,3 +184,9 @@ def test_origins_are_separated_by_commas():
         jwt_issuer="i", jwt_audience="a", jwks_url="u", allowed_origins=" https://a.example, https://b.example ,"
     )
     assert settings.origins() == {"https://a.example", "https://b.example"}
+
+
+def test_an_asker_is_told_from_another_in_the_logs_and_not_named():
+    assert asker_of("mara") == asker_of("mara") != asker_of("tamsin")
+    assert len(asker_of("mara@example.org")) == 8
+    assert "mara" not in asker_of("mara")

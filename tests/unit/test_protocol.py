@@ -27,6 +27,7 @@ from cicada.protocol.events import (
     reply_frame,
 )
 
+REQUEST_ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 DOCS = Path(__file__).parents[2] / "docs" / "protocol"
 VECTORS = json.loads((DOCS / "vectors.json").read_text())
 ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
@@ -62,6 +63,22 @@ def test_a_longer_query_is_refused_and_not_repeated():
         parse_action(json.dumps({"action": "ask", "requestId": ID, "query": "secret" * 1000}))
     assert "query" in str(refusal.value)
     assert "secret" not in str(refusal.value)
+
+
+def asked(query):
+    return parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": query})).query
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u202e", "\U000e0041", "\U000e0101", "\x07", "\ue000", "\ufeff"])
+def test_characters_that_nobody_sees_are_left_out_of_a_question(unseen):
+    assert asked(f"Who locked{unseen} it?") == "Who locked it?"
+    with pytest.raises(InvalidMessage):
+        asked(unseen)
+
+
+@pytest.mark.parametrize("query", ["می\u200cخواهم؟", "क्\u200dष", "Who?\n\t1. Mara", "誰が鍵を?", "👩\u200d🚀?"])
+def test_every_other_character_of_a_question_stays(query):
+    assert asked(query) == query
 
 
 def test_a_refusal_repeats_little_of_an_unknown_fields_name():

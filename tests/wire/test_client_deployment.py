@@ -44,6 +44,8 @@ STACKS = {
     "Cicada-Gateway": {"WebSocketUrl": "wss://aws.example/live"},
     "Cicada-Data": {"IndexBucket": "aws-bucket", "EmbeddingModelId": "titan", "EmbeddingDimensions": "1024"},
     "CicadaOther-Gateway": {"WebSocketUrl": "wss://other.example/live"},
+    "Cicada-Dev-Gateway": {"WebSocketUrl": "wss://dev.example/live"},
+    "Cicada-Dev-Data": {"IndexBucket": "dev-bucket", "EmbeddingModelId": "titan", "EmbeddingDimensions": "256"},
     "Quite-Another": {"WebSocketUrl": "wss://another.example/live"},
 }
 
@@ -204,6 +206,11 @@ class TestInAnAccount:
         assert found(tmp_path, stack_prefix="CicadaOther").url == "wss://other.example/live"
         assert found(tmp_path, environ={"CICADA_STACK_PREFIX": "CicadaOther"}).url == "wss://other.example/live"
 
+    def test_a_deployment_whose_prefix_begins_with_anothers_is_told_apart(self, tmp_path: Path) -> None:
+        assert found(tmp_path, (*CHAT, *INDEX), stack_prefix="Cicada").bucket == "aws-bucket"
+        dev = found(tmp_path, (*CHAT, *INDEX), stack_prefix="Cicada-Dev")
+        assert (dev.url, dev.bucket, dev.embedding_dimensions) == ("wss://dev.example/live", "dev-bucket", 256)
+
     def test_the_local_cloud_comes_first_unless_another_place_is_named(self, tmp_path: Path, listening: str) -> None:
         local_cloud(tmp_path / "project", listening)
         assert found(tmp_path).url == LOCAL_URL
@@ -222,7 +229,7 @@ class TestInAnAccount:
             found(tmp_path, region="us-west-2")
 
     def test_stacks_that_contradict_each_other_are_refused(self, tmp_path: Path) -> None:
-        create(boto3.client("cloudformation"), "Cicada-Second", {"WebSocketUrl": "wss://second.example"})
+        create(boto3.client("cloudformation"), "Cicada-Answering", {"WebSocketUrl": "wss://second.example"})
         with pytest.raises(
             UsageError, match="several stacks Cicada-… have an output WebSocketUrl: name one with --url"
         ):
@@ -284,6 +291,13 @@ def test_a_token_file_that_holds_none_is_refused_at_once(tmp_path: Path, content
 def test_whoever_looks_into_the_stacks_is_told_what_they_are_named_by(tmp_path: Path) -> None:
     assert found(tmp_path, ()).stack_prefix == "Cicada"
     assert found(tmp_path, (), stack_prefix="CicadaOther").stack_prefix == "CicadaOther"
+
+
+def test_whoever_needs_no_value_asks_aws_for_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Aws, "client", lambda _, service, config: asked.append(service))
+    assert found(tmp_path, (), stack_prefix="Cicada").values == {}
+    assert asked == []
 
 
 def test_the_local_cloud_holds_no_stacks_but_its_own(tmp_path: Path, listening: str) -> None:

@@ -11,9 +11,9 @@ import pytest
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Question, RequestKey, Spent
+from cicada.delivery.record import Commit, Entry, Question, RequestKey, Spent, Standalone
 from cicada.errors import RequestUnknown
-from cicada.protocol.events import Chunk, Complete, Failed, Metrics, StrategyFailure, dump_event
+from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
 from tests.support.memory import InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
@@ -207,8 +207,10 @@ def test_a_late_heartbeat_finds_out(log):
 
 def test_a_completed_question_is_remembered_for_later_attempts(log):
     head = begun(log)
-    log.commit(head, Commit(head.fence, (), standalone="What did Mara say next?"))
-    assert log.head(KEY).standalone == "What did Mara say next?"
+    degraded = Degraded(code="question_not_completed", message="It was completed by rule.")
+    for standalone in (Standalone("What did Mara say next?"), Standalone("What next? (Mara)", degraded)):
+        log.commit(head, Commit(head.fence, (), standalone=standalone))
+        assert log.head(KEY).standalone == standalone
 
 
 def test_the_tenant_is_part_of_the_question(log):

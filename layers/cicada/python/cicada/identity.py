@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,11 @@ class Caller:
     frame_id: str
     tenant: str | None = None
     """The asker's tenant, where the deployment reads one from the token."""
+
+
+def asker_of(subject: str) -> str:
+    """A short name for a subject in the logs, which tells askers apart and names none: 8 hexadecimal digits."""
+    return hashlib.sha256(subject.encode()).hexdigest()[:8]
 
 
 def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Caller:

@@ -21,7 +21,7 @@ from cicada.delivery.decide import NotYours, begin, has_landed, may_drive, tried
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request
-from cicada.delivery.record import Commit, Head, Question, RequestKey
+from cicada.delivery.record import Commit, Head, Question, RequestKey, Standalone
 from cicada.errors import (
     AllStrategiesFailed,
     AnswerTooLong,
@@ -251,7 +251,7 @@ class AttemptRunner:
         )
         try:
             with courier:
-                course = _Course(self._asked(head))
+                course = _Course(self._asked(head), degraded=head.standalone.degraded if head.standalone else None)
                 try:
                     answered = self._deliver(strategy, course, courier, spending)
                 except Stopped:
@@ -291,7 +291,7 @@ class AttemptRunner:
         return Asked(
             key=head.key,
             question=head.question,
-            query=head.standalone or head.question.query,
+            query=head.standalone.query if head.standalone else head.question.query,
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
         )
@@ -342,7 +342,7 @@ class AttemptRunner:
         course.degraded = completed.degraded
         if completed.query != asked.query:
             course.asked = replace(asked, query=completed.query)
-            courier.standalone(completed.query)
+            courier.standalone(Standalone(completed.query, completed.degraded))
 
     def _metrics(
         self,

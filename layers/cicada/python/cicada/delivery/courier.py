@@ -17,7 +17,7 @@ from cicada.delivery.lanes import Lanes
 from cicada.delivery.outbox import Outbox, Post, PostOutcome, Watch
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import forget_subscriber
-from cicada.delivery.record import Commit, Head, Spent
+from cicada.delivery.record import Commit, Head, Spent, Standalone
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import LogEvent
 from cicada.story import tell
@@ -101,9 +101,9 @@ class Courier:
         """Take an event."""
         self._offer(lambda: self._outbox.event(event))
 
-    def standalone(self, query: str) -> None:
+    def standalone(self, standalone: Standalone) -> None:
         """Take the question as completed from the conversation."""
-        self._offer(lambda: self._outbox.standalone(query))
+        self._offer(lambda: self._outbox.standalone(standalone))
 
     def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
         """Take the terminal event and wait until it is committed. It is posted by the end of the context.

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey, Spent
+from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey, Spent, Standalone
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -42,6 +42,7 @@ STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "stand
 """Time-outs in seconds. A retried write is harmless: the fence tells a landed one from a lost one."""
 
 _Item = Mapping[str, Mapping[str, Any]]
+_STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
 _FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
 
 
@@ -140,7 +141,7 @@ class DynamoDbLog:
             sets.append("#lease = :lease")
         if commit.standalone is not None:
             names["#standalone"] = "standalone"
-            values[":standalone"] = {"S": commit.standalone}
+            values[":standalone"] = {"S": _STANDALONE.dump_json(commit.standalone).decode()}
             sets.append("#standalone = :standalone")
         if commit.spent is not None:
             names["#spent"] = "spent"
@@ -369,7 +370,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
         failed=_FAILURES.validate_json(item["failed"]["S"]) if "failed" in item else (),
         reserved_calls=int(item["reserved_calls"]["N"]) if "reserved_calls" in item else 0,
         takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
-        standalone=item["standalone"]["S"] if "standalone" in item else None,
+        standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
         spent=Spent(**json.loads(item["spent"]["S"])) if "spent" in item else Spent(),
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
-from cicada.delivery.record import Commit, Entry, Head, Spent
+from cicada.delivery.record import Commit, Entry, Head, Spent, Standalone
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
 
@@ -99,7 +99,7 @@ class Outbox:
         self._now_s = now_s
         self._renewed_at = now
         self._watched_at = now
-        self._standalone: str | None = None
+        self._standalone: Standalone | None = None
         self._spent: Spent | None = None
         self._head = head
         self._queue: list[LogEvent | str] = []
@@ -149,9 +149,9 @@ class Outbox:
         if spent.calls:
             self._spent = self._head.spent + spent
 
-    def standalone(self, query: str) -> None:
+    def standalone(self, standalone: Standalone) -> None:
         """Take the question as completed from the conversation, for the attempts that may follow."""
-        self._standalone = query
+        self._standalone = standalone
 
     def close(self, terminal: LogEvent) -> None:
         """Take the last event; nothing may come after it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cicada.protocol.events import StrategyFailure, StrategyName, event_frame
+from cicada.protocol.events import Degraded, StrategyFailure, StrategyName, event_frame
 
 MAX_SUBSCRIBERS = 3
 """Connections that tail one request: a second tab, a phone."""
@@ -34,6 +34,15 @@ class Question:
     top_k: int | None = None
     tenant: str | None = None
     """The asker's, where the token names one: earlier answers may be shared within it."""
+
+
+@dataclass(frozen=True)
+class Standalone:
+    """A question as completed from its conversation."""
+
+    query: str
+    degraded: Degraded | None = None
+    """What is to be said of it, if it could not be completed as it should."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ class Head:
     """Calls to text models that were allotted to the attempts so far."""
     takeovers: int = 0
     """How often its workflow was started again because nobody worked on it."""
-    standalone: str | None = None
+    standalone: Standalone | None = None
     """The question as completed from the conversation, once an attempt has done so."""
     spent: Spent = Spent()
     """By the attempts that failed and could still say so."""
@@ -158,7 +167,7 @@ class Commit:
     claim: Claim | None = None
     lease_until: int | None = None
     """Where the lease moves to; unchanged when None."""
-    standalone: str | None = None
+    standalone: Standalone | None = None
     """What the head's ``standalone`` becomes; unchanged when None."""
     spent: Spent | None = None
     """What the head's ``spent`` becomes; unchanged when None."""
