@@ -51,7 +51,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
         return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=str(error))))
     if not isinstance(action, Ping):
-        logger.append_keys(request_id=action.request_id, asker=asker_of(caller.subject))
+        logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
     return _reply(intake.handle(action, caller))

@@ -190,3 +190,10 @@ def test_an_asker_is_told_from_another_in_the_logs_and_not_named():
     assert asker_of("mara") == asker_of("mara") != asker_of("tamsin")
     assert len(asker_of("mara@example.org")) == 8
     assert "mara" not in asker_of("mara")
+
+
+def test_a_subject_owns_other_requests_in_each_tenant():
+    callers = [Caller("mara", "c", "f", tenant) for tenant in (None, "club", "club/mara", "cl%ub")]
+    assert len({caller.owner for caller in callers}) == len(callers)
+    assert Caller("b/c", "c", "f", "a").owner != Caller("c", "c", "f", "a/b").owner
+    assert callers[0].owner == "mara"

@@ -363,3 +363,11 @@ def test_a_store_that_is_down_refuses_openly(world, operation):
         "delivery_unavailable",
         True,
     )
+
+
+def test_what_a_user_asked_in_one_tenant_is_unknown_in_another(world):
+    ask = parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": "Who?"}))
+    resume = parse_action(json.dumps({"action": "resume", "requestId": REQUEST_ID}))
+    world.intake.handle(ask, Caller("mara", "c1", "f1", "club"))
+    assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f2", "school")))["outcome"] == "unknown"
+    assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f3", "club")))["outcome"] == "live"

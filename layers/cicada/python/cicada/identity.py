@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from cicada.errors import Unauthorized
 
@@ -22,6 +23,11 @@ class Caller:
     frame_id: str
     tenant: str | None = None
     """The asker's tenant, where the deployment reads one from the token."""
+
+    @property
+    def owner(self) -> str:
+        """Whose requests these are: a subject in one tenant does not see what it asked in another."""
+        return self.subject if self.tenant is None else f"{quote(self.tenant, safe='')}/{self.subject}"
 
 
 def asker_of(subject: str) -> str:

@@ -103,7 +103,7 @@ class Intake:
         )
         now_s = self._now_s()
         head = Head(
-            key=RequestKey(caller.subject, ask.request_id),
+            key=RequestKey(caller.owner, ask.request_id),
             question=question,
             origin=caller.frame_id,
             accepted_at_ms=int(now_s * 1000),
@@ -143,7 +143,7 @@ class Intake:
     # --- resume ---
 
     def _resume(self, resume: Resume, caller: Caller) -> str:
-        key = RequestKey(caller.subject, resume.request_id)
+        key = RequestKey(caller.owner, resume.request_id)
         try:
             head, entries, replayed = self._tail(key, caller.connection_id, resume.after)
         except RequestUnknown:
@@ -202,7 +202,7 @@ class Intake:
 
     def _cancel(self, cancel: Cancel, caller: Caller) -> str:
         """End a request. The reply is its terminal event: the cancellation, or what came before it."""
-        key = RequestKey(caller.subject, cancel.request_id)
+        key = RequestKey(caller.owner, cancel.request_id)
         head = self._log.head(key)
         if head.expired(self._now_s()):
             raise RequestExpired(key.request_id)
