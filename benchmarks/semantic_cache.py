@@ -24,9 +24,10 @@ from benchmarks.classifier import wilson_interval
 from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide
 from cicada.answering.semantic_cache.guards.compare import read
 from cicada.answering.semantic_cache.held import HeldScope
-from cicada.answering.semantic_cache.records import Entry, pack_vector
+from cicada.answering.semantic_cache.records import Entry, pack_vector, unpack_vector
 from cicada.answering.semantic_cache.scope import language_of
 from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
+from cicada.index.lexical.tokens import normalised
 from local.bedrock.minilm import CachedEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -70,11 +71,10 @@ def judge(pairs: Sequence[Pair], embedder: CachedEmbedder) -> list[Judged]:
     """Embed both questions of every pair. Of the earlier ones 8 bits a dimension are kept, as in the cache."""
     earlier = embedder.embed([pair.earlier for pair in pairs])
     asked = embedder.embed([pair.asked for pair in pairs])
-    held = HeldScope(earlier.shape[1])
     entries = [Entry(f"{at:013d}-0", pair.earlier, pack_vector(row), 0, NEVER_S) for at, (pair, row) in
                enumerate(zip(pairs, earlier, strict=True))]  # fmt: skip
-    held.add(entries, keep=len(entries), now_s=0)
-    cosines = (held.snapshot.matrix * asked).sum(axis=1)
+    kept = [unpack_vector(entry.vector, earlier.shape[1]) for entry in entries]
+    cosines = (np.array(kept, np.float32) * asked).sum(axis=1)
     rows = zip(pairs, cosines.tolist(), entries, asked, strict=True)
     return [Judged(pair, cosine, entry, vector) for pair, cosine, entry, vector in rows]
 
@@ -111,7 +111,7 @@ def _first(one: Judged, found: Sequence[tuple[Entry, float]], thresholds: Thresh
 def share(count: int, of: int) -> str:
     """A share in per cent with its 95% interval (Wilson)."""
     low, high = wilson_interval(count, of)
-    return f"{count:>4} of {of:<4} {count / of:6.1%} ({low:.1%} to {high:.1%})"
+    return f"{count:>4} of {of:<4} {count / of:6.1%} ({max(0.0, low):.1%} to {high:.1%})"
 
 
 def replayed(judged: Sequence[Judged], decided: Sequence[Choice | None], *, same: bool) -> int:
@@ -123,10 +123,13 @@ def replayed(judged: Sequence[Judged], decided: Sequence[Choice | None], *, same
 
 
 def wrongly_answered(judged: Sequence[Judged], decided: Sequence[Choice | None]) -> int:
-    """How many questions get, from among all earlier answers, one that no pair labels as asking the same."""
+    """How many questions get, from among all earlier answers, one to a question that no pair labels as the same."""
     same = {(one.pair.asked, one.pair.earlier) for one in judged if one.pair.label == "same"}
     return sum(
-        choice is not None and choice.use == "answer" and (one.pair.asked, choice.entry.question) not in same
+        choice is not None
+        and choice.use == "answer"
+        and (one.pair.asked, choice.entry.question) not in same
+        and normalised(one.pair.asked) != normalised(choice.entry.question)
         for one, choice in zip(judged, decided, strict=True)
     )
 
@@ -183,7 +186,9 @@ def speed(judged: Sequence[Judged], chosen: Thresholds, dimensions: int, rounds:
     """CPU time of comparing and deciding, in a scope of :data:`WARM_ENTRIES` entries; the peer only compares."""
     held = HeldScope(dimensions)
     entries = [judged[at % len(judged)].entry for at in range(WARM_ENTRIES)]
-    held.add([Entry(f"{at:013d}-1", one.question, one.vector, 0, NEVER_S) for at, one in enumerate(entries)],
+    rounds_of_space = [" " * (at // len(judged)) for at in range(WARM_ENTRIES)]  # a scope holds a question once
+    held.add([Entry(f"{at:013d}-1", one.question + space, one.vector, 0, NEVER_S)
+              for at, (one, space) in enumerate(zip(entries, rounds_of_space, strict=True))],
              keep=WARM_ENTRIES, now_s=0)  # fmt: skip
     snapshot = held.snapshot
 

@@ -109,7 +109,9 @@ class Cache(Group):
     )
     ttl_days: Annotated[int, Field(ge=1, le=365)] = Field(7, description="how long an answer may be reused, in days")
     max_entries: Annotated[int, Field(ge=1, le=10_000)] = Field(
-        1000, description="answers that are kept for each user, tenant or deployment, by `cache.sharing`"
+        1000,
+        description="answers that are kept in one scope: those of one user, tenant or deployment (by `cache.sharing`) "
+        "to questions of one language with the same filters, over one version of the corpus",
     )
     replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,

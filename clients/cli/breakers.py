@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
-from clients.cli.text import counted, printable
+from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from cicada.answering.breakers.ports import BreakerStore
@@ -83,7 +83,7 @@ def close(deployment: Deployment, name: str, *, now_s: Callable[[], float] = tim
     try:
         breaker = store.read().get(name)
         if breaker is None:
-            complain(f"there is no breaker {printable(name)} that has had a failure; `cicada breakers` lists them")
+            complain(f"there is no breaker {one_line(name)} that has had a failure; `cicada breakers` lists them")
             return Exit.FAILED
         for _ in range(TRIES):
             try:
@@ -91,12 +91,12 @@ def close(deployment: Deployment, name: str, *, now_s: Callable[[], float] = tim
             except Overtaken as overtaken:
                 breaker = overtaken.stands
                 continue
-            print(f"{printable(name)} is closed: calls go again, within seconds in every worker.")
+            print(f"{one_line(name)} is closed: calls go again, within seconds in every worker.")
             return Exit.DONE
     except StoreFault as fault:
         complain(f"the breaker could not be closed: {fault}")
         return Exit.FAILED
-    complain(f"the breaker {printable(name)} keeps changing: try again")
+    complain(f"the breaker {one_line(name)} keeps changing: try again")
     return Exit.FAILED
 
 
@@ -113,16 +113,16 @@ def store_of(deployment: Deployment) -> BreakerStore:
 def _line(state: BreakerState, now_s: float) -> str:
     """A breaker as a line, separated by tabs: name, state, and what is to be known of that."""
     if state.open_since_s is None:
-        return "\t".join((printable(state.name), "closed", f"{counted(state.recent_failures, 'failure')} of late"))
+        return "\t".join((one_line(state.name), "closed", f"{counted(state.recent_failures, 'failure')} of late"))
     told = [f"since {_instant(state.open_since_s)}", f"opened {counted(state.openings, 'time')}"]
     if state.cause:
-        told.append(f"by {state.cause}")
+        told.append(f"by {one_line(state.cause)}")
     if state.probing:
         told.append("a probe is under way")
     elif state.retry_at_s is not None:
         left_s = state.retry_at_s - now_s
         told.append(f"next probe in {left_s:.0f} s" if left_s > 0 else "the next call probes it")
-    return "\t".join((printable(state.name), state.stage.replace("_", " "), ", ".join(told)))
+    return "\t".join((one_line(state.name), state.stage.replace("_", " "), ", ".join(told)))
 
 
 def _instant(epoch_s: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -134,10 +135,16 @@ def _line(cells: Mapping[str, str]) -> Line:
 
 def _fields(message: str) -> Mapping[str, Any]:
     try:
-        found = json.loads(message)
-    except ValueError:
+        found = json.loads(message, parse_float=_finite, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
         found = None
     return found if isinstance(found, dict) else {"message": message.strip()}
+
+
+def _finite(digits: str) -> float | None:
+    """A number, unless it is beyond what JSON can say again."""
+    number = float(digits)
+    return number if math.isfinite(number) else None
 
 
 @contextmanager

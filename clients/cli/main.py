@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
@@ -216,6 +217,9 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="DURATION",
         help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
     )
+    parser.add_argument(
+        "--asker", type=_digest, metavar="DIGEST", help="the request of this user alone, where several have its id"
+    )
     parser.add_argument("--every-line", action="store_true", help="the lines beside the story's steps, too")
     parser.add_argument("--json", action="store_true", help="the story as a JSON object")
     _add_aws(parser.add_argument_group("deployment"))
@@ -285,6 +289,12 @@ def _duration(text: str) -> int:
         raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d") from None
 
 
+def _digest(text: str) -> str:
+    if re.fullmatch("[0-9a-fA-F]{8}", text) is None:
+        raise argparse.ArgumentTypeError("must be the 8 hexadecimal digits that the lines name an asker by")
+    return text.lower()
+
+
 def _metadata(text: str) -> tuple[str, str]:
     key, separator, value = text.partition("=")
     if key and separator:
@@ -346,7 +356,13 @@ def _trace(args: argparse.Namespace) -> Exit:
     request_id = canonical(args.request_id)
     deployment = _deployment(args, STACKS)
     return trace(
-        deployment, request_id, since_s=args.since, every_line=args.every_line, as_json=args.json, out=_console()
+        deployment,
+        request_id,
+        asker=args.asker,
+        since_s=args.since,
+        every_line=args.every_line,
+        as_json=args.json,
+        out=_console(),
     )
 
 

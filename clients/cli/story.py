@@ -5,14 +5,17 @@ Without I/O. The steps and their fields are those of :mod:`cicada.story`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from cicada.story import Step
 
 _ORDER = {step: place for place, step in enumerate(get_args(Step))}
 _ERRORS = ("ERROR", "CRITICAL")
+_MOST = sys.float_info.max
 _TROUBLE = ("WARNING", *_ERRORS)
 
 
@@ -47,15 +50,22 @@ class Line:
         """The function's invocation that wrote it."""
         return self.text("function_request_id")
 
+    @property
+    def asker(self) -> str | None:
+        """A digest of who asked, the same of the same user; None of a line that does not tell."""
+        return self.text("asker")
+
     def text(self, name: str) -> str | None:
         """A field that is text; None if it is not there."""
         value = self.fields.get(name)
         return value if isinstance(value, str) and value else None
 
     def number(self, name: str) -> float | None:
-        """A field that is a number; None if it is not there."""
+        """A field that is a number; None if it is not there, or is beyond what a float can hold."""
         value = self.fields.get(name)
-        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return None
+        return value if -_MOST <= value <= _MOST else None
 
     def count(self, name: str) -> int:
         """A field that counts something; 0 if it is not there."""
@@ -136,12 +146,24 @@ class Story:
     lines: tuple[Line, ...]
     """In order."""
     attempts: tuple[AttemptStory, ...]
+    asker: str | None = None
+    """Whose request it is, where the lines tell; several users' requests may have one id."""
+    cut: bool = False
+    """Whether lines are missing between the first ones and the end."""
 
     @classmethod
-    def of(cls, request_id: str, lines: Iterable[Line]) -> Story:
-        """Put the lines in order, and tell the attempts apart."""
-        ordered = tuple(sorted(lines, key=_place))
-        return cls(request_id, ordered, tuple(_attempts(ordered)))
+    def of(cls, request_id: str, lines: Iterable[Line], *, asker: str | None = None, cut: bool = False) -> Story:
+        """Put the lines in order, and tell the attempts apart.
+
+        Args:
+            request_id: the request.
+            lines: its own, at least one.
+            asker: whose request it is. The lines that name another one are left out.
+            cut: whether lines are missing between the first ones and the end.
+        """
+        own = (line for line in lines if asker is None or line.asker in (asker, None))
+        ordered = tuple(sorted(own, key=_place))
+        return cls(request_id, ordered, tuple(_attempts(ordered, cut=cut)), asker, cut)
 
     def first(self, *steps: Step) -> Line | None:
         """The first line of some steps."""
@@ -181,7 +203,17 @@ class Story:
 
     def attempt_of(self, line: Line) -> AttemptStory | None:
         """Whose line it is; None of those that no attempt's worker wrote."""
-        return next((attempt for attempt in self.attempts if line in attempt.lines), None)
+        return self._owners.get(id(line))
+
+    @cached_property
+    def _owners(self) -> Mapping[int, AttemptStory]:
+        return {id(line): attempt for attempt in reversed(self.attempts) for line in attempt.lines}
+
+
+def askers(lines: Iterable[Line]) -> tuple[str, ...]:
+    """Who is named by the lines, in the order in which they are first."""
+    ordered = sorted(lines, key=_place)
+    return tuple(dict.fromkeys(asker for line in ordered if (asker := line.asker)))
 
 
 def _place(line: Line) -> tuple[int, int, int]:
@@ -189,12 +221,13 @@ def _place(line: Line) -> tuple[int, int, int]:
     return line.at_ms, line.count("attempt"), _ORDER.get(line.step or "", len(_ORDER))
 
 
-def _attempts(lines: Sequence[Line]) -> Iterable[AttemptStory]:
+def _attempts(lines: Sequence[Line], *, cut: bool) -> Iterable[AttemptStory]:
     openings = [line for line in lines if line.step == "attempt"]
+    over = any(line.step in ("complete", "ended") for line in lines)
     for place, opening in enumerate(openings):
         number = opening.count("attempt")
         own = tuple(line for line in lines if line is opening or _is_of(line, opening, number))
-        gone_on = place + 1 < len(openings) or any(line.step in ("complete", "ended") for line in lines)
+        gone_on = not cut and (over or place + 1 < len(openings))
         outcome, code = _outcome(own, gone_on=gone_on)
         yield AttemptStory(
             number,

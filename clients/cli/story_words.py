@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from cicada.story import MOST_LINES
 from clients.cli.story import AttemptStory, Line, Spent, Story, came_to_nothing
 from clients.cli.text import counted
 
@@ -12,6 +13,8 @@ _SUPERSEDED = {
     "claimed": "another execution drives the request",
     "ended": "the request was over",
 }
+
+CUT = f" It has more lines than the {MOST_LINES:,} that a query returns: later ones but its end are missing here."
 
 
 def sentence(line: Line) -> str:
@@ -66,6 +69,10 @@ def attempt_words(attempt: AttemptStory) -> str:
 
 def verdict(story: Story) -> str:
     """How the request ended, in a line."""
+    return f"{_ending(story)}{CUT}" if story.cut else _ending(story)
+
+
+def _ending(story: Story) -> str:
     end = story.end
     if end is None:
         return (

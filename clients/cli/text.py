@@ -7,15 +7,21 @@ import re
 _UNSAFE = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # control sequences, whole
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
-    "\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions: they could make text read as another
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # directions: they could make text read as another
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u3164\ufeff\uffa0\ufff9-\ufffb"  # not seen
     "\ud800-\udfff"  # surrogates: no encoding takes them
-    "\U000e0000-\U000e007f]"  # tags: text that nobody sees
+    "\U000e0000-\U000e0fff]"  # tags and variation selectors: text that nobody sees
 )
 
 
 def printable(text: str) -> str:
     """The text without what could do something to a terminal, or hide in it: nobody vouches for what a model writes."""
     return _UNSAFE.sub("", text)
+
+
+def one_line(text: str) -> str:
+    """The text fit for a line of several fields: it can begin no line and no field of its own."""
+    return printable(" ".join(text.split()))
 
 
 def clipped(text: str, chars: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from typing import Literal
@@ -51,6 +52,7 @@ class Exchange:
         self._fruitless = 0
         self._refusals = 0
         self._retry_at: float | None = None
+        self._may_resume_at = -math.inf
 
     @property
     def request_id(self) -> str:
@@ -73,6 +75,9 @@ class Exchange:
         """A new connection is open."""
         self._connected = True
         self._heard_at = now
+        if self._may_resume_at > now and self._known and self._cancel not in ("wanted", "sent"):
+            self._retry_at = self._may_resume_at  # connections that break at once bring no storm of replays
+            return []
         return self._open(now)
 
     def disconnected(self) -> None:
@@ -178,7 +183,7 @@ class Exchange:
         else:
             if self.tail.behind:
                 patience_s = min(self._timing.gap_s * 2**self._fruitless, self._timing.silence_s)
-                yield self._gap_since + patience_s, self._fill_gap
+                yield max(self._gap_since + patience_s, self._may_resume_at), self._fill_gap
             yield self._heard_at + self._timing.silence_s, self._resume
 
     def _awaits_reply(self) -> bool:
@@ -197,6 +202,7 @@ class Exchange:
 
     def _resume(self, now: float) -> Actions:
         self._awaited, self._sent_at = "resume", now
+        self._may_resume_at = now + self._timing.gap_s
         return [Resume(requestId=self.request_id, after=self.tail.applied)]
 
     def _fill_gap(self, now: float) -> Actions:
@@ -222,7 +228,7 @@ class Exchange:
         return self._send_cancel(now) if ready else []
 
     def _send_cancel(self, now: float) -> Actions:
-        self._cancel, self._sent_at = "sent", now
+        self._cancel, self._sent_at, self._retry_at = "sent", now, None
         return [Cancel(requestId=self.request_id)]
 
     def _try_again(self, failure: ClientError, now: float) -> None:
@@ -231,7 +237,8 @@ class Exchange:
             self.failure = failure
             return
         self._awaited = None
-        self._retry_at = now + self._timing.backoff_s(self._refusals, self._rng)
+        again_at = now + self._timing.backoff_s(self._refusals, self._rng)
+        self._retry_at = max(again_at, self._may_resume_at)
 
     def _end_unasked(self) -> None:
         event = Failed.of(codes.Cancelled())

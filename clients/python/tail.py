@@ -23,7 +23,7 @@ from cicada.protocol.events import (
     Sources,
     StrategyFailure,
 )
-from clients.python.frames import EventFrame, UnknownEvent
+from clients.python.frames import EventFrame, UnknownEvent, failures_in, last_failure_code, metrics_in
 
 WITHHELD = AnswerBlocked.code
 """Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays."""
@@ -138,8 +138,8 @@ class RequestTail:
             strategy=done.answered_by if done else fields.get("answeredBy", self._strategy),
             model=done.model if done else fields.get("model"),
             grounded=done.grounded if done else fields.get("grounded"),
-            failed=end.failed if isinstance(end, Complete | Failed) else (),
-            metrics=done.metrics if done else None,
+            failed=end.failed if isinstance(end, Complete | Failed) else failures_in(fields),
+            metrics=done.metrics if done else metrics_in(fields),
             complete=complete,
         )
 
@@ -161,7 +161,7 @@ class RequestTail:
                 self._text.append(content)
             case Citations(attempt=attempt, citations=citations) if self._current(attempt):
                 self._citations.extend(citations)
-            case Failed(failed=[*_, last]) if last.code == WITHHELD:
+            case Failed() | UnknownEvent(type="error") if last_failure_code(frame.raw) == WITHHELD:
                 self._rewind()
             case UnknownEvent(type="fallback"):
                 self._rewind()

@@ -17,7 +17,8 @@ class Timing:
     silence_s: float = 20.0
     """Without an event of an open request, until it is resumed. The server recovers lost requests on a resume."""
     gap_s: float = 1.0
-    """For a missing event to come by itself, until the request is resumed; doubled each time that does not help."""
+    """For a missing event to come by itself, until the request is resumed; doubled each time that does not help.
+    Never less lies between two resumes of a request: each has the server read and send its log anew."""
     ping_s: float = 240.0
     """Without a message in either direction, until a ``ping`` is sent."""
     retire_s: float = 6600.0

@@ -49,6 +49,7 @@ export class Exchange {
   #refusals = 0;
   /** @type {number | null} */
   #retryAt = null;
+  #mayResumeAt = -Infinity;
 
   /**
    * @param {Ask} ask
@@ -75,7 +76,8 @@ export class Exchange {
 
   /** Whether it is known, and not yet known to be up to date. */
   get catchingUp() {
-    return !this.ended && (this.#awaited === "resume" || this.tail.behind);
+    const waits = this.known && this.#retryAt !== null;
+    return !this.ended && (waits || this.#awaited === "resume" || this.tail.behind);
   }
 
   /** Whether the asker has cancelled it and waits for the end. */
@@ -99,6 +101,10 @@ export class Exchange {
   connected(now) {
     this.#connected = true;
     this.#heardAt = now;
+    if (this.#mayResumeAt > now && this.known && this.#cancel !== "wanted" && this.#cancel !== "sent") {
+      this.#retryAt = this.#mayResumeAt; // connections that break at once bring no storm of replays
+      return [];
+    }
     return this.#open(now);
   }
 
@@ -227,7 +233,8 @@ export class Exchange {
     const timers = [{ at: this.#heardAt + this.#timing.silenceMs, act: (/** @type {number} */ now) => this.#resume(now) }];
     if (this.tail.behind) {
       const patienceMs = Math.min(this.#timing.gapMs * 2 ** this.#fruitless, this.#timing.silenceMs);
-      timers.push({ at: this.#gapSince + patienceMs, act: (now) => this.#fillGap(now) });
+      const at = Math.max(this.#gapSince + patienceMs, this.#mayResumeAt);
+      timers.push({ at, act: (now) => this.#fillGap(now) });
     }
     return timers;
   }
@@ -259,6 +266,7 @@ export class Exchange {
   #resume(now) {
     this.#awaited = "resume";
     this.#sentAt = now;
+    this.#mayResumeAt = now + this.#timing.gapMs;
     return [{ action: "resume", requestId: this.requestId, after: this.tail.applied }];
   }
 
@@ -308,6 +316,7 @@ export class Exchange {
   #sendCancel(now) {
     this.#cancel = "sent";
     this.#sentAt = now;
+    this.#retryAt = null;
     return [{ action: "cancel", requestId: this.requestId }];
   }
 
@@ -322,7 +331,7 @@ export class Exchange {
       return;
     }
     this.#awaited = null;
-    this.#retryAt = now + backoffMs(this.#timing, this.#refusals, this.#random);
+    this.#retryAt = Math.max(now + backoffMs(this.#timing, this.#refusals, this.#random), this.#mayResumeAt);
   }
 
   #endUnasked() {

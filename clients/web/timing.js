@@ -9,7 +9,7 @@
  * @property {number} silenceMs  without an event of an open request, until it is resumed: the server recovers lost
  *   requests on a resume
  * @property {number} gapMs  for a missing event to come by itself, until the request is resumed; doubled each time that
- *   does not help
+ *   does not help. Never less lies between two resumes of a request: each has the server read and send its log anew
  * @property {number} pingMs  without a message in either direction, until a `ping` is sent
  * @property {number} wakeMs  for the reply to the `ping` that checks a connection after the computer may have slept
  * @property {number} retireMs  age at which a connection without open requests is replaced, before it is cut

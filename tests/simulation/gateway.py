@@ -28,11 +28,11 @@ class Device(Protocol):
 class Socket:
     """One connection."""
 
-    __slots__ = ("dead_until", "device", "id", "open", "stuck_until", "subject")
+    __slots__ = ("dead_until", "device", "id", "open", "owner", "stuck_until")
 
-    def __init__(self, socket_id: str, subject: str, device: Device) -> None:
+    def __init__(self, socket_id: str, owner: str, device: Device) -> None:
         self.id = socket_id
-        self.subject = subject
+        self.owner = owner
         self.device = device
         self.open = True
         self.dead_until = -1.0
@@ -65,9 +65,9 @@ class Gateway:
 
     # --- for clients ---
 
-    def connect(self, subject: str, device: Device) -> Socket:
-        """Open a socket."""
-        socket = Socket(f"c{len(self.sockets) + 1}", subject, device)
+    def connect(self, owner: str, device: Device) -> Socket:
+        """Open a socket. ``owner``: as :attr:`cicada.identity.Caller.owner`, a tenant and a subject."""
+        socket = Socket(f"c{len(self.sockets) + 1}", owner, device)
         self.sockets[socket.id] = socket
         return socket
 
@@ -98,7 +98,8 @@ class Gateway:
                 self._deliver(socket, frame)
 
     def _event(self, socket: Socket, frame_id: str, body: str, expires_at: float) -> dict[str, Any]:
-        identity = {"subject": socket.subject, "expires_at": str(int(expires_at)), "tenant": "house"}
+        tenant, subject = socket.owner.split("/")
+        identity = {"subject": subject, "expires_at": str(int(expires_at)), "tenant": tenant}
         context = {"connectionId": socket.id, "messageId": frame_id, "requestId": frame_id, "authorizer": identity}
         return {"requestContext": context, "body": body}
 

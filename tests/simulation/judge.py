@@ -222,9 +222,9 @@ class Judge:
         event = json.loads(frame)
         if event["seq"] == 0:
             return
-        record = self.records.get((socket.subject, event["requestId"]))
+        record = self.records.get((socket.owner, event["requestId"]))
         if record is None:
-            self._fails(f"I8: {socket.subject} receives an event of another's request")
+            self._fails(f"I8: {socket.owner} receives an event of another's request")
         elif record.frames.get(event["seq"]) != frame:
             self._fails(f"I6: {frame} is shown, and is not stored")
 

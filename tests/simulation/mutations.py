@@ -118,7 +118,7 @@ def _text_lost_in_flight() -> list[Patch]:
 
 
 def _subject_ignored() -> list[Patch]:
-    return [(cicada.delivery.dynamodb, "_pk", lambda key: f"{key.request_id}#mara")]
+    return [(cicada.delivery.dynamodb, "_pk", lambda key: f"{key.request_id}#house/mara")]
 
 
 def _cache_knows_no_version() -> list[Patch]:

@@ -121,7 +121,7 @@ class World(Deployment):
         asking = QUESTIONS[int(random() * len(QUESTIONS))]
         session = f"s{int(random() * 10)}" if random() < 0.4 else None
         for number in range(count):
-            subject = "mara" if number == 0 or random() < 0.7 else "tess"
+            owner = "house/mara" if number == 0 or random() < 0.7 else "house/tess"
             frame: dict[str, Any] = {
                 "action": "ask",
                 "requestId": str(UUID(int=int(random() * 2**64) << 64 | number, version=4)),
@@ -131,7 +131,7 @@ class World(Deployment):
                 frame["sessionId"] = session
             if random() < 0.15:
                 frame["episodes"] = [EPISODES[int(random() * 2)]]
-            self._asker(subject, frame, asked_at)
+            self._asker(owner, frame, asked_at)
             self._asked_at.append(asked_at)
             asked_at += faults.between(0, 60)
             if random() < 0.6:  # about the same matter, so that the cache has something to say
@@ -140,13 +140,13 @@ class World(Deployment):
             else:
                 asking = QUESTIONS[int(random() * len(QUESTIONS))]
 
-    def _asker(self, subject: str, frame: dict[str, Any], at: float, *, probed: bool = True) -> None:
+    def _asker(self, owner: str, frame: dict[str, Any], at: float, *, probed: bool = True) -> None:
         faults, scheduler = self.faults, self.scheduler
-        key = (subject, frame["requestId"])
-        asker = self._person(f"{subject}-{len(self.persons)}", key, frame)
+        key = (owner, frame["requestId"])
+        asker = self._person(f"{owner}-{len(self.persons)}", key, frame)
         asker.start(self.people, at)
         if faults.hit("second_device"):
-            self._person(f"{subject}-{len(self.persons)}-phone", key, None).start(
+            self._person(f"{owner}-{len(self.persons)}-phone", key, None).start(
                 self.people, at + faults.between(0.5, 20)
             )
         if faults.drawn("cancelled"):
@@ -154,7 +154,7 @@ class World(Deployment):
         if faults.drawn("asked_again"):
             scheduler.call_at(at + faults.between(0.02, 30), asker.ask_again)
         if probed and faults.hit("stranger_probes"):
-            stranger = self._person(f"eve-{len(self.persons)}", ("eve", key[1]), None)
+            stranger = self._person(f"eve-{len(self.persons)}", ("house/eve", key[1]), None)
             scheduler.call_at(at + faults.between(0.02, 20), lambda: self._probe(stranger, frame))
 
     def _publish(self) -> None:

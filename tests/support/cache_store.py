@@ -25,6 +25,12 @@ class InMemoryCacheStore:
             found = [entry for entry in self.entries_of.get(scope, {}).values() if entry.id > after]
         return sorted(found, key=lambda entry: entry.id, reverse=True)[:limit]
 
+    def older(self, scope: str, *, before: str, limit: int) -> list[str]:
+        self._enter("older")
+        with self._lock:
+            found = sorted(entry_id for entry_id in self.entries_of.get(scope, {}) if entry_id < before)
+        return found[:limit]
+
     def body(self, scope: str, entry_id: str) -> bytes | None:
         self._enter("body")
         return self.bodies.get((scope, entry_id))

@@ -6,19 +6,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from cicada.answering.citations import check_citations
 from cicada.answering.prompt import number_sources
 from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
-from cicada.protocol.events import Citation
 from cicada.retrieval.ports import Hit
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.questions import NOW_S, REQUEST_ID, passage
 
 THRESHOLDS = Thresholds(replay=0.8, near=0.7)
 VERSION = "000007-g"
+ANSWER = "Mara locked it [1]."
 
 
 class AngledEmbedder:
@@ -46,23 +47,25 @@ def asked(query: str, *, subject: str = "mara", completed: str | None = None, **
     return Asked(RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query)
 
 
-def given(query: str, text: str = "Mara locked it [1].", **changes: Any) -> AnswerGiven:
-    """A grounded answer, as RAG gives it."""
+def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:
+    """A grounded answer, as RAG gives it; a text of the test's own stands in its first passage."""
     of_asked = {
         name: changes.pop(name)
         for name in ("subject", "completed", "tenant", "collections", "episodes", "top_k")
         if name in changes
     }
-    passages = (passage(1, "I locked the boathouse myself."), passage(2, "The church bell rang at nine."))
+    told = "I locked the boathouse myself." if text == ANSWER else f"I locked the boathouse myself. {text}"
+    passages = (passage(1, told), passage(2, "The church bell rang at nine."))
+    sources = number_sources([Hit(one, 0.9) for one in passages])
     retrieved: dict[str, Any] = {
-        "sources": number_sources([Hit(one, 0.9) for one in passages]),
+        "sources": sources,
         "found": 5,
         "index_version": VERSION,
     }
     answered: dict[str, Any] = {
         "stop_reason": "end_turn",
         "model_id": "model-a",
-        "citations": (Citation(n=1, verdict="verified", sentence="Mara locked it.", passage_id="ep1-0001"),),
+        "citations": check_citations(text, sources),
     }
     retrieved |= {name: changes.pop(name) for name in list(changes) if name in Retrieved.__dataclass_fields__}
     answered |= {name: changes.pop(name) for name in list(changes) if name in Answered.__dataclass_fields__}
@@ -101,7 +104,7 @@ class Shelf:
             new_suffix=lambda: f"{next(self._numbers):08d}",
         )
 
-    def keep(self, query: str, text: str = "Mara locked it [1].", **changes: Any) -> None:
+    def keep(self, query: str, text: str = ANSWER, **changes: Any) -> None:
         self.cache.keep(given(query, text, **({"at_ms": int(self.now_s * 1000)} | changes)))
 
     def look_up(self, query: str, version: str = VERSION, **question: Any) -> Any:

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from cicada.story import Step, story_query
 from clients.cli.exits import UsageError
-from clients.cli.story import Line, Spent, Story
+from clients.cli.story import Line, Spent, Story, askers
 from clients.cli.story_words import sentence, sums, verdict
-from clients.cli.trace import canonical, duration_s, plain, show
+from clients.cli.trace import canonical, duration_s, ends_query, plain, show
 
 REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 BEGAN_MS = 1_795_228_800_000
@@ -109,6 +109,10 @@ KILLED = [
 ]
 
 
+def asked_by(asker: str, lines: Sequence[Line]) -> list[Line]:
+    return [Line(one.at_ms, one.group, {**one.fields, "asker": asker}) for one in lines]
+
+
 def story(lines: Sequence[Line]) -> Story:
     return Story.of(REQUEST, lines)
 
@@ -162,6 +166,41 @@ def test_how_an_attempt_can_end(last: Line, outcome: str, code: str | None) -> N
 def test_lines_without_an_invocation_are_told_apart_by_the_attempts_number() -> None:
     bare = [Line(one.at_ms, one.group, {**one.fields, "function_request_id": None}) for one in FALLEN]
     assert [len(one.lines) for one in story(bare).attempts] == [2, 2]
+
+
+def test_requests_of_several_users_under_one_id_are_told_apart() -> None:
+    swept = line(30_000, "recovered", why="lease_out", action="ended", by="sweep", at="sweep-1")
+    mixed = [*asked_by("2b", FALLEN), *asked_by("1a", RAG), swept]
+    assert askers(mixed) == ("2b", "1a")
+    one, other = (Story.of(REQUEST, mixed, asker=asker) for asker in ("1a", "2b"))
+    assert [attempt.strategy for attempt in one.attempts] == ["rag"]
+    assert [attempt.outcome for attempt in other.attempts] == ["failed", "answered"]
+    assert swept in one.lines
+    assert swept in other.lines
+    assert one.spent == story(RAG).spent
+    assert askers(RAG) == ()
+    assert plain(one)["asker"] == "1a"
+
+
+def test_an_attempts_lines_may_be_equal() -> None:
+    twice = [*accepted(), attempt(20, 1, "rag", "w-1"), model_call(30, "w-1"), model_call(30, "w-1")]
+    told = story(twice)
+    assert told.attempt_of(twice[3]) is told.attempt_of(twice[4]) is told.attempts[0]
+
+
+def test_what_is_missing_is_said_and_cuts_no_attempt_off() -> None:
+    whole, cut = story(KILLED), Story.of(REQUEST, KILLED, cut=True)
+    assert [one.outcome for one in cut.attempts] == ["under_way", "answered"]
+    assert verdict(cut).startswith(verdict(whole))
+    assert "more lines than the 10,000 that a query returns" in verdict(cut)
+    assert (plain(cut)["cut"], plain(whole)["cut"]) == (True, False)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 10**400, True, "3", None])
+def test_a_number_that_is_none_counts_nothing(value: Any) -> None:
+    assert line(0, "resumed", last_seq=value).count("last_seq") == 0
+    assert line(0, "model_call", took_ms=value).number("took_ms") is None
+    assert "from event 0 on" in sentence(line(0, "resumed", after=value))
 
 
 def test_calls_of_all_attempts_are_summed() -> None:
@@ -334,6 +373,40 @@ def test_what_stands_in_a_line_cannot_drive_the_terminal() -> None:
     evil = line(0, "accepted", route="rag", reasoning="\x1b[31m\x1b]0;title\x07", strategy="rag")
     assert "\x1b]" not in shown([evil], terminal=True)
     assert "\x07" not in shown([evil], terminal=True)
+
+
+FORGED = "x\nattempt 9: forged answered\t+9.9 s\u2028\x85\u200b\u061c\u202e\u2066\U000e0041\ufeff"
+
+
+def test_what_stands_in_a_line_begins_no_row_and_no_field_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        line(0, "accepted", route=FORGED, reasoning=FORGED, strategy=FORGED),
+        line(10, "attempt", at="w", attempt=1, strategy=FORGED, worker=FORGED),
+        line(20, "fault", at="w", attempt=1, code=FORGED, why=FORGED, message=FORGED),
+        line(30, FORGED, level="WARNING", message=FORGED),
+        line(40, at="w", level=FORGED, message=FORGED, exception_name=FORGED),
+        line(50, "ended", code=FORGED, failed=[FORGED]),
+    ]
+    ending = shown(lines, every_line=True)
+    rows = capsys.readouterr().out
+    assert len(rows.splitlines()) == len(lines)
+    assert all(row.count("\t") == 3 for row in rows.splitlines())
+    assert len(ending.splitlines()) == 3
+    assert not set(ending + rows) & set("\u2028\x85\u200b\u061c\u202e\u2066\U000e0041\ufeff")
+
+
+def test_a_field_of_a_line_cannot_stand_for_where_and_when_it_was_logged() -> None:
+    (told,) = plain(story([line(0, "started", at="processor", logGroup="forged", afterMs=9)]))["lines"]
+    assert (told["logGroup"], told["afterMs"]) == ("Cicada-Answer-Logs", 0)
+
+
+def test_the_query_for_the_end_reads_from_the_end() -> None:
+    assert ends_query(REQUEST, ("@message",)).splitlines()[1:] == [
+        f'| filter request_id = "{REQUEST}"',
+        '| filter step = "complete" or step = "ended"',
+        "| sort @timestamp desc",
+        "| limit 100",
+    ]
 
 
 def test_machines_get_everything() -> None:

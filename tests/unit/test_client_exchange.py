@@ -130,6 +130,40 @@ def test_a_replay_of_which_a_part_was_lost_is_asked_for_again_ever_more_patientl
     assert isinstance(exchange.failure, ConnectionLost)
 
 
+def test_connections_that_break_at_once_bring_no_storm_of_resumes() -> None:
+    exchange = running()
+    exchange.disconnected()
+    assert exchange.connected(5) == [Resume(requestId=REQUEST, after=1)]
+    exchange.event(chunk(2), 5.1)
+    exchange.disconnected()
+    assert exchange.connected(5.2) == []
+    exchange.disconnected()
+    assert exchange.connected(5.4) == []
+    assert exchange.deadline == 6
+    assert exchange.tick(5.9) == []
+    assert exchange.tick(6) == [Resume(requestId=REQUEST, after=2)]
+
+
+def test_a_resume_that_is_refused_is_not_repeated_within_the_pause() -> None:
+    exchange = Exchange(REQUEST, None, Timing(gap_s=1, backoff_base_s=0.25), random.Random(1))
+    exchange.connected(0)
+    exchange.refused(Refused.of(codes.DeliveryUnavailable(), REQUEST), 0.1)
+    assert exchange.deadline == 1
+    assert exchange.tick(1) == [Resume(requestId=REQUEST, after=0)]
+
+
+def test_a_cancel_waits_for_no_resume() -> None:
+    exchange = running()
+    exchange.disconnected()
+    exchange.connected(5)
+    exchange.disconnected()
+    assert exchange.connected(5.2) == []
+    assert exchange.cancel(5.3) == [Cancel(requestId=REQUEST)]
+    assert exchange.tick(6) == []
+    exchange.disconnected()
+    assert exchange.connected(6.1) == [Cancel(requestId=REQUEST)]
+
+
 def test_silence_on_an_open_request_leads_to_a_resume() -> None:
     exchange = running()
     assert exchange.deadline == 21
@@ -363,6 +397,7 @@ class BadWire(RuleBasedStateMachine):
         self.board = Switchboard(self.timing, lambda _: None)
         self.exchanges: list[Exchange] = []
         self.cancelled: set[str] = set()
+        self.resumed_at: dict[str, float] = {}
         self.to_server: list[ClientAction] = []
         self.to_client: list[str] = []
         self.now = 0.0
@@ -441,6 +476,10 @@ class BadWire(RuleBasedStateMachine):
         self._flush()
 
     def _flush(self) -> None:
+        for action in self.board.outgoing:
+            if isinstance(action, Resume):
+                assert self.now >= self.resumed_at.get(action.request_id, -1.0) + self.timing.gap_s - 1e-9
+                self.resumed_at[action.request_id] = self.now
         self.to_server += self.board.outgoing
         self.board.outgoing.clear()
 

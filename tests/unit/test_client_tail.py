@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -222,6 +222,105 @@ def test_unknown_fields_deep_inside_are_left_aside_too() -> None:
     source = {**SOURCE, "colour": "red", "locator": {**SOURCE["locator"], "page": 3}}  # type: ignore[dict-item]
     event = frame(1, {"type": "sources", "attempt": 1, "indexVersion": "v1", "searched": 1, "sources": [source]}).event
     assert not isinstance(event, UnknownEvent)
+
+
+def sources(**changes: Any) -> dict[str, Any]:
+    return {"type": "sources", "attempt": 1, "indexVersion": "v1", "searched": 2, "sources": [SOURCE], **changes}
+
+
+REUSED = {"use": "answer", "question": "q", "answeredAtMs": 1, "similarity": 0.9}
+
+
+@pytest.mark.parametrize(
+    ("event", "numbers"),
+    [
+        (sources(reused={**REUSED, "use": "summary"}), [1]),
+        (sources(sources=[{**SOURCE, "origin": "graph"}]), [1]),
+        (sources(sources=[{**SOURCE, "locator": {"kind": "video", "second": 3}}, {**SOURCE, "n": 2}]), [2]),
+        (sources(sources=[SOURCE, {"n": 2}, {**SOURCE, "n": 3, "score": 7}, "?"]), [1]),
+        (sources(degraded=[{"why": "of a newer server"}, 3], offered="perhaps"), [1]),
+    ],
+)
+def test_of_sources_the_part_that_cannot_be_read_is_left_aside_alone(event: dict[str, Any], numbers: list[int]) -> None:
+    answer = fed(accepted(), Attempt(attempt=1, strategy="rag"), event).answer()
+    assert [source.n for source in answer.sources] == numbers
+    assert (answer.reused, answer.degraded, answer.offered) == (None, (), False)
+
+
+def test_a_citation_with_an_unknown_verdict_is_left_aside_alone() -> None:
+    good = {"n": 1, "verdict": "verified", "sentence": "It rang [1]."}
+    event = {"type": "citations", "attempt": 1, "citations": [{**good, "verdict": "likely"}, good]}
+    (citation,) = fed(accepted(), event).answer().citations
+    assert citation.verdict == "verified"
+
+
+def test_what_is_nothing_without_its_unreadable_part_is_handed_on_unread() -> None:
+    assert frame(1, sources(sources="none")).event == UnknownEvent("sources", sources(sources="none"))
+
+
+@pytest.mark.parametrize(("code", "left"), [("answer_blocked", ""), ("stream_broken", "The bell ")])
+@pytest.mark.parametrize("retryable", [True, "of a newer server"])
+def test_what_was_withheld_is_dropped_whichever_strategy_wrote_it(code: str, left: str, retryable: object) -> None:
+    failed = [
+        {"strategy": "rag", "code": "stream_broken", "reason": "r"},
+        {"strategy": "graph", "code": code, "reason": "r"},
+    ]
+    error = {"type": "error", "code": "c", "message": "m", "retryable": retryable, "failed": failed}
+    tail = fed(accepted(), Chunk(attempt=1, content="The bell "), error)
+    assert tail.text == left
+    assert [failure.strategy for failure in tail.answer().failed] == ["rag"]
+
+
+METRICS = {"latencyMs": 10, "attemptMs": 9, "firstChunkMs": 8, "inputTokens": 3}
+
+
+@pytest.mark.parametrize("who", [{"answeredBy": "graph"}, {"strategy": "direct"}])
+def test_older_and_newer_servers_ends_still_tell_what_failed_and_what_it_took(who: dict[str, str]) -> None:
+    failed = [{"strategy": "rag", "code": "index_missing", "reason": "r"}]
+    end = {"type": "complete", "attempt": 2, "model": "m", "grounded": False, "stopReason": "end_turn"}
+    answer = fed(accepted(), {**end, **who, "failed": failed, "metrics": METRICS}).answer()
+    assert answer.complete
+    assert [answer.strategy] == list(who.values())
+    assert [failure.code for failure in answer.failed] == ["index_missing"]
+    assert answer.metrics is not None
+    assert (answer.metrics.latency_ms, answer.metrics.input_tokens) == (10, 3)
+
+
+def test_an_older_servers_complete_is_read_as_todays() -> None:
+    failed = [{"strategy": "rag", "code": "index_missing", "reason": "r"}]
+    old = {"type": "complete", "attempt": 2, "strategy": "direct", "model": "m", "grounded": False}
+    event = frame(1, {**old, "stopReason": "end_turn", "failed": failed, "metrics": METRICS}).event
+    assert isinstance(event, Complete)
+    assert (event.answered_by, event.attempted) == ("direct", ("rag", "direct"))
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda part: (
+        st.lists(part) | (st.dictionaries(st.sampled_from(["n", "text", "locator", "kind", "code", "strategy"]), part))
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sampled_from(["sources", "complete", "error", "citations", "chunk", "attempt"]),
+    st.dictionaries(st.sampled_from(["attempt", "sources", "failed", "reused", "metrics", "citations"]), JUNK),
+)
+def test_whatever_an_event_holds_it_is_read_or_handed_on(kind: str, fields: dict[str, Any]) -> None:
+    event = {
+        **sources(reused=REUSED),
+        **METRICS,
+        "code": "c",
+        "message": "m",
+        "retryable": True,
+        **fields,
+        "type": kind,
+    }
+    tail = fed(accepted(), event)
+    assert tail.applied == 2
+    assert tail.answer().request_id == REQUEST
 
 
 @pytest.mark.parametrize(

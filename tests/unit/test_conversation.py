@@ -264,6 +264,21 @@ def test_turns_that_are_too_old_are_not_used_though_they_are_still_stored(sessio
     assert done.degraded.message == FORGOTTEN
 
 
+def test_a_conversation_is_told_to_be_forgotten_where_no_turn_of_it_fitted():
+    sessions = InMemorySessions()
+    keeper = conversation(sessions, bounds=Bounds(tokens=5))
+    keeper.keep(given_answer(text="Mara locked it, at ten in the evening. " * 5))
+    assert sessions.stored[SESSION].session.turns == ()
+    done = keeper.complete(ask(FOLLOW_UP), "mara", allowance())
+    assert done.degraded is not None
+    assert done.degraded.message == FORGOTTEN
+    assert keeper.complete(ask("Who hid the key?"), "mara", allowance()).degraded is None
+
+
+def test_of_what_the_store_has_deleted_nothing_can_be_told():
+    assert conversation(InMemorySessions()).complete(ask(FOLLOW_UP), "mara", allowance()).degraded is None
+
+
 def test_a_young_turn_is_used_without_the_old_one_before_it(sessions):
     sessions.stored[SESSION] = Stored(Session((turn(1, "Who is Ilse?", ago_s=13 * 3600), turn(2))), 1)
     model = ScriptedModel(COMPLETED)

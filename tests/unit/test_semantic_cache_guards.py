@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.answering.semantic_cache.guards import difference
-from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, LEMMAS, term_of
+from cicada.answering.semantic_cache.guards.english_forms import LEMMAS
+from cicada.answering.semantic_cache.guards.english_synonyms import ANTONYMS, term_of
 from cicada.answering.semantic_cache.scope import language_of
 
 PAIRS = Path(__file__).resolve().parents[1] / "data" / "question_pairs_tuning.jsonl"
@@ -32,22 +33,20 @@ def guard(asked: str, earlier: str, language: str = "eng") -> str | None:
         ("Who is Mara's mother?", "Who is the mother of Mara?"),
         ("What is the name of the captain of the ship?", "What is the ship's captain's name?"),
         ("What happens in episode 3?", "In the third episode, what occurs?"),
-        ("Why did Mara leave the island?", "For what reason does Mara leave the island?"),
+        ("Why did Mara leave the island?", "For what reason did Mara leave the island?"),
         ("What do Tom and Mara fight about?", "What do Mara and Tom fight about?"),
         ("How do I cancel my order?", "What is the procedure for cancelling an order?"),
-        ("Can I cancel my order?", "Is it possible to cancel an order?"),
+        ("Can I cancel an order?", "Is it possible to cancel an order?"),
         ("How much does shipping cost?", "What is the price of delivery?"),
         ("What is your refund policy?", "What does the policy say about refunds?"),
-        ("When does the wedding take place?", "What is the date of the wedding?"),
-        ("Where is the key hidden?", "In which place did somebody hide the key?"),
+        ("What is the date of the wedding?", "On which day does the wedding take place?"),
+        ("Where is the key hidden?", "In which place is the key concealed?"),
         ("How do I switch on the lamp?", "How can the lamp be turned on?"),
         ("Mara lied, didn't she?", "Did Mara lie?"),
-        ("Who pays?", "Who has to pay?"),
         ("What is the policy on refunds?", "What is the policy for refunds?"),
         ("Who is in the boathouse in episode 3?", "In episode 3, who is in the boathouse?"),
-        ("Which one did Mara choose?", "Which one did Mara pick?"),
+        ("Which one did Mara choose?", "Which one did Mara select?"),
         ("What is the latest episode about?", "What is the last episode about?"),
-        ("Isn't Mara unable to swim?", "Is Mara able to swim?"),
         ("What is Mara's sister called?", "What is the name of Mara's sister?"),
         ("Who is older, Tom or Sam?", "Is Sam or Tom older?"),
         ("List the main characters.", "What are the names of the main characters?"),
@@ -85,19 +84,108 @@ def test_questions_that_ask_the_same_pass(one: str, other: str) -> None:
         ("How do I return a product?", "How do I return a damaged product?", "words"),
         ("What did he say?", "What did she say?", "opposite"),
         ("Who betrayed Mara?", "Whom did Mara betray?", "roles"),
-        ("Did Tom lie to Mara?", "Did Mara lie to Tom?", "roles"),
+        ("Did Tom lie to Mara?", "Did Mara lie to Tom?", "relations"),
         ("Does the dog bite the man?", "Does the man bite the dog?", "roles"),
-        ("Is Tom older than Sam?", "Is Sam older than Tom?", "roles"),
-        ("Does the train from Oslo go to Bergen?", "Does the train from Bergen go to Oslo?", "roles"),
+        ("Is Tom older than Sam?", "Is Sam older than Tom?", "relations"),
+        ("Does the train from Oslo go to Bergen?", "Does the train from Bergen go to Oslo?", "relations"),
         ("Who killed the dragon?", "Who was killed by the dragon?", "roles"),
         ("What do I owe you?", "What do you owe me?", "words"),
-        ("Who fights for the king?", "Who fights with the king?", "roles"),
-        ("Is the house in the lake?", "Is the house near the lake?", "words"),
+        ("Who fights for the king?", "Who fights with the king?", "relations"),
+        ("Is the house in the lake?", "Is the house near the lake?", "relations"),
         ("Can a company see my data?", "Can a customer see my data?", "words"),
-        ("Is breakfast included in the price?", "Is the price included in the breakfast?", "roles"),
+        ("Is breakfast included in the price?", "Is the price included in the breakfast?", "relations"),
     ],
 )
 def test_questions_that_do_not_ask_the_same_are_told_apart(one: str, other: str, expected: str) -> None:
+    assert guard(one, other) == expected
+    assert guard(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("What did Mara hide from Tom?", "What did Mara hide for Tom?", "relations"),
+        ("What did Mara write to Tom?", "What did Mara write about Tom?", "relations"),
+        ("Who searched Mara?", "Who searched for Mara?", "relations"),
+        ("Whom did Mara leave?", "Whom did Mara leave with?", "relations"),
+        ("Who gave in?", "Who gave?", "relations"),
+        ("By when must I pay?", "When must I pay?", "relations"),
+        ("Who in the tower saw the light at the quay?", "Who at the quay saw the light in the tower?", "relations"),
+        ("What was in the box under the bed?", "What was in the bed under the box?", "relations"),
+        ("Who slept in the house of Tom's sister?", "Who slept in the house of the sister's Tom?", "roles"),
+    ],
+)
+def test_a_word_under_another_preposition_or_bound_to_another_word_has_another_part(
+    one: str, other: str, expected: str
+) -> None:
+    assert guard(one, other) == expected
+    assert guard(other, one) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Why did Mara not tell Tom to open it?", "Why did Mara tell Tom not to open it?"),
+        ("What did Mara see that Tom did not see?", "What did Mara not see that Tom saw?"),
+        ("Can I be required not to work?", "Can I not be required to work?"),
+        ("Who did not pay?", "Who never paid?"),
+    ],
+)
+def test_it_matters_what_a_negation_denies(one: str, other: str) -> None:
+    assert guard(one, other) == guard(other, one) == "negation"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Who is the keeper?", "Who was the keeper?"),
+        ("Who owns the mill?", "Who owned the mill?"),
+        ("Would Tom kill Mara?", "Did Tom kill Mara?"),
+        ("Will Mara leave?", "Has Mara left?"),
+        ("Has the dam broken?", "Could the dam break?"),
+        ("Who may have poisoned the well?", "Who poisoned the well?"),
+    ],
+)
+def test_tense_and_mood_are_a_part_of_what_is_asked(one: str, other: str) -> None:
+    assert guard(one, other) == guard(other, one) == "tense"
+
+
+def test_a_perfect_is_of_the_past() -> None:
+    assert guard("Has Mara left the island?", "Did Mara leave the island?") is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("Did Tom or Mara lock it?", "Did Tom and Mara lock it?", "words"),
+        ("On what day does it open?", "At what time does it open?", "question_word"),
+        ("Who found the letter?", "Who found the note?", "words"),
+        ("Who stole Mara?", "Who robbed Mara?", "words"),
+        ("What are my duties?", "What are your duties?", "words"),
+        ("What is my limit?", "What is the limit?", "words"),
+        ("Who lent me Mara's book?", "Who lent Mara my book?", "words"),
+        ("Does it work at -5 degrees?", "Does it work at 5 degrees?", "numbers"),
+        ("Is the level > 13?", "Is the level < 13?", "numbers"),
+        ("Is the fee $6?", "Is the fee 6%?", "numbers"),
+        ("Is 1,5 enough?", "Is 15 enough?", "numbers"),
+        ("Is it written in C?", "Is it written in C++?", "numbers"),
+        ("Does IT work?", "Does it work?", "numbers"),
+        ("What did Mary write?", "What did Marie write?", "names"),
+        ("Who met the Pikes?", "Who met Pike?", "names"),
+        ("Which goods are important?", "Which goods are imported?", "words"),
+        ("Did the boring guest leave?", "Did the bored guest leave?", "words"),
+        ("Did the boys' mother leave?", "Did the boy's mother leave?", "words"),
+        ("Who got Tom arrested?", "Who arrested Tom?", "words"),
+        ("Who has a sister?", "Who is a sister?", "words"),
+        ("Can the company cancel the contract?", "Can the contract be cancelled?", "words"),
+        ("Who knows why Tom left?", "Who knows how Tom left?", "question_word"),
+        ("Whose brother is Tom?", "Whose is Tom's brother?", "roles"),
+        ("Who painted the picture of Ada?", "Who painted Ada's picture?", "relations"),
+    ],
+)
+def test_small_words_signs_and_forms_that_change_what_is_asked_are_told_apart(
+    one: str, other: str, expected: str
+) -> None:
     assert guard(one, other) == expected
     assert guard(other, one) == expected
 
@@ -122,7 +210,7 @@ def test_two_who_change_places_are_never_taken_for_the_same(template: str, a: st
 
 
 def test_pronouns_change_places_too() -> None:
-    assert guard("Is Gregor angry with his father?", "Is Gregor's father angry with him?") == "roles"
+    assert guard("Is Gregor angry with his father?", "Is Gregor's father angry with him?") == "relations"
 
 
 @pytest.mark.parametrize(
@@ -147,6 +235,13 @@ def test_pronouns_change_places_too() -> None:
         ("zho", "第3集发生了什么？", "第4集发生了什么？", "numbers"),
         ("kor", "누가 열쇠를 숨겼나요?", "누가 지도를 숨겼나요?", "words"),
         ("und", "Kto sprzedał dom?", "kto sprzedał dom", None),
+        ("deu", "Wann biss der Hund den Mann?", "Wann biss den Hund der Mann?", "roles"),
+        ("deu", "Warum sagt sie nicht, dass er kam?", "Warum sagt sie, dass er nicht kam?", "roles"),
+        ("deu", "Wer spricht mit Ihnen?", "Wer spricht mit ihnen?", "words"),
+        ("deu", "Was kostet das Boot?", "Was kostet das Boot bitte?", None),
+        ("fra", "Qui a vu la maison ?", "Qui a vu une maison ?", "words"),
+        ("rus", "Когда Мару убил Том?", "Когда Мара убила Тома?", "names"),
+        ("jpn", "犬が猫を見ましたか", "犬を猫が見ましたか", "roles"),
     ],
 )
 def test_other_languages_are_compared_word_for_word(language: str, one: str, other: str, expected: str | None) -> None:

@@ -58,6 +58,14 @@ def test_only_what_is_newer_is_read(store: Any) -> None:
     assert store.entries(SCOPE, after=entry(3).id, limit=10) == []
 
 
+def test_what_is_older_is_told_by_its_ids_the_oldest_first(store: Any) -> None:
+    for number in (3, 1, 2):
+        store.put(SCOPE, entry(number), b"")
+    assert store.older(SCOPE, before=entry(3).id, limit=10) == [entry(1).id, entry(2).id]
+    assert store.older(SCOPE, before=entry(3).id, limit=1) == [entry(1).id]
+    assert store.older(SCOPE, before=entry(1).id, limit=10) == []
+
+
 def test_scopes_are_apart(store: Any) -> None:
     store.put(SCOPE, entry(1), b"body")
     assert store.entries("b" * 32, after="", limit=10) == []
@@ -120,6 +128,7 @@ def test_a_look_up_reads_eventually_and_a_body_consistently(client: Any) -> None
     ("operation", "call"),
     [
         ("query", lambda store: store.entries(SCOPE, after="", limit=1)),
+        ("query", lambda store: store.older(SCOPE, before="x", limit=1)),
         ("get_item", lambda store: store.body(SCOPE, "x")),
         ("put_item", lambda store: store.put(SCOPE, entry(1), b"")),
         ("batch_write_item", lambda store: store.delete(SCOPE, ["x"])),

@@ -8,6 +8,7 @@ import os
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cicada import story
 from cicada.answering.breakers.decide import Breaker
 from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
-from clients.cli import log_groups
+from clients.cli import log_groups, trace
+from clients.cli.deployment import Aws, Deployment
 from clients.cli.log_groups import Insights as Queries
 from clients.cli.log_groups import LogsUnavailable
 from clients.cli.main import main
@@ -167,6 +170,70 @@ def test_for_machines_it_is_one_object(house: House, capsys: pytest.CaptureFixtu
     assert all("Logs" in line["logGroup"] for line in told["lines"])
 
 
+def test_another_deployment_whose_prefix_begins_alike_is_left_out(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    template = {"Resources": {"Logs": TEMPLATE["Resources"]["Logs"]}}
+    with deployed_stack(house.services, "Traced-Dev-Answering", template):
+        deployment = Deployment({}, Aws(endpoint_url=house.services.endpoint_url), "Traced")
+        groups = log_groups.log_groups(deployment)
+        others = log_groups.log_groups(replace(deployment, stack_prefix="Traced-Dev"))
+    assert len(groups) == len(others) == 1
+    assert groups != others
+
+
+ASKED = [{**one, "asker": "1a2b3c4d"} for one in STORY]
+BY_ANOTHER = (
+    step("accepted", route="direct", strategy="direct", asker="0f0f0f0f", function_request_id="w-2"),
+    step("ended", code="cancelled", asker="0f0f0f0f", function_request_id="w-2"),
+)
+
+
+def test_requests_of_two_users_under_one_id_are_told_one_after_the_other(
+    house: House, capsys: pytest.CaptureFixture[str]
+) -> None:
+    house.log(*ASKED, *BY_ANOTHER)
+    assert main(["trace", REQUEST]) == 0
+    told = capsys.readouterr()
+    assert told.out.index("Answered by rag") < told.out.index("Ended with cancelled")
+    assert "2 users' requests have this id, of 1a2b3c4d, 0f0f0f0f: --asker chooses one" in told.err
+
+
+def test_one_of_them_can_be_chosen(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.log(*ASKED, *BY_ANOTHER)
+    assert main(["trace", REQUEST, "--asker", "0F0F0F0F", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["asker"], told["code"], len(told["lines"])) == ("0f0f0f0f", "cancelled", 2)
+
+
+def test_an_asker_that_no_line_names_is_status_1(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.log(*ASKED)
+    assert main(["trace", REQUEST, "--asker", "ffffffff"]) == 1
+    assert "is of the asker ffffffff: it is of 1a2b3c4d" in capsys.readouterr().err
+
+
+def test_the_end_is_found_behind_more_lines_than_a_query_returns(
+    house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(story, "MOST_LINES", 4)
+    monkeypatch.setattr(trace, "MOST_LINES", 4)
+    resumes = [step("resumed", after=n, last_seq=n, outcome="live", function_request_id="p") for n in range(9)]
+    house.log(*STORY[:2], *resumes, STORY[2])
+    assert main(["trace", REQUEST, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["outcome"], told["cut"]) == ("complete", True)
+    steps = [line["step"] for line in told["lines"]]
+    assert sorted(steps) == ["accepted", "attempt", "complete", "resumed", "resumed"]
+    assert steps[-1] == "complete"
+
+
+def test_numbers_that_json_has_no_word_for_are_left_out(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    house.log(f'{{"request_id": "{REQUEST}", "step": "resumed", "after": Infinity, "last_seq": 1e999, "x": NaN}}')
+    assert main(["trace", REQUEST, "--json"]) == 0
+    (line,) = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["lines"]
+    assert (line["after"], line["last_seq"], line["x"]) == (None, None, None)
+
+
 def test_a_request_that_no_line_names_is_status_1(house: House, capsys: pytest.CaptureFixture[str]) -> None:
     house.log(*STORY)
     assert main(["trace", ANOTHER, "--since", "30m"]) == 1
@@ -182,7 +249,10 @@ def test_what_is_older_than_the_window_is_not_found(house: House, capsys: pytest
     assert "accepted" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["trace"], ["trace", REQUEST, "--since", "soon"], ["breakers", "shut", "x"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["trace"], ["trace", REQUEST, "--since", "soon"], ["trace", REQUEST, "--asker", "me"], ["breakers", "shut", "x"]],
+)
 def test_a_command_line_that_is_not_valid_is_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(arguments)

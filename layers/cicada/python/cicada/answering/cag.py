@@ -9,8 +9,6 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from cicada.answering.breakers.names import CACHE
-from cicada.answering.citations import check_citations
-from cicada.answering.fit import MAX_SENTENCE_CHARS
 from cicada.answering.grounding import answer_from, fitting_prompt, tell_retrieved
 from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
 from cicada.answering.spending import Spending
@@ -33,8 +31,9 @@ _ENGINE = "cache"
 class CagStrategy:
     """:class:`cicada.answering.strategy.Strategy` over the semantic cache.
 
-    A very near question gets the earlier answer again, without any call to a model; a near one a new answer from the
-    earlier one's passages. Anything else is a :class:`cicada.errors.CacheMiss`: another strategy's turn.
+    A question that asks the same gets the earlier answer again, without any call to a text model; a near one a new
+    answer from the earlier one's passages. Anything else is a :class:`cicada.errors.CacheMiss`: it is another
+    strategy's turn.
     """
 
     name: StrategyName = "cag"
@@ -55,7 +54,11 @@ class CagStrategy:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """See the port. An answer that is given again needs neither the index nor a model."""
+        """See the port.
+
+        The index tells no more than its version, which a worker mostly knows; the question's vector is mostly
+        remembered; and a text model is called for a near question alone. Each has a breaker where it is called.
+        """
         return (CACHE,)
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
@@ -63,13 +66,15 @@ class CagStrategy:
 
         Raises:
             CacheMiss: no earlier answer is near enough, or a near one's passages cannot be written from.
+            CicadaError: the look-up failed, as :class:`cicada.answering.reuse.EarlierAnswers` says, or the version is
+                not known, or the text model failed.
         """
         started = spending.monotonic()
         version = self._retriever.version()
         budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
         looked = self._cache.look_up(asked, version, time_budget_s=budget_s)
         cache_ms = round((spending.monotonic() - started) * 1000)
-        if looked.use == "answer" and _still_holds(looked):
+        if looked.use == "answer":
             yield from self._again(looked, cache_ms)
         elif looked.use == "contexts" and looked.sources and spending.calls_left > 0:
             yield from self._anew(asked, looked, cache_ms, spending)
@@ -107,22 +112,12 @@ class CagStrategy:
         yield from answer_from(retrieved, prompt, self._model, spending)
 
 
-def _still_holds(looked: Looked) -> bool:
-    """Whether every citation that was verified then is so by today's check, over the passages as they were kept."""
-    checked = check_citations(looked.text, looked.sources)
-    again = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in checked if one.verdict == "verified"}
-    then = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in looked.citations if one.verdict == "verified"}
-    return bool(then) and then <= again
-
-
 def _why(looked: Looked, spending: Spending) -> str:
     if looked.use == "miss" and not looked.compared:
         return "there is no earlier question to compare with"
     if looked.use == "miss":
         nearest = f"the nearest of {looked.compared} earlier questions has a similarity of {looked.similarity:.2f}"
         return nearest if looked.refused_by is None else f"{nearest}, but {looked.refused_by} tells them apart"
-    if looked.use == "answer":
-        return "a citation of the earlier answer does not hold any more"
     return "a near question's passages were found, " + (
         "but no call is left to write from them" if spending.calls_left <= 0 else "but none was kept"
     )

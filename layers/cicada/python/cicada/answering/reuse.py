@@ -16,11 +16,13 @@ class EarlierAnswers(Protocol):
     """Knows earlier answers: :class:`cicada.answering.semantic_cache.cache.SemanticCache`."""
 
     def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
-        """Find the earlier answer whose question is nearest.
+        """Find the earlier answer whose question is nearest. One to be given again holds by today's check of citations.
 
         Raises:
             CacheUnavailable: the store did not answer.
+            OutOfTime: no time was left to ask it.
             ModelError: the question could not be embedded.
+            IndexMismatch: the embedding model gave a vector of no use.
         """
         ...
 

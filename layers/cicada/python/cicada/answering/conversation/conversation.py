@@ -95,7 +95,8 @@ class Conversation:
             tell(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
             return _as_asked(question, NOT_READ if needs_context(question.query, ()) else None)
         turns = stored.at(self._now_s(), self._bounds).turns
-        if (not turns and not stored.turns) or not needs_context(question.query, turns):
+        had_any = bool(stored.turns) or stored.forgotten_until_ms > 0
+        if not had_any or not needs_context(question.query, turns):
             return _as_asked(question)
         if not turns:
             return _as_asked(question, FORGOTTEN)

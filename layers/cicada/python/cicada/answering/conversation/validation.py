@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from cicada.answering.conversation.english_words import FUNCTION, LIGHT
+from cicada.answering.conversation.fidelity import change
+from cicada.answering.conversation.fidelity_words import WORDS
 from cicada.answering.conversation.names import names_in
 from cicada.answering.conversation.turns import Turn
 from cicada.index.lexical.scripts import is_unspaced, pairs, script_of
@@ -16,6 +18,8 @@ from cicada.index.lexical.stopwords import EVIDENCE
 MAX_COMPLETED_CHARS = 400
 LEAST_KNOWN = 0.6
 """Of the completed question's content words, the share that must stand in the turns or in the question."""
+MOST_NEW = 1
+"""Of its content words, in a script with spaces, how many may stand in neither."""
 LEAST_KEPT = 0.5
 """Of the question's own content words, the share that must still be there."""
 _MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
@@ -42,7 +46,8 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
     """Why a completed question is not taken, in words without any of its text; None if it is taken.
 
     Taken is one line of at most :data:`MAX_COMPLETED_CHARS`, in a script of the conversation, whose names and numbers
-    all stand in the turns or the question, which consists for the most part of their words, and keeps the question's.
+    all stand in the turns or the question, which consists for the most part of their words, and which still asks what
+    the question asks (:func:`cicada.answering.conversation.fidelity.change`).
     """
     if not any(character.isalnum() for character in completed):
         return "it is empty"
@@ -60,11 +65,13 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
     words = _Words(known)
     if not all(words.hold(part) for name in names_in(completed) for part in _WORD.findall(name)):
         return "it has a name that nobody named"
-    if words.share(_content(completed)) < LEAST_KNOWN:
+    content = _content(completed)
+    new = [word for word in content if not is_unspaced(word) and not words.hold(word)]
+    if words.share(content) < LEAST_KNOWN or len(new) > MOST_NEW:
         return "it says what nobody said"
     if _tells_its_topic(question) and _Words(completed).share(_content(question)) < LEAST_KEPT:
-        return "it is another question"
-    return None
+        return WORDS
+    return change(completed, question, turns)
 
 
 class _Words:

@@ -13,23 +13,22 @@ import numpy as np
 
 from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide, serves
 from cicada.answering.semantic_cache.guards import GuardName
-from cicada.answering.semantic_cache.held import HeldScope, HeldScopes, Snapshot
-from cicada.answering.semantic_cache.keeping import reason_not_to_keep
+from cicada.answering.semantic_cache.keeping import reason_not_to_keep, reason_to_leave_out
+from cicada.answering.semantic_cache.known import KnownEntries
 from cicada.answering.semantic_cache.ports import CacheStore
 from cicada.answering.semantic_cache.records import (
     Body,
     BodyTooLarge,
-    BodyUnreadable,
     Entry,
     Vector,
     pack_body,
     pack_vector,
-    unpack_body,
 )
 from cicada.answering.semantic_cache.scope import Scope, Sharing, language_of, shared_by
 from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
+from cicada.answering.semantic_cache.validity import still_holds
 from cicada.answering.strategy import AnswerGiven, Asked
-from cicada.errors import CacheUnavailable, CicadaError, IndexMismatch
+from cicada.errors import CicadaError
 from cicada.index.embedding import unit_vectors
 from cicada.index.lexical.tokens import normalised
 from cicada.models.ports import Embedder
@@ -41,12 +40,13 @@ logger = logging.getLogger(__name__)
 DEFAULT_TTL_S = 7 * 24 * 3600
 DEFAULT_MAX_ENTRIES = 1_000
 """Answers of one scope; the newest stay."""
-OVERLAP_MS = 10_000
-"""How much of what is known is read again, for entries that became visible after newer ones: clocks differ."""
 MAX_BODIES_READ = 3
 """Bodies that one look-up reads at most."""
 KEEP_BUDGET_S = 3.0
 """Seconds for embedding the question of an answer that is kept; a remembered one takes none."""
+SURPLUS_DELETED = 25
+"""Of what is beyond ``max_entries``, how much one keeping deletes: more than it adds, so that a lower bound comes
+true."""
 _ID_BYTES = 4
 
 
@@ -122,7 +122,9 @@ class SemanticCache:
         self._now_s = now_s
         self._monotonic = monotonic
         self._new_suffix = new_suffix
-        self._held = HeldScopes(embedder.dimensions)
+        self._known = KnownEntries(
+            store, embedder.dimensions, max_entries=max_entries, now_s=now_s, monotonic=monotonic
+        )
 
     def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
         """Find an earlier answer that can be given again, or whose contexts are of use.
@@ -136,11 +138,17 @@ class SemanticCache:
                 under way ends by its own time-out.
 
         Raises:
-            CacheUnavailable: the store does not answer, or not in time.
+            CacheUnavailable: the store does not answer.
+            OutOfTime: no time is left to ask it.
             ModelBusy, ModelUnavailable, ModelRefused: the question could not be embedded.
+            IndexMismatch: the embedding model gave a vector of no use.
         """
         started = self._monotonic()
-        looked = self._look_up(asked, index_version, started + time_budget_s, time_budget_s)
+        left_out = reason_to_leave_out(asked)
+        if left_out is None:
+            looked = self._look_up(asked, index_version, started + time_budget_s, time_budget_s)
+        else:
+            looked = Looked(use="miss", index_version=index_version)
         tell(
             logger,
             "looked_up",
@@ -149,6 +157,7 @@ class SemanticCache:
             similarity=round(looked.similarity, 4),
             compared=looked.compared,
             refused_by=looked.refused_by,
+            why=left_out,
             took_ms=round((self._monotonic() - started) * 1000),
         )
         return looked
@@ -157,8 +166,8 @@ class SemanticCache:
         vector = self._vector(asked.query, time_budget_s)
         scope = self._scope(asked, index_version)
         digest = scope.digest
-        held = self._held.of(digest)
-        known = self._refreshed(digest, held, deadline)
+        held = self._known.refreshed(digest, deadline)
+        known = held.snapshot
         now_s = self._now_s()
         nearest = known.nearest(vector, at_least=-1.0, limit=CANDIDATES, now_s=now_s)
         decision = decide(asked.query, scope.language, nearest, self._thresholds)
@@ -170,8 +179,13 @@ class SemanticCache:
             index_version=index_version,
         )
         for choice in decision.choices[:MAX_BODIES_READ]:
-            body = self._body(digest, held, choice.entry, deadline)
-            if body is not None and (choice.use == "answer" or serves(choice, body)):
+            body = self._known.body(digest, held, choice.entry, deadline)
+            if body is None:
+                continue
+            if choice.use == "answer" and not still_holds(body):
+                logger.warning("an earlier answer does not hold any more", extra={"entry": choice.entry.id})
+                held.forget(choice.entry.id)
+            elif choice.use == "answer" or serves(choice, body):
                 return _found(miss, choice, body)
         return miss
 
@@ -200,7 +214,7 @@ class SemanticCache:
             logger.debug("the answer is not kept in the cache", extra={"why": reason})
 
     def _keep(self, given: AnswerGiven) -> str | None:
-        """Write an answer; returns why not, if it does not."""
+        """Write an answer in the place of what was kept for the same question; returns why not, if it does not."""
         retrieved, asked = given.retrieved, given.asked
         assert retrieved is not None  # see reason_not_to_keep
         body = pack_body(
@@ -220,11 +234,7 @@ class SemanticCache:
             return "expired"
         vector = self._vector(asked.query, KEEP_BUDGET_S)
         digest = self._scope(asked, retrieved.index_version).digest
-        held = self._held.of(digest)
-        known = self._refreshed(digest, held, self._monotonic() + KEEP_BUDGET_S)
-        plain = normalised(asked.query)
-        if any(normalised(entry.question) == plain and entry.expires_at > now_s for entry in known.entries):
-            return "kept already"
+        held = self._known.refreshed(digest, self._monotonic() + KEEP_BUDGET_S)
         entry = Entry(
             id=f"{given.at_ms:013d}-{self._new_suffix()}",
             question=asked.query,
@@ -232,18 +242,22 @@ class SemanticCache:
             answered_at_ms=given.at_ms,
             expires_at=expires_at,
         )
+        plain = normalised(asked.query)
+        gone = {old.id for old in held.snapshot.entries if normalised(old.question) == plain}
+        if gone and max(gone) > entry.id:
+            return "a newer one is kept"
         self._store.put(digest, entry, body)
-        held.add([entry], keep=self._max_entries, now_s=now_s)
-        surplus = len(known.entries) + 1 - self._max_entries
-        if surplus > 0:
-            self._store.delete(digest, [old.id for old in known.entries[:surplus]])
+        self._known.add(held, [entry])
+        gone |= held.take_forgotten()
+        newest = held.snapshot.entries
+        if len(newest) >= self._max_entries:
+            gone |= set(self._store.older(digest, before=newest[0].id, limit=SURPLUS_DELETED))
+        if gone:
+            self._store.delete(digest, sorted(gone))
         return None
 
     def _vector(self, query: str, time_budget_s: float) -> Vector:
-        try:
-            vector: Vector = np.asarray(unit_vectors(self._embedder, [query], time_budget_s=time_budget_s)[0])
-        except IndexMismatch as error:
-            raise CacheUnavailable(f"the question's vector is of no use: {error}") from error
+        vector: Vector = np.asarray(unit_vectors(self._embedder, [query], time_budget_s=time_budget_s)[0])
         return vector
 
     def _scope(self, asked: Asked, index_version: str) -> Scope:
@@ -252,41 +266,12 @@ class SemanticCache:
             index_version=index_version,
             collections=asked.question.collections,
             episodes=asked.question.episodes,
-            top_k=asked.question.top_k,
             language=language_of(asked.query),
             generation_model_id=self._generation_model_id,
             prompt_version=self._prompt_version,
             embedding_model_id=self._embedder.model_id,
             dimensions=self._embedder.dimensions,
         )
-
-    def _refreshed(self, digest: str, held: HeldScope, deadline: float) -> Snapshot:
-        """What is known of a scope, with what was added since."""
-        self._check_time(deadline)
-        entries = held.snapshot.entries
-        after = f"{max(0, int(entries[-1].id[:13]) - OVERLAP_MS):013d}" if entries else ""
-        held.add(
-            self._store.entries(digest, after=after, limit=self._max_entries),
-            keep=self._max_entries,
-            now_s=self._now_s(),
-        )
-        return held.snapshot
-
-    def _body(self, digest: str, held: HeldScope, entry: Entry, deadline: float) -> Body | None:
-        """An entry's body; None if it is gone or damaged, and then the entry is not looked at again."""
-        self._check_time(deadline)
-        data = self._store.body(digest, entry.id)
-        try:
-            if data is not None and (body := unpack_body(data)).question == entry.question:
-                return body
-        except BodyUnreadable as error:
-            logger.warning("an earlier answer cannot be read", extra={"entry": entry.id, "why": str(error)})
-        held.forget(entry.id)
-        return None
-
-    def _check_time(self, deadline: float) -> None:
-        if self._monotonic() >= deadline:
-            raise CacheUnavailable("no time is left to read earlier answers")
 
 
 def _found(miss: Looked, choice: Choice, body: Body) -> Looked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,11 +10,12 @@ from typing import Literal
 from cicada.answering.semantic_cache.guards import GuardName, difference
 from cicada.answering.semantic_cache.records import Body, Entry
 from cicada.answering.semantic_cache.thresholds import Thresholds
+from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.tokens import normalised
 from cicada.protocol.events import Source
 
 _BEGINNING = 5
-"""Letters of a word that must be found."""
+"""Letters of a word that must be found, at the start of one; of a shorter word all, and no more after them."""
 CANDIDATES = 8
 """The nearest entries that are looked at: the best one may be about another episode, and the next one fit."""
 
@@ -66,13 +68,21 @@ def decide(query: str, language: str, nearest: Sequence[tuple[Entry, float]], th
 def serves(choice: Choice, body: Body) -> bool:
     """Whether an entry's passages speak of every word that the question has and the entry's question has not.
 
-    Words are compared by their beginnings, so that inflections meet.
+    Words are compared by their beginnings, so that inflections meet; those of scripts without spaces are looked for
+    anywhere.
     """
     if not choice.beyond:
         return True
     texts = " ".join(part for source in body.sources for part in _texts(source))
     there = normalised(f"{body.question} {texts}")
-    return all(word[:_BEGINNING] in there for word in choice.beyond)
+    return all(_stands_in(there, word) for word in choice.beyond)
+
+
+def _stands_in(text: str, word: str) -> bool:
+    if is_unspaced(word):
+        return word in text
+    pattern = rf"(?<!\w){re.escape(word[:_BEGINNING])}"
+    return re.search(pattern if len(word) >= _BEGINNING else rf"{pattern}(?!\w)", text) is not None
 
 
 def _texts(source: Source) -> Iterator[str]:

@@ -57,6 +57,22 @@ class DynamoDbCacheStore:
                 return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
+    def older(self, scope: str, *, before: str, limit: int) -> list[str]:
+        """See the port. One Query; half a read unit where there are none."""
+        with _faults():
+            page = self._client.query(
+                TableName=self._table,
+                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :before",
+                ExpressionAttributeValues={
+                    ":pk": {"S": _pk(scope)},
+                    ":first": {"S": _ENTRY},
+                    ":before": {"S": f"{_ENTRY}{before}"},
+                },
+                Limit=limit,
+            )
+        ids = [str(item["sk"]["S"]).removeprefix(_ENTRY) for item in page["Items"]]
+        return [entry_id for entry_id in ids if entry_id < before]
+
     def body(self, scope: str, entry_id: str) -> bytes | None:
         """See the port. A consistent read: a body that it does not find is gone."""
         with _faults():

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from cicada.answering.strategy import AnswerGiven
+from collections.abc import Sequence
+from itertools import groupby
+
+from cicada.answering.semantic_cache.wording import can_be_compared
+from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.protocol.events import Citation
 
 MAX_QUESTION_CHARS = 500
 """A longer question is hardly ever asked twice, and would make every look-up of its scope read more."""
@@ -10,6 +15,23 @@ KEPT_STRATEGIES = ("rag", "hybrid")
 """Strategies that search for the very question. An answer that CAG gives is an earlier one, or rests on what was found
 for another question: kept, one would stand on the other, and what the first search had missed would never be found."""
 NORMAL_STOPS = ("end_turn", "stop_sequence")
+MIN_CITED_SHARE = 0.6
+"""Of an answer's letters, the share of the sentences that a verified citation stands for: room for a short lead-in or
+closing, and for no more that nobody has checked."""
+
+
+def reason_to_leave_out(asked: Asked) -> str | None:
+    """Why a question is neither looked up nor kept, in a word or two for the log; None if it is both.
+
+    A number of passages of its own is nearly never asked for again, and each would have entries of its own.
+    """
+    if asked.question.top_k is not None:
+        return "its own topK"
+    if len(asked.query) > MAX_QUESTION_CHARS:
+        return "question too long"
+    if not can_be_compared(asked.query):
+        return "characters that cannot be compared"
+    return None
 
 
 def reason_not_to_keep(given: AnswerGiven) -> str | None:
@@ -33,6 +55,20 @@ def reason_not_to_keep(given: AnswerGiven) -> str | None:
         return "a citation is not verified"
     if not given.text.strip():
         return "empty"
-    if len(given.asked.query) > MAX_QUESTION_CHARS:
-        return "question too long"
-    return None
+    if _cited_share(given.text, answered.citations or ()) < MIN_CITED_SHARE:
+        return "too little of it is cited"
+    return reason_to_leave_out(given.asked)
+
+
+def _cited_share(text: str, citations: Sequence[Citation]) -> float:
+    """The share of a text's letters that stand in sentences with a verified citation, in [0, 1]."""
+    cited = [
+        sentence
+        for sentence, markers in groupby(citations, key=lambda citation: citation.sentence)
+        if any(marker.verdict == "verified" for marker in markers)
+    ]
+    return sum(map(_letters, cited)) / max(1, _letters(text))
+
+
+def _letters(text: str) -> int:
+    return sum(map(str.isalpha, text))

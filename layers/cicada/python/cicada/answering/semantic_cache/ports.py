@@ -18,6 +18,10 @@ class CacheStore(Protocol):
         """The newest entries of a scope with an id above ``after`` (empty: all), at most ``limit``, newest first."""
         ...
 
+    def older(self, scope: str, *, before: str, limit: int) -> list[str]:
+        """The ids of the oldest entries of a scope that lie below ``before``, at most ``limit``, oldest first."""
+        ...
+
     def body(self, scope: str, entry_id: str) -> bytes | None:
         """An entry's body; None if it is gone."""
         ...

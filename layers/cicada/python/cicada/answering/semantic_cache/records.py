@@ -29,7 +29,7 @@ class BodyTooLarge(ValueError):
     """A body does not fit into one item."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """An earlier question, as look-ups compare it."""
 
@@ -37,7 +37,7 @@ class Entry:
     """In the order of appending: epoch milliseconds in 13 digits, ``-``, and a part that tells writers apart."""
     question: str
     vector: bytes
-    """See :func:`pack_vector`."""
+    """See :func:`pack_vector`; empty where the unpacked one is held beside the entry."""
     answered_at_ms: int
     expires_at: int
     """Epoch seconds; past it the entry counts as gone, whether it is still stored or not."""

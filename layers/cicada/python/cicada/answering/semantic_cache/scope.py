@@ -13,7 +13,7 @@ from cicada.retrieval.model_languages import query_language
 Sharing = Literal["user", "tenant", "deployment"]
 """Among whom answers are shared."""
 
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 """Changes whenever what is stored, or how it is found, would be read differently."""
 _DIGEST_CHARS = 32
 
@@ -23,11 +23,10 @@ class Scope:
     """Everything that an answer depends on besides the question's meaning."""
 
     shared_by: tuple[str, ...]
-    """``("user", subject)``, ``("tenant", name)`` or ``("deployment",)``."""
+    """``("user", tenant or "", subject)``, ``("tenant", name)`` or ``("deployment",)``."""
     index_version: str
     collections: tuple[str, ...]
     episodes: tuple[str, ...]
-    top_k: int | None
     language: str
     """The question's, ISO 639-3: an answer is in the language of its question."""
     generation_model_id: str
@@ -44,7 +43,6 @@ class Scope:
             self.index_version,
             sorted(set(self.collections)),
             sorted(set(self.episodes)),
-            self.top_k,
             self.language,
             self.generation_model_id,
             self.prompt_version,
@@ -56,12 +54,17 @@ class Scope:
 
 
 def shared_by(asked: Asked, sharing: Sharing) -> tuple[str, ...]:
-    """Who may be given this question's answer again; where no tenant is known, the asker alone."""
-    if sharing == "deployment":
+    """Who may be given this question's answer again.
+
+    The asker alone where no tenant is known, and where the question was completed from a conversation: then it holds
+    what was said there, which nobody else may read.
+    """
+    said_so = asked.query == asked.question.query
+    if sharing == "deployment" and said_so:
         return ("deployment",)
-    if sharing == "tenant" and asked.question.tenant:
+    if sharing == "tenant" and said_so and asked.question.tenant:
         return ("tenant", asked.question.tenant)
-    return ("user", asked.key.subject)
+    return ("user", asked.question.tenant or "", asked.key.subject)
 
 
 def language_of(query: str) -> str:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from itertools import product
 
 from cicada.answering.semantic_cache.guards.english import read_english
-from cicada.answering.semantic_cache.guards.english_words import ANTONYMS, GENERIC, interchangeable
+from cicada.answering.semantic_cache.guards.english_synonyms import ANTONYMS, GENERIC
 from cicada.answering.semantic_cache.guards.other_languages import read_other
+from cicada.answering.semantic_cache.guards.parts import same_forms, same_persons, same_relations, same_roles
 from cicada.answering.semantic_cache.guards.reading import GuardName, Reading
 from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.tokens import normalised, tokens
@@ -19,12 +20,10 @@ _ENGLISH_ALONE = frozenset(
     "who whom whose what which when where why how does did are can could should must the my your i you we "
     "explain list tell describe compare".split()
 )
-_PRONOUNS = frozenset({"he", "she", "they"})
-"""Whom they mean hangs on where they stand: *Ada's father and she* are not *Ada and her father*."""
 _READINGS_KEPT = 16_384
 _NO_WORDS = frozenset({"?"})
 _SAME_KINDS = frozenset({("list", "who"), ("list", "what"), ("who", "list"), ("what", "list")})
-_SAME_SUBJECT: frozenset[GuardName] = frozenset({"question_word", "negation", "words"})
+_SAME_SUBJECT: frozenset[GuardName] = frozenset({"question_word", "negation", "tense", "words", "relations"})
 """Differences over which passages can still be of use: they are about the same people, things and times."""
 
 
@@ -86,42 +85,28 @@ def _differing(one: Reading, other: Reading) -> GuardName | None:
         return "numbers"
     if any(frozenset(pair) in ANTONYMS for pair in product(only_left, only_right)):
         return "opposite"
-    if (only_left | only_right) & (one.names | other.names):
+    if _other_names(one, other):
         return "names"
-    if one.negated != other.negated:
+    if one.negations != other.negations:
         return "negation"
     if one.kind != other.kind and (one.kind, other.kind) not in _SAME_KINDS:
         return "question_word"
+    if one.tense != other.tense:
+        return "tense"
     if only_left or only_right or ((left - right).keys() - _NO_WORDS and (right - left).keys() - _NO_WORDS):
         return "words"
-    return None if _same_parts(one, other) else "roles"
+    if one.links != other.links or not same_forms(one, other) or not same_persons(one, other):
+        return "words"
+    if not same_relations(one, other):
+        return "relations"
+    return None if same_roles(one, other) else "roles"
+
+
+def _other_names(one: Reading, other: Reading) -> bool:
+    """Whether a word that either of them writes like a name is not, letter for letter, in both."""
+    shown = [{word.shown for word in reading.words} for reading in (one, other)]
+    return bool((shown[0] ^ shown[1]) & (one.names | other.names))
 
 
 def _beyond(terms: Counter[str]) -> set[str]:
     return set(terms) - GENERIC
-
-
-def _same_parts(one: Reading, other: Reading) -> bool:
-    """Whether what stands in a fixed place in both stands in one order, and prepositions make the same of the rest."""
-    only_one, only_other = (_placed(one) - _placed(other)) - GENERIC, (_placed(other) - _placed(one)) - GENERIC
-    swapped = only_one and only_other  # each has in a phrase what the other one has in a fixed place
-    if swapped or ((only_one or only_other) and _PRONOUNS & {word.term for word in one.words}):
-        return False
-    placed = _placed(one) & _placed(other)
-    order = [[word.term for word in reading.words if word.term in placed] for reading in (one, other)]
-    return order[0] == order[1] and not _contradict(one, other) and not _contradict(other, one)
-
-
-def _placed(reading: Reading) -> set[str]:
-    return {word.term for word in reading.words if not word.marker and not word.loose}
-
-
-def _contradict(one: Reading, other: Reading) -> bool:
-    """Whether a preposition gives a word a part that it has not in the other question."""
-    parts = {word.term: word.marker for word in other.words if not word.loose}
-    prepositions = {word.term: word.preposition for word in other.words if word.loose}
-    return any(
-        (word.marker and word.marker != parts.get(word.term, word.marker))
-        or not interchangeable(word.preposition, prepositions.get(word.term, ""))
-        for word in one.words
-    )

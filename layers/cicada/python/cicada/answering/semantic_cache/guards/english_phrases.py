@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 _WHAT = "(?:what|which)"
 _BE = "(?:is|was|are|were)"
@@ -10,7 +11,6 @@ _I = "(?:i|we|you|one|people|somebody|someone|customers?|users?)"
 _PERSON = "(?:person|one|character|man|woman)"
 _ALLOWED = "(?:allowed|permitted|able|eligible)"
 _PLACE = "(?:place|location|spot)"
-_TIME = "(?:time|day|date|moment)"
 _IN_A_PHRASE = "(?= (?:to|for|in|at|on|with|from|after|before|within|without)\\b|$)"
 
 _POLITE = (
@@ -31,17 +31,31 @@ _POLITE = (
 )
 """What may stand before a question without being a part of it."""
 
-_REWRITES: tuple[tuple[str, str], ...] = (
-    # Contractions, and what stands before the question.
+_COURTESIES: tuple[tuple[str, str], ...] = (
     (r"\bunable to\b", "not can"),
     (r"\b(wo|ca)n't\b", r"\1 not"),
     (r"n't\b", " not"),
     (r"\bcannot\b|\bca not\b", "can not"),
     (r"\bwo not\b", "will not"),
     (r"\b(who|what|when|where|why|how|that|it|he|she|there|here)'s\b", r"\1 is"),
-    (r"\b(\w+)'(?:re|ve|ll|d|m)\b", r"\1"),
+    (r"\b(\w+)'re\b", r"\1 are"),
+    (r"\b(\w+)'ve\b", r"\1 have"),
+    (r"\b(\w+)'ll\b", r"\1 will"),
+    (r"\b(\w+)'d\b", r"\1 would"),
+    (r"\b(i)'m\b", r"\1 am"),
     (r"^(?:so|well|and|but|ok|okay|hi|hello|hey|please)[ ,]+", ""),
     (rf"^(?:{'|'.join(_POLITE)})\b[ ,:]*(?:if |whether )?", ""),
+    (r"(?<!\bto)[ ,]+(?:please|thanks|thank you)$", ""),
+    (r"\b(who|what|which|when|where|why|how) (?:exactly|precisely|actually|really)\b", r"\1"),
+    (r"[ ,]+in the (?:script|story|plot)$", ""),
+    (r"^is it true that\b", "does"),
+    (r"\ba (few|little)\b", r"a\1"),
+    (r"\bsuch as\b", "like"),
+    (rf"\bhow (?:do|does|can|could|should|would|may|might) {_I}\b|\bhow to\b", "how"),
+)
+"""Contractions, and what stands before the question."""
+
+_REWRITES: tuple[tuple[str, str], ...] = (
     # What is asked for.
     (
         "^(?:please )?(?:list|name|give me|give|show me|show|identify|state|enumerate)(?: all)?"
@@ -59,11 +73,9 @@ _REWRITES: tuple[tuple[str, str], ...] = (
         r"\bthe reasons? (?:why|for|behind|that)\b|\bwhat (?:makes|made|caused|causes)\b",
         "why",
     ),
-    (
-        rf"\b(?:at|on|in) {_WHAT} (?:point|{_TIME})\b|\b{_WHAT} (?:time|day|date)\b|"
-        rf"\b(?:at )?what point in time\b|\bwhat {_BE} the (?:date|time) (?:of|that|when|on which)\b",
-        "when",
-    ),
+    (rf"\b(?:at|on|in) {_WHAT} (?:point|moment)\b|\b(?:at )?what point in time\b", "when"),
+    (rf"\b(?:at )?{_WHAT} time\b|\bwhat {_BE} the time (?:of|that|when|at which)\b", "what_time"),
+    (rf"\b(?:on )?{_WHAT} (?:day|date)\b|\bwhat {_BE} the (?:day|date) (?:of|that|when|on which)\b", "what_day"),
     (
         rf"\b(?:in|at) {_WHAT} {_PLACE}\b|\b{_WHAT} {_PLACE}\b|\bwhereabouts\b|"
         rf"\bwhat {_BE} the (?:location|place|whereabouts) (?:of|where)\b",
@@ -73,8 +85,7 @@ _REWRITES: tuple[tuple[str, str], ...] = (
         rf"\bin {_WHAT} (?:way|manner)\b|\bby {_WHAT} means\b|"
         rf"\bwhat {_BE} the (?:best |right |correct )?(?:ways?|procedure|process|steps?|method) (?:to|for|of)\b|"
         rf"\bwhat steps (?:do|should|must) {_I} (?:take|follow) to\b|"
-        rf"\bwhat do {_I} (?:have|need) to do to\b|\bhow to\b|\bhow do {_I} go about\b|"
-        rf"\bhow (?:do|does|can|could|should|would|may|might) {_I}\b|"
+        rf"\bwhat do {_I} (?:have|need) to do to\b|\bhow go about\b|"
         rf"\bhow (?:is it|am i|are we|are you) (?:possible|able|supposed) to\b",
         "how",
     ),
@@ -85,7 +96,8 @@ _REWRITES: tuple[tuple[str, str], ...] = (
     ),
     (rf"\bwhat {_BE} it that\b|\bwhat things?\b", "what"),
     (rf"\bwhat {_BE} the (?:total )?(?:number|amount|count) of\b|\bwhat number of\b|\bthe number of\b", "how_many"),
-    (r"\bhow many times\b|\bhow (?:often|frequently|regularly)\b|\bwith what frequency\b", "how_often"),
+    (r"\bhow many times\b", "how_many times"),
+    (r"\bhow (?:often|frequently|regularly)\b|\bwith what frequency\b", "how_often"),
     (r"\bhow many\b", "how_many"),
     (
         rf"\bhow much time\b|\bwhat length of time\b|\bfor how long\b|\bhow long\b|"
@@ -121,7 +133,6 @@ _REWRITES: tuple[tuple[str, str], ...] = (
     (r"\bpass(?:es|ed)? away\b|\blos(?:es?|t) (?:his|her|their) li(?:fe|ves)\b|\bmeets? (?:his|her) end\b", "die"),
     (r"\b(?:takes?|took|taken) place\b", "happen"),
     (r"\b(?:gets?|got) rid of\b", "delete"),
-    (r"\b(?:finds?|found) out\b", "discover"),
     (r"\b(?:gives?|gave) up\b", "abandon"),
     (r"\b(?:gives?|gave|given|sends?|sent) back\b", "return"),
     (r"\b(?:get|gets|got|have) (?:my|our|your|the|their) money back\b|\bmoney back\b", "refund"),
@@ -132,20 +143,19 @@ _REWRITES: tuple[tuple[str, str], ...] = (
     (r"\b(?:sign|log)(?:s|ged|ed|ing)? (?:in|on)(?:to)?\b", "login"),
     (r"\b(?:runs?|ran|running) away\b", "escape"),
     (r"\blook(?:s|ed|ing)? for\b", "seek"),
-    (r"\b(?:get|gets|getting|got) married\b", "marry"),
     (r"\bin favou?r of\b", "for"),
     (r"\bin order to\b", "to"),
-    (r"\bprior to\b|\bahead of\b|\bearlier than\b", "before"),
-    (r"\bfollowing\b|\blater than\b|\bsubsequent to\b", "after"),
+    (r"\bprior to\b", "before"),
+    (r"\bsubsequent to\b", "after"),
     (r"\bno one\b", "nobody"),
-    (r"\bfails? to\b|\bfailed to\b", "not"),
     (r"\bat least\b", "minimum"),
     (r"\bat most\b|\bup to\b|\bno more than\b", "maximum"),
     (r"\bat first\b", "first"),
-    (r"\b(?:in|at) the end\b", "ending"),
     (r"\bas well as\b|\balong with\b|\btogether with\b", "and"),
 )
-_COMPILED = tuple((re.compile(pattern), replacement) for pattern, replacement in _REWRITES)
+_COMPILED, _COMPILED_COURTESIES = (
+    tuple((re.compile(pattern), replacement) for pattern, replacement in table) for table in (_REWRITES, _COURTESIES)
+)
 _TAG = re.compile(
     r",\s*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)(?:n't| not)? "
     r"(?:it|he|she|they|you|we|i|there)\s*\??$|,\s*right\s*\??$"
@@ -154,12 +164,20 @@ _TAG = re.compile(
 _PUNCTUATION = re.compile(r"[^\w\s',-]+")
 
 
-def plain(text: str) -> str:
-    """A normalised question with its phrases rewritten, without its punctuation but for commas and apostrophes."""
+def courteous(text: str) -> str:
+    """A normalised question with its contractions in full, without courtesies, and without signs but for , - and '."""
     text, tags = _TAG.subn("", text.strip())
     if tags:
         text = f"does {text}"
-    text = " ".join(_PUNCTUATION.sub(" ", text).split())
-    for pattern, replacement in _COMPILED:
+    return _rewritten(" ".join(_PUNCTUATION.sub(" ", text).split()), _COMPILED_COURTESIES)
+
+
+def plain(text: str) -> str:
+    """What :func:`courteous` gives, with its phrases rewritten."""
+    return _rewritten(text, _COMPILED)
+
+
+def _rewritten(text: str, table: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in table:
         text = pattern.sub(replacement, text)
     return text

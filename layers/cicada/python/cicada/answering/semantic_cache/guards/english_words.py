@@ -1,20 +1,6 @@
-"""English words as questions use them: what may be left out, what means the same, and what means the opposite.
-
-A group of synonyms is tight on purpose: its words can stand for each other in a question about a script, a manual, a
-policy or a record without another answer being right. A missing synonym costs a saving; a wrong one, a wrong answer.
-"""
+"""English function words and number words, as questions use them: what may be left out, and what gives a part."""
 
 from __future__ import annotations
-
-from cicada.index.lexical.words import stemmed
-
-_ENGLISH = "eng"
-
-
-def stem(word: str) -> str:
-    """An English word's stem, irregular forms included."""
-    base = LEMMAS.get(word, word)
-    return stemmed(base, _ENGLISH).partition("\t")[0]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -22,60 +8,83 @@ def _words(text: str) -> frozenset[str]:
 
 
 DROPPED = _words(
-    "a an the this that these those is are was were be been being am do does did done doing have has had having will "
-    "would shall get gets got getting please actually exactly really just simply basically precisely currently also so "
-    "then well there it its ever any some of and s ll ve re d m o hey hi hello thanks ok okay quickly briefly own "
-    "kindly anyway anyhow specific particular certain certainly definitely possibly perhaps maybe truly indeed "
-    "if whether true about concerning regarding respective such as"
+    "a an the that is are was were be been being am do does did doing done has have had having will would shall "
+    "actually really basically ever of s"
 )
-"""Words that carry no part of what is asked, once phrases, negations, numbers and question words were read."""
+"""Words that carry no part of what is asked, once phrases, tense, negations, numbers and question words were read."""
 
 PERSONS = {
-    "i": "first", "me": "first", "my": "first", "mine": "first", "we": "first", "us": "first", "our": "first",
-    "you": "second", "your": "second", "yours": "second", "one": "second",
+    "i": "i", "we": "we", "you": "you", "my": "my", "mine": "my", "our": "our", "ours": "our", "your": "your",
+    "yours": "your",
 }  # fmt: skip
-"""Who is asking and who is asked: left out, unless both stand in one question (*what do I owe you*)."""
+"""Who is asking and who is asked. Left out, and compared apart: in many questions they stand for anybody."""
 
 FIXED = {
-    "he": "he", "him": "he", "his": "he", "himself": "he", "she": "she", "her": "she", "hers": "she",
-    "herself": "she", "they": "they", "them": "they", "their": "they", "theirs": "they", "themselves": "they",
-    "can": "can", "could": "can", "may": "can", "might": "can", "must": "must", "should": "should", "ought": "should",
-    "without": "with", "unless": "if-not", "everyone": "everybody", "everybody": "everybody", "everything": "all",
-    "all": "all", "every": "all", "each": "all", "someone": "somebody", "anyone": "somebody", "anybody": "somebody",
-    "somebody": "somebody", "something": "something", "anything": "something", "only": "only", "last": "last",
-    "final": "last", "first": "1", "once": "1", "twice": "2", "single": "1", "half": "half", "dozen": "12",
-    "others": "other", "another": "other",
+    "he": "he", "him": "he", "his": "he", "she": "she", "her": "she", "hers": "she", "they": "they", "them": "they",
+    "their": "they", "theirs": "they", "me": "me", "us": "us",
+    "himself": "himself", "herself": "herself", "themselves": "themselves", "myself": "myself", "yourself": "yourself",
+    "itself": "itself", "can": "can", "could": "can", "may": "can", "might": "might", "must": "must",
+    "should": "should", "ought": "should", "without": "with", "unless": "if-not", "everyone": "everybody",
+    "everybody": "everybody", "everything": "everything", "all": "all", "every": "every", "each": "every",
+    "someone": "somebody", "anyone": "somebody", "anybody": "somebody", "somebody": "somebody",
+    "something": "something", "anything": "something", "only": "only", "last": "last", "final": "last", "first": "1",
+    "once": "once", "twice": "twice", "single": "single", "half": "half", "dozen": "12", "others": "others",
+    "another": "another", "shipping": "delivery", "delivery": "delivery",
+    "this": "this", "these": "these", "those": "those", "one": "one",
+    "have_got": "have", "its": "it",
 }  # fmt: skip
 """Words with a fixed reading, before any stemming."""
 
 MARKERS = {
-    "to": "to", "toward": "to", "towards": "to", "onto": "to", "into": "to", "from": "from", "before": "before",
-    "after": "after", "than": "than", "until": "until", "till": "until", "since": "since", "against": "against",
-    "by": "by", "instead": "instead", "like": "like", "unlike": "unlike",
+    "to": "to", "toward": "toward", "towards": "toward", "onto": "onto", "into": "into", "from": "from",
+    "before": "before", "after": "after", "than": "than", "until": "until", "till": "until", "since": "since",
+    "against": "against", "by": "by", "instead": "instead", "like": "like", "unlike": "unlike",
 }  # fmt: skip
-"""Prepositions that give the word after them its part: these are compared."""
+"""Prepositions whose word has a fixed place in the order of a sentence."""
 
 LOOSE_MARKERS = _words(
-    "in on at for with about during within inside throughout regarding concerning as between among amongst over"
+    "in on at for with about during within inside outside throughout regarding concerning as between among amongst "
+    "over under underneath near behind above below beneath beside besides beyond through across along around round "
+    "off out up down per via despite upon past opposite"
 )
-"""Prepositions whose phrases stand anywhere. Others, such as *near* and *under*, are words like any other."""
+"""Prepositions whose phrases can stand anywhere."""
 
 _LIKE_ONE = (
-    _words("in on at inside during within throughout"),
-    _words("about on for regarding concerning over"),
-    _words("between among amongst"),
+    _words("about regarding concerning"),
+    _words("in inside"),
+    _words("among amongst"),
+    _words("on upon"),
+    _words("around round"),
+    _words("under underneath beneath"),
 )
-"""Groups of which one may stand for the other: *the policy on, for, about refunds*."""
+"""Groups of which one may stand for the other. *For*, *over*, *to* and *from* are alone."""
+_WITH_A_NUMBER = _words("in on at during")
+_ON_A_TOPIC = _words("about on for regarding concerning")
+TOPICAL = _words("policy polici rule regul guidelin law advic term section chapter")
+"""Terms whose *on*, *about* and *for* are one: *the policy on refunds*, *for refunds*."""
 
 
-def interchangeable(one: str, other: str) -> bool:
-    """Whether two loose prepositions can mean the same; none (as in *refund policy*) can stand for any."""
-    return one == other or not one or not other or any(one in group and other in group for group in _LIKE_ONE)
+def interchangeable(one: str, other: str, *, counted: bool, topical: bool) -> bool:
+    """Whether two prepositions make the same of the word after them.
+
+    Args:
+        one: a preposition.
+        other: another, or the same.
+        counted: whether the word is a thing with a number (*episode 3*), for which *in*, *on* and *at* are one.
+        topical: whether it belongs to a word such as *policy*.
+    """
+    if one == other or any(one in group and other in group for group in _LIKE_ONE):
+        return True
+    both = {one, other}
+    return (counted and both <= _WITH_A_NUMBER) or (topical and both <= _ON_A_TOPIC)
 
 
-BE = _words("is are was were be been being am get gets got getting")
+BE = _words("is are was were be been being am")
 
-NEGATIONS = _words("not no never nobody nothing none neither nor cannot without nowhere hardly")
+NEGATIONS = {
+    "not": "not", "cannot": "not", "no": "no", "never": "never", "nobody": "nobody", "nothing": "nothing",
+    "none": "none", "neither": "neither", "nor": "nor", "without": "without", "nowhere": "nowhere", "hardly": "hardly",
+}  # fmt: skip
 
 NUMBERS = {
     name: str(value)
@@ -100,266 +109,4 @@ COUNTED = _words(
 )
 """What numbers name: *episode 3*, *the third episode*. The number is then a part of the word."""
 
-_IRREGULAR = """
-say: said says · tell: told · go: went gone goes · come: came · see: saw seen · take: took taken · give: gave given
-get: gotten · make: made · know: knew known · think: thought · find: found · leave: left · lose: lost
-hide: hid hidden · break: broke broken · die: died dies dying · lie: lied lies lying · buy: bought · sell: sold
-send: sent · pay: paid · keep: kept · hold: held · bring: brought · steal: stole stolen · write: wrote written
-read: reads · speak: spoke spoken · meet: met · run: ran · begin: began begun · choose: chose chosen
-fall: fell fallen · feel: felt · fight: fought · forget: forgot forgotten · forgive: forgave forgiven
-eat: ate eaten · drink: drank drunk · drive: drove driven · build: built · burn: burnt · catch: caught · win: won
-wear: wore worn · throw: threw thrown · teach: taught · swear: swore sworn · slay: slew slain · sleep: slept
-sing: sang sung · shoot: shot · sit: sat · stand: stood · ring: rang rung · rise: rose risen · ride: rode ridden
-grow: grew grown · fly: flew flown · draw: drew drawn · blow: blew blown · bite: bit bitten · become: became
-wake: woke woken · understand: understood · spend: spent · show: shown · mean: meant · lead: led · hear: heard
-have: had · deal: dealt · dig: dug · do: did done · feed: fed · freeze: froze frozen · hang: hung · lay: laid
-lend: lent · seek: sought · shake: shook shaken · sink: sank sunk · strike: struck · swim: swam swum
-tear: tore torn · wind: wound · withdraw: withdrew withdrawn · bind: bound · beat: beaten · person: persons people
-child: children kids kid · man: men · woman: women · wife: wives · knife: knives · thief: thieves · foot: feet
-good: better best · bad: worse worst · old: elder · big: bigger biggest · let: lets · put: puts · set: sets
-hit: hits · cut: cuts
-"""
-LEMMAS = {
-    form: lemma.strip()
-    for line in _IRREGULAR.strip().split("\n")
-    for lemma, forms in (group.split(":") for group in line.split("·"))
-    for form in forms.split()
-}
-"""Irregular forms. *better* and *best* stay apart from *good* by the degree that is read before, see ``DEGREES``."""
-
 DEGREES = {"better": "more", "worse": "more", "best": "most", "worst": "most"}
-
-PARTICIPLES = _words(
-    "said told seen taken slain given made known thought found left lost hidden broken bought sold sent paid kept "
-    "held brought stolen written read spoken met run begun chosen felt fought forgotten forgiven eaten drunk "
-    "driven built burnt caught won worn thrown taught sworn sung shot rung ridden grown drawn blown bitten "
-    "understood spent shown meant led heard dealt dug done fed frozen hung laid lent sought shaken sunk struck "
-    "torn wound withdrawn bound beaten put set hit cut let lit shut hurt cast"
-)
-"""Irregular participles: after a form of *be* they make a passive. The regular ones end in -ed."""
-
-_SYNONYMS = """
-say state mention remark declare
-begin start commence
-finish end conclude
-happen occur transpire
-buy purchase
-price cost fee charge
-cancel terminate
-refund reimburse reimbursement
-allow permit
-permission authorisation authorization
-fix repair mend
-die perish
-alive live survive
-go travel
-kill murder slay assassinate
-depart leave
-arrive reach
-hide conceal stash
-steal rob theft
-discover find
-seek search look
-shut close
-show display
-alter change modify
-delete remove erase
-add append
-create make
-build construct
-choose select pick
-use utilise utilize employ
-help assist aid assistance
-require need
-get obtain receive acquire
-send dispatch
-ship deliver delivery shipping shipment
-answer reply respond response
-ask enquire inquire
-think believe
-want wish desire
-try attempt
-betray deceive
-scared afraid frightened
-angry furious mad
-happy glad
-sad unhappy
-big large huge
-small little tiny
-fast quick rapid
-hard difficult
-easy simple
-wrong incorrect
-correct accurate
-job occupation profession
-house home
-car automobile vehicle
-mother mom mum
-father dad
-doctor physician
-boss employer
-worker employee staff
-holiday vacation
-film movie
-picture image photo photograph
-phone telephone
-mobile cellphone
-email e-mail mail
-letter note
-purpose aim goal objective
-meaning significance
-reason cause
-result outcome consequence
-problem issue trouble
-mistake error fault
-rule regulation
-contract agreement
-document file
-manual handbook guide guidebook
-password passcode
-login sign-in signin
-account profile
-customer client
-company firm business
-shop store
-bill invoice
-money cash
-insurance coverage cover
-guarantee warranty
-limit maximum cap
-minimum least
-duration length
-location place
-origin source
-type kind sort
-method way procedure process
-step instruction
-device machine appliance
-battery accumulator
-screen monitor
-install set-up setup installation
-reset reboot restart
-upgrade update
-turn-on switch-on activate enable
-turn-off switch-off deactivate disable
-connect link attach
-disconnect detach unlink
-damage harm
-injure hurt wound
-attack assault
-guard protect defend
-enemy foe
-friend ally pal
-lover sweetheart
-murderer killer
-town village
-city metropolis
-sea ocean
-boat ship vessel
-forest woods
-stone rock
-evil wicked
-brave courageous
-clever smart intelligent
-odd strange weird
-promise vow pledge
-yell shout scream
-cry weep
-laugh giggle
-confess admit
-refuse decline reject
-argue quarrel
-marry wed
-trust rely
-meet encounter
-return give-back
-borrow loan
-submit hand-in
-apply application
-register enrol enroll sign-up registration
-request claim
-complain complaint
-verify confirm
-eligible qualify entitled
-mandatory compulsory obligatory
-optional voluntary
-expire lapse
-renew extend renewal
-author writer
-narrator storyteller
-character figure
-ending finale
-opening intro
-talk speak conversation
-discuss discussion
-destroy ruin wreck
-rescue save
-escape flee
-follow pursue chase
-deadline cutoff
-approve authorise authorize
-colour color
-centre center
-"""
-
-
-def _canonical() -> dict[str, str]:
-    """By stem: the stem that stands for its group."""
-    table: dict[str, str] = {}
-    for line in _SYNONYMS.split("\n"):
-        group = [stem(word) for word in line.split()]
-        for word in group:
-            table.setdefault(word, table.get(group[0], group[0]))
-    return table
-
-
-_ANTONYMS = """
-before after · first last · begin finish · start stop · like hate · love hate · like dislike · alive dead
-live die · open shut · open close · win lose · arrive depart · come go · buy sell · lend borrow · give get · give take
-send get · accept refuse · allow forbid · allow prohibit · allow ban · remember forget · trust distrust · trust betray
-friend enemy · good bad · good evil · right wrong · correct wrong · true false · truth lie · old young · old new
-big small · tall short · long short · high low · more less · more few · most least · maximum minimum · limit minimum
-increase decrease · raise lower · rise fall · fast slow · hard easy · hot cold · warm cold · strong weak · rich poor
-happy sad · brave cowardly · day night · morning evening · inside outside · in out · above below · over under · up down
-left right · north south · east west · man woman · boy girl · husband wife
-brother sister · mother father · son daughter · king queen · turn-on turn-off · connect disconnect
-install uninstall · add delete · lock unlock · show hide
-find lose · hide find · hide reveal · save kill · rescue kill · attack guard · marry divorce · agree disagree
-approve reject · approve refuse · include exclude · optional mandatory · enter leave · enter depart · enter exit
-push pull · import export · upload download · cheap expensive · advantage disadvantage · benefit drawback · pro con
-strength weakness · for against · appear disappear · guilty innocent · success failure · succeed fail
-early late · always never · all none · all only · both neither · public private · internal external · legal illegal
-valid invalid · possible impossible · safe dangerous · full empty · full partial · gain lose
-hire fire · help hinder · laugh cry · wet dry · clean dirty · top bottom · front back · heaven hell · past future
-upgrade downgrade · renew cancel · subscribe unsubscribe · register unregister · domestic international · until since
-from to · he she · can must · must should · can should · monthly yearly · refund charge · refund pay · promote demote
-parent child · teacher student · buyer seller · employer employee · boss worker · hero villain · predecessor successor
-cause result · reason result · question answer · minimum maximum · ally enemy · encrypt decrypt · follow lead
-"""
-ANTONYMS: frozenset[frozenset[str]] = frozenset()
-"""Pairs of terms that make opposite questions of the same sentence."""
-
-
-def _opposites() -> frozenset[frozenset[str]]:
-    pairs = [pair.split() for line in _ANTONYMS.split("\n") for pair in line.split("·") if pair.strip()]
-    return frozenset(frozenset((term_of(one), term_of(other))) for one, other in pairs)
-
-
-def term_of(word: str) -> str:
-    """What a content word is compared by: the stem that stands for it and its synonyms."""
-    fixed = FIXED.get(word) or MARKERS.get(word)
-    if fixed is not None:
-        return fixed
-    root = stem(word)
-    return _CANONICAL.get(root, root)
-
-
-_CANONICAL = _canonical()
-ANTONYMS = _opposites()
-
-GENERIC = frozenset({"?"}) | frozenset(
-    term_of(word)
-    for word in "script story plot character person thing something company customer user text question information "
-    "detail situation case matter order content source series people somebody still yet already have they".split()
-)
-"""Terms that a question may have more of than another, and still ask the same."""

@@ -1,7 +1,8 @@
 """Reading a question in any language but English: word by word, in its own order.
 
-Nothing here knows a synonym or another order of the same words: two questions are taken for the same only when they are
-so nearly word for word, up to articles, auxiliaries, inflections, case, accents and punctuation.
+Nothing here knows a synonym, an inflection or another order of the same words, and many languages tell by an article, a
+case or a particle who did what to whom: two questions are taken for the same only when they are so word for word, up
+to courtesies, capitals and punctuation.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import re
 
 from cicada.answering.semantic_cache.guards.reading import Reading, Word
+from cicada.answering.semantic_cache.guards.signs import signs
 from cicada.index.lexical.scripts import clusters, is_unspaced
 from cicada.index.lexical.tokens import normalised, tokens
-from cicada.index.lexical.words import stemmed
 
 NEGATIONS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())
@@ -68,53 +69,66 @@ _QUESTION_WORDS = {
 _LEFT_OUT = {
     language: frozenset(words.split())
     for language, words in {
-        "deu": "der die das den dem des ein eine einen einem einer eines bitte denn eigentlich genau",
-        "fra": "le la les l un une des est-ce s'il plaît svp exactement donc",
-        "spa": "el la los las un una unos unas por favor exactamente",
-        "ita": "il lo la gli le un uno una per favore esattamente",
-        "por": "o a os as um uma uns umas por favor exatamente",
-        "nld": "de het een alstublieft precies eigenlijk dan",
-        "swe": "en ett snälla egentligen",
-        "rus": "пожалуйста же именно ли",
+        "deu": "bitte denn eigentlich genau",
+        "fra": "svp exactement donc",
+        "spa": "exactamente",
+        "ita": "esattamente",
+        "por": "exatamente",
+        "nld": "alstublieft precies eigenlijk",
+        "swe": "snälla egentligen",
+        "rus": "пожалуйста же именно",
         "pol": "proszę właściwie dokładnie",
-        "tur": "lütfen bir acaba",
+        "tur": "lütfen acaba",
     }.items()
 }
+"""Courtesies and particles that change nothing of what is asked."""
 _POLITE = re.compile(
+    r"[,\s]*\b(?:s'il (?:vous|te) pla[iî]t|por favor|per favore|als je ?blieft)\b[,\s]*|"
     r"^(?:请问|請問|请告诉我|請告訴我|教えてください|ちなみに|저기|혹시)[、,，\s]*|"
     r"(?:を|か)?(?:教えてください|おしえてください|でしょうか|ですか|ますか|か|の)?[？?。．.!！\s]*$|[吗嗎呢啊呀吧]+[？?。!！\s]*$"
 )
 _HAS_DIGIT = re.compile(r"\d")
 _NAME = re.compile(r"(?<!^)(?<![.!?:¿¡\"«„“] )(?<![¿¡\"«„“])\b([^\W\d_a-z][^\W\d_]+)")
+_FORMAL = re.compile(r"(?<!^)(?<![.!?:„“\"] )\b(?:Sie|Ihnen|Ihr(?:e[mnrs]?)?)\b")
+"""German tells *you* from *they*, *her* and *you all* by a capital alone; short questions are often taken for another
+language."""
 _CAPITALISED_NOUNS = frozenset({"deu"})
 """Languages where a capital is no sign of a name."""
 
 
 def read_other(text: str, language: str) -> Reading:
-    """Read a question. Every word counts, in the order of the sentence, but for articles and politeness."""
+    """Read a question. Every word counts, in the order of the sentence, but for courtesies."""
     plain = normalised(text, dotless_i=language == "tur").strip()
-    found = tokens(_POLITE.sub("", plain)) or tokens(plain)
+    found = tokens(_POLITE.sub(" ", plain)) or tokens(plain)
     negations, asked = NEGATIONS.get(language, frozenset()), _QUESTION_WORDS.get(language, frozenset())
     left_out = _LEFT_OUT.get(language, frozenset())
-    negated = len(_UNSPACED_NEGATIONS.findall(plain))
+    negated = [("not",)] * len(_UNSPACED_NEGATIONS.findall(plain))
     kinds: list[str] = []
     numbers: list[str] = []
     words: list[Word] = []
     for token in found:
         if is_unspaced(token):
             words += [Word(character, shown=character) for character in clusters(token)]
-        elif _HAS_DIGIT.search(token):
+            continue
+        if _HAS_DIGIT.search(token):
             numbers.append(token)
-            words.append(Word(token, shown=token))
         elif token in negations:
-            negated += 1
+            negated.append((token,))
         elif token in asked:
             kinds.append(token)
-        elif token not in left_out:
-            words.append(Word(stemmed(token, language), shown=token))
+        elif token in left_out:
+            continue
+        words.append(Word(token, shown=token))
     names = frozenset(
-        stemmed(normalised(name), language)
-        for name in _NAME.findall(text)
-        if name[0].isupper() and language not in _CAPITALISED_NOUNS
+        normalised(name) for name in _NAME.findall(text) if name[0].isupper() and language not in _CAPITALISED_NOUNS
     )
-    return Reading(" ".join(kinds), negated % 2 == 1, tuple(sorted(numbers)), names, tuple(words))
+    formal = _FORMAL.findall(text)
+    return Reading(
+        " ".join(kinds),
+        tuple(negated),
+        (*numbers, *signs(text)),
+        names,
+        tuple(words),
+        persons=tuple((form, "") for form in formal),
+        verbatim=True,
+    )

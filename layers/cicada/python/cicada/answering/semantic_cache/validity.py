@@ -1,0 +1,15 @@
+"""Whether a kept answer may still be given again."""
+
+from __future__ import annotations
+
+from cicada.answering.citations import check_citations
+from cicada.answering.fit import MAX_SENTENCE_CHARS
+from cicada.answering.semantic_cache.records import Body
+
+
+def still_holds(body: Body) -> bool:
+    """Whether every citation that was verified then is so by today's check, over the passages as they were kept."""
+    checked = check_citations(body.text, body.sources)
+    again = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in checked if one.verdict == "verified"}
+    then = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in body.citations if one.verdict == "verified"}
+    return bool(then) and then <= again
