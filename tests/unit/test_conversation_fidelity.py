@@ -44,6 +44,8 @@ UNLOCKED = Turn("r", 1, "Who did not lock it?", "Who did not lock the boathouse?
         ("Who did she say hid the ring?", "Who did Petra say hid the key?", WORDS),
         ("Why did she leave without it?", "Why did Petra leave with the key?", NEGATION),
         ("What did “the bell” tell her?", "What did “the key” tell Petra?", WORDS),
+        ("Why did she hide it without Julian?", "Why did Petra not hide the key with Julian?", NEGATION),
+        ("Why did she tell nobody?", "Why did Petra not tell Julian?", NEGATION),
         ("What did she say to Corin?", "What did Petra say about Corin?", WORDS),
         ("What did she say to Corin?", "What did Corin say to Petra?", ORDER),
         ("Did he see what Petra hid?", "Did Petra see what Corin hid?", ORDER),

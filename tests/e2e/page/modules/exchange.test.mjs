@@ -206,3 +206,33 @@ function simulate(random, seed) {
   assert.equal(exchange.tail.terminal?.type, "complete", `seed ${seed}`);
   assert.equal(exchange.tail.text, log.slice(1, -1).map((one) => one.event.content).join(""), `seed ${seed}`);
 }
+
+test("connections that break at once bring no storm of resumes", () => {
+  const exchange = running();
+  exchange.disconnected();
+  assert.deepEqual(exchange.connected(5), [resume(1)]);
+  exchange.event(chunk(2), 5.1);
+  exchange.disconnected();
+  assert.deepEqual(exchange.connected(5.2), []);
+  assert.equal(exchange.catchingUp, true);
+  assert.equal(exchange.deadline, 5 + TIMING.gapMs);
+  assert.deepEqual(exchange.tick(5 + TIMING.gapMs), [resume(2)]);
+});
+
+test("a resume that is refused is not repeated within the pause", () => {
+  const exchange = running();
+  exchange.disconnected();
+  exchange.connected(5);
+  exchange.refused({ kind: "refused", requestId: REQUEST, code: "busy", message: "m", retryable: true }, 5.1);
+  assert.ok(exchange.deadline >= 5 + TIMING.gapMs);
+});
+
+test("a cancel waits for no resume", () => {
+  const exchange = running();
+  exchange.disconnected();
+  exchange.connected(5);
+  exchange.disconnected();
+  assert.deepEqual(exchange.connected(5.2), []);
+  assert.deepEqual(exchange.cancel(5.3), [CANCEL]);
+  assert.deepEqual(exchange.tick(5 + TIMING.gapMs), []);
+});

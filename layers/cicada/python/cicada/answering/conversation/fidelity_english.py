@@ -79,7 +79,7 @@ def english_change(done: English, asked: English, before: Sequence[English]) -> 
     spoken = {word for one in (asked, *held_to) for word in one.tokens}
     if words_of.ADDRESS & set(done.tokens) - spoken:
         return ADDED
-    if not all(_holds(done.tokens, word) for word in telling):
+    if not all(_holds(done.tokens, word) for word in asked.kept):
         return WORDS
     return None if asked.short or _in_order(done, asked) else ORDER
 

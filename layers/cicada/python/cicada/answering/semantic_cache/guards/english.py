@@ -188,8 +188,10 @@ def _read_word(state: Sentence, word: str, *, of: bool, owner: bool) -> None:
         return
     if word in table.DEGREES:
         state.add(table.DEGREES[word], word)
+    after_be = state.words[state.be_at :] if state.be_at is not None else []
+    cleft = len(after_be) > 1 and after_be[0].term == "it"  # was it Ada that hit him
     participle = word in PARTICIPLES or has_ed(word) or word.endswith(("-on", "-off"))
-    if participle and state.be_at is not None and state.verb_at is None:
+    if participle and not cleft and state.be_at is not None and state.verb_at is None:
         state.begin_phrase()
         _passive(state, word)
         return

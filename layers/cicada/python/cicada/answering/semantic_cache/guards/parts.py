@@ -143,18 +143,18 @@ def same_roles(one: Reading, other: Reading) -> bool:
         return False
     both = _placed(one) & _placed(other)
     order = [[word.term for word in reading.words if word.term in both] for reading in (one, other)]
-    return order[0] == order[1] and _loose_order(one, other) == _loose_order(other, one)
+    return order[0] == order[1] and _order_in_phrases(one, other) == _order_in_phrases(other, one)
 
 
 def _placed(reading: Reading) -> set[str]:
     return {word.term for word in reading.words if not word.marker and not word.loose}
 
 
-def _loose_order(one: Reading, other: Reading) -> list[tuple[str, list[str]]]:
-    """Loose words that are loose in both, in their order, by preposition and phrase."""
-    loose = {word.term for word in other.words if word.loose} - _FOR_ANYBODY - {_WHAT_IS_ASKED}
+def _order_in_phrases(one: Reading, other: Reading) -> list[tuple[str, list[str]]]:
+    """Words in phrases of both, in their order, by preposition and phrase."""
+    loose = {word.term for word in other.words if word.loose or word.marker} - _FOR_ANYBODY - {_WHAT_IS_ASKED}
     phrases: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for word in one.words:
-        if word.loose and word.term in loose:
-            phrases[word.preposition, word.phrase if word.preposition else 0].append(word.term)
+        if (word.loose or word.marker) and word.term in loose:
+            phrases[word.relation, word.phrase if word.relation else 0].append(word.term)
     return sorted((min(terms), terms) for terms in phrases.values())
