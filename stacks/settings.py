@@ -204,8 +204,8 @@ class Settings(Group):
         longest = max(self.models.max_tokens, self.models.direct_max_tokens)
         if budget.tokens_a_call < longest + PROMPT_TOKENS:
             raise ValueError(
-                f"budget.requestTokens: must be at least {MAX_MODEL_CALLS * (longest + PROMPT_TOKENS)}. A call may use a "
-                f"quarter of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
+                f"budget.requestTokens: must be at least {MAX_MODEL_CALLS * (longest + PROMPT_TOKENS)}. A call may "
+                f"use a quarter of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
             )
         for model_id, max_tokens in (
             (self.models.generation_model_id, self.models.max_tokens),
@@ -214,8 +214,8 @@ class Settings(Group):
             price = cost(model_id, Usage(PROMPT_TOKENS, max_tokens))
             if price is not None and price.usd > budget.cost_usd_a_call:
                 raise ValueError(
-                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * price.usd:.3f}. A call may cost a quarter "
-                    f"of it, and one of {model_id} can cost {price.usd:.4f}"
+                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * price.usd:.3f}. A call may cost a "
+                    f"quarter of it, and one of {model_id} can cost {price.usd:.4f}"
                 )
         return self
 

@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _tell_progress(figures: Figures) -> None:
+    if not sys.stderr.isatty():
+        return
     rate = figures.injected / max(figures.wall_s, 1e-9)
     print(
         f"\r{figures.injected:,} faults, {figures.requests:,} requests, {rate:,.0f} faults/s", end="", file=sys.stderr
