@@ -175,6 +175,7 @@ def test_a_perfect_is_of_the_past() -> None:
         ("Which goods are important?", "Which goods are imported?", "words"),
         ("Did the boring guest leave?", "Did the bored guest leave?", "words"),
         ("Did the boys' mother leave?", "Did the boy's mother leave?", "words"),
+        ("Who bought Ada a horse?", "Who bought Ada's horse?", "words"),
         ("Who got Tom arrested?", "Who arrested Tom?", "words"),
         ("Who has a sister?", "Who is a sister?", "words"),
         ("Which is the better plan?", "Which is the best plan?", "words"),
@@ -182,7 +183,8 @@ def test_a_perfect_is_of_the_past() -> None:
         ("Who knows why Tom left?", "Who knows how Tom left?", "question_word"),
         ("Who left before Ada called Tom?", "Who left before Tom called Ada?", "roles"),
         ("Was it Ada Tom hit?", "Was it Ada hit Tom?", "roles"),
-        ("Whose brother is Tom?", "Whose is Tom's brother?", "roles"),
+        ("Who decided to sign the contract?", "Who decided to contract the sign?", "roles"),
+        ("Whose brother is Tom?", "Whose is Tom's brother?", "words"),
         ("Who painted the picture of Ada?", "Who painted Ada's picture?", "relations"),
     ],
 )
@@ -213,7 +215,7 @@ def test_two_who_change_places_are_never_taken_for_the_same(template: str, a: st
 
 
 def test_pronouns_change_places_too() -> None:
-    assert guard("Is Gregor angry with his father?", "Is Gregor's father angry with him?") == "relations"
+    assert guard("Is Gregor angry with his father?", "Is Gregor's father angry with him?") == "words"
 
 
 @pytest.mark.parametrize(

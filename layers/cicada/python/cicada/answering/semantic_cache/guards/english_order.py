@@ -73,7 +73,7 @@ def _owned(owner: Sequence[Word], thing: Sequence[Word]) -> list[Word]:
         last = replace(last, marker=OF.strip())
     placed = (
         replace(word, marker=last.marker, loose=last.loose, preposition=last.preposition, head=last.head,
-                phrase=last.phrase)
+                genitive=True, phrase=last.phrase)
         for word in owner
     )  # fmt: skip
     return [*placed, *thing]

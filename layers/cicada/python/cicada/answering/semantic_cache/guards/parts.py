@@ -14,6 +14,7 @@ _PRONOUNS = frozenset({"he", "she", "they"})
 """Whom they mean hangs on where they stand: *Ada's father and she* are not *Ada and her father*."""
 _ON_A_TOPIC = frozenset({"about", "on", "regarding", "concerning"})
 _FOR = "for"
+_OWNER, _GENITIVE = "'", "~"
 _WHOSE = "whose"
 _WHAT_IS_ASKED = "?"
 _FOR_ANYBODY = frozenset({"can", "must", "should"})
@@ -38,16 +39,18 @@ def _each_has_a_peer(words: list[str], peers: list[str]) -> bool:
 
 
 def _one_form(word: str, peer: str) -> bool:
-    """The boys' mother is not the boy's, while *the boy's mother* is *the mother of the boy*."""
-    owners = word.endswith("'") and peer.endswith("'")
-    return word == peer if owners else one_word(word.removesuffix("'"), peer.removesuffix("'"))
+    """*The boy's mother* is *the mother of the boy*, not *the boys' mother*; *Ada's horse* is not *Ada a horse*."""
+    if word.endswith(_OWNER) or peer.endswith(_OWNER):
+        genitives = word.endswith((_OWNER, _GENITIVE)) and peer.endswith((_OWNER, _GENITIVE))
+        return genitives and word[:-1] == peer[:-1]
+    return one_word(word.removesuffix(_GENITIVE), peer.removesuffix(_GENITIVE))
 
 
 def _by_term(reading: Reading) -> dict[str, list[str]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
     for word in reading.words:
         if word.shown:
-            found[word.term].append(f"{word.shown}'" if word.owner else word.shown)
+            found[word.term].append(f"{word.shown}{_OWNER if word.owner else _GENITIVE if word.genitive else ''}")
     return found
 
 
@@ -151,10 +154,10 @@ def _placed(reading: Reading) -> set[str]:
 
 
 def _order_in_phrases(one: Reading, other: Reading) -> list[tuple[str, list[str]]]:
-    """Words in phrases of both, in their order, by preposition and phrase."""
+    """Words in phrases of both, in their order, by preposition, and by phrase where a phrase can stand anywhere."""
     loose = {word.term for word in other.words if word.loose or word.marker} - _FOR_ANYBODY - {_WHAT_IS_ASKED}
     phrases: defaultdict[tuple[str, int], list[str]] = defaultdict(list)
     for word in one.words:
         if (word.loose or word.marker) and word.term in loose:
-            phrases[word.relation, word.phrase if word.relation else 0].append(word.term)
+            phrases[word.relation, word.phrase if word.preposition and not word.marker else 0].append(word.term)
     return sorted((min(terms), terms) for terms in phrases.values())

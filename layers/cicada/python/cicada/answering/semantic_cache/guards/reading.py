@@ -31,6 +31,8 @@ class Word:
     """The term before its preposition; empty at the beginning of a question."""
     owner: bool = field(default=False, compare=False)
     """Whether it has an apostrophe: *Mara's*."""
+    genitive: bool = field(default=False, compare=False)
+    """Whether it stood after an *of*."""
 
     @property
     def relation(self) -> str:
