@@ -151,3 +151,5 @@ def _measures(metrics: Metrics) -> Iterator[str]:
     if metrics.cost_usd is not None:
         at = f" at prices of {metrics.price_date}" if metrics.price_date else ""
         yield f"${metrics.cost_usd:.5f}{at}" if metrics.cost_usd else "free"
+    else:
+        yield "cost not known"

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from cicada.answering.attempt import close_exhausted
+from cicada.answering.closing import close_exhausted
 from cicada.answering.intake import Intake
 from cicada.answering.recovery import Recovery
 from cicada.answering.workflow import AttemptTask, ExhaustedTask, StepFunctionsStarter

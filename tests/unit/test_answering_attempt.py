@@ -10,8 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner, close_exhausted
+from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner
 from cicada.answering.chain import allotted_calls
+from cicada.answering.closing import close_exhausted
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.prompt import NOTHING_FOUND, UNGROUNDED_NOTICE
 from cicada.answering.rag import RagStrategy
@@ -548,7 +549,7 @@ def test_a_request_whose_time_is_up_is_ended_before_another_attempt():
     assert world.run("direct", {"rag": {"Error": "StreamBroken"}}, worker="w2").outcome == "out_of_time"
     last = world.seen()[-1]
     assert (last["type"], last["code"], last["retryable"]) == ("error", "out_of_time", True)
-    assert [one["strategy"] for one in last["failed"]] == ["rag"]
+    assert [(one["strategy"], one["code"]) for one in last["failed"]] == [("rag", "stream_broken")]
     assert len(world.log.read(KEY)[1]) == len(world.seen()) + 1
 
 

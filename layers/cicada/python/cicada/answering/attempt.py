@@ -9,21 +9,22 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from cicada.answering.account import metrics_of, tell_complete
 from cicada.answering.chain import allotted_calls
-from cicada.answering.failures import WORKER_LOSSES, strategy_failures
+from cicada.answering.closing import end_late, end_too_long
+from cicada.answering.failures import strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
 from cicada.answering.spending import RequestBudget, Spending
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Keeper, Retrieved, Strategy
-from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.answering.workflow import AttemptTask
 from cicada.delivery.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier
-from cicada.delivery.decide import NotYours, begin, has_landed, may_drive, tried
+from cicada.delivery.decide import NotYours, begin, has_landed
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
-from cicada.delivery.posting import CONTENTION_TRIES, end_request
+from cicada.delivery.posting import CONTENTION_TRIES
 from cicada.delivery.record import Commit, Head, Question, RequestKey, Standalone
 from cicada.errors import (
-    AllStrategiesFailed,
     AnswerTooLong,
     CicadaError,
     DeliveryUnavailable,
@@ -32,8 +33,7 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Stopped, TextDelta
-from cicada.models.prices import price_date
-from cicada.protocol.events import Complete, Degraded, Failed, Metrics, Sources, StrategyName, load_event
+from cicada.protocol.events import Complete, Degraded, Metrics, Sources, StrategyName, load_event
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
@@ -172,7 +172,11 @@ class AttemptRunner:
             tell(logger, "superseded", "attempt not begun", why=begun.why)
             return Outcome("superseded")
         if isinstance(begun, Head):
-            return self._end_late(begun)
+            error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
+            self._tell_fault(begun, error)
+            failed = strategy_failures(task.failures, task.entry)
+            ended = end_late(begun, failed, error, self._log, self._connections)
+            return Outcome("out_of_time" if ended else "superseded")
         head, commit = begun
         tell(
             logger,
@@ -261,7 +265,15 @@ class AttemptRunner:
                     # The completed question and the passages serve the attempts that follow.
                     courier.settle(spending.spent, timeout_s=SETTLE_S)
                     raise
-                metrics = self._metrics(head, course.retrieved, answered, courier, spending, started=started)
+                metrics = metrics_of(
+                    head,
+                    course.retrieved,
+                    answered,
+                    spending,
+                    started=started,
+                    first_chunk_at=courier.first_chunk_at,
+                    now_s=self._now_s(),
+                )
                 complete = Complete(
                     attempt=head.attempt,
                     answered_by=strategy.name,
@@ -278,12 +290,12 @@ class AttemptRunner:
             return Outcome("superseded")
         except AnswerTooLong as error:
             self._tell_fault(head, error)
-            ended = self._end_too_long(outbox.head, Failed.of(error, head.failed))
+            ended = end_too_long(outbox.head, error, self._log, self._connections)
             return Outcome("too_long" if ended else "superseded")
         except CicadaError as error:
             self._tell_fault(head, error)
             raise
-        self._tell_complete(complete)
+        tell_complete(complete)
         self._keep(course, strategy.name, answered, until=keep_until)
         return Outcome("answered", metrics)
 
@@ -344,69 +356,6 @@ class AttemptRunner:
             course.asked = replace(asked, query=completed.query)
             courier.standalone(Standalone(completed.query, completed.degraded))
 
-    def _metrics(
-        self,
-        head: Head,
-        retrieved: Retrieved | None,
-        answered: Answered,
-        courier: Courier,
-        spending: Spending,
-        *,
-        started: float,
-    ) -> Metrics:
-        now = self._monotonic()
-        accepted_ago_ms = self._now_s() * 1000 - head.accepted_at_ms
-        # A text so short that none of it has gone out yet goes out with this very event.
-        first_chunk_at = now if courier.first_chunk_at is None else courier.first_chunk_at
-        spent = head.spent + spending.spent
-        # A worker that was lost could not say what it had spent.
-        usd = None if any(one.code in WORKER_LOSSES for one in head.failed) else spent.usd
-        used = () if retrieved is None or retrieved.offered else retrieved.sources
-        return Metrics(
-            latency_ms=max(0, round(accepted_ago_ms)),
-            attempt_ms=round((now - started) * 1000),
-            first_chunk_ms=max(0, round(accepted_ago_ms - (now - first_chunk_at) * 1000)),
-            retrieval_latency_ms=retrieved.retrieval_ms if retrieved else None,
-            cache_latency_ms=retrieved.cache_ms if retrieved else None,
-            model_calls=spent.calls,
-            input_tokens=spent.input_tokens,
-            output_tokens=spent.output_tokens,
-            cost_usd=usd,
-            price_date=None if usd is None else price_date(),
-            sources_found=retrieved.found if retrieved else 0,
-            sources_used=len({source.origin for source in used}),
-            passages_cited=answered.passages_cited,
-        )
-
-    def _end_late(self, head: Head) -> Outcome:
-        """End a request whose time is up, with what was tried."""
-        error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
-        self._tell_fault(head, error)
-        try:
-            ended = end_request(
-                self._log,
-                self._connections,
-                head,
-                Failed.of(error, tried(head, ())),
-                still=lambda stands: stands.attempt == head.attempt,
-            )
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
-        return Outcome("out_of_time" if ended else "superseded")
-
-    def _end_too_long(self, mine: Head, terminal: Failed) -> bool:
-        """End the request, unless another attempt has begun meanwhile. Returns whether it did."""
-        try:
-            return end_request(
-                self._log,
-                self._connections,
-                mine,
-                terminal,
-                still=lambda head: (head.attempt, head.worker) == (mine.attempt, mine.worker),
-            )
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
-
     def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
         """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""
         given = AnswerGiven(
@@ -444,46 +393,6 @@ class AttemptRunner:
             code=error.code,
             why=str(error),
         )
-
-    @staticmethod
-    def _tell_complete(complete: Complete) -> None:
-        tell(
-            logger,
-            "complete",
-            "answer complete",
-            attempt=complete.attempt,
-            answered_by=complete.answered_by,
-            attempted=list(complete.attempted),
-            failed=[f"{one.strategy}: {one.code}" for one in complete.failed],
-            model_id=complete.model,
-            grounded=complete.grounded,
-            stop_reason=complete.stop_reason,
-            **complete.metrics.model_dump(exclude_none=True),
-        )
-
-
-def close_exhausted(
-    task: ExhaustedTask, log: RequestLog, connections: Connections, *, now_s: Callable[[], float] = time.time
-) -> bool:
-    """Tell the client that every strategy failed, with what was tried. Returns whether this ended the request.
-
-    Raises:
-        StoreFault, DeliveryUnavailable: it could not be stored; the workflow tries again.
-    """
-    try:
-        head = log.head(task.key)
-    except RequestUnknown:
-        logger.warning("the request is gone")
-        return False
-    refusal = may_drive(head, task.execution, now_s())
-    if refusal is not None:
-        tell(logger, "superseded", "request not closed", why=refusal.why)
-        return False
-    failed = tried(head, strategy_failures(task.failures, task.entry))
-    terminal = Failed.of(AllStrategiesFailed(), failed)
-    return end_request(
-        log, connections, head, terminal, still=lambda head: may_drive(head, task.execution, now_s()) is None
-    )
 
 
 def _sources(attempt: int, asked: Asked, retrieved: Retrieved) -> Sources:

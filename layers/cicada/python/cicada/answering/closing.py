@@ -1,0 +1,86 @@
+"""Ending a request with an error: every strategy has failed, its time is up, or its answer grows too long."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from cicada.answering.failures import strategy_failures
+from cicada.answering.workflow import ExhaustedTask
+from cicada.delivery.decide import may_drive, tried
+from cicada.delivery.ports import Connections, RequestLog, StoreFault
+from cicada.delivery.posting import end_request
+from cicada.delivery.record import Head
+from cicada.errors import AllStrategiesFailed, AnswerTooLong, DeliveryUnavailable, OutOfTime, RequestUnknown
+from cicada.protocol.events import Failed, StrategyFailure
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+
+def close_exhausted(
+    task: ExhaustedTask, log: RequestLog, connections: Connections, *, now_s: Callable[[], float] = time.time
+) -> bool:
+    """Tell the client that every strategy failed, with what was tried. Returns whether this ended the request.
+
+    Raises:
+        StoreFault, DeliveryUnavailable: it could not be stored; the workflow tries again.
+    """
+    try:
+        head = log.head(task.key)
+    except RequestUnknown:
+        logger.warning("the request is gone")
+        return False
+    refusal = may_drive(head, task.execution, now_s())
+    if refusal is not None:
+        tell(logger, "superseded", "request not closed", why=refusal.why)
+        return False
+    failed = tried(head, strategy_failures(task.failures, task.entry))
+    terminal = Failed.of(AllStrategiesFailed(), failed)
+    return end_request(
+        log, connections, head, terminal, still=lambda head: may_drive(head, task.execution, now_s()) is None
+    )
+
+
+def end_late(
+    head: Head, failed: Sequence[StrategyFailure], error: OutOfTime, log: RequestLog, connections: Connections
+) -> bool:
+    """End a request whose time is up, with what was tried. Returns whether this ended it.
+
+    Args:
+        head: the request, before another attempt.
+        failed: what the workflow saw fail, in order.
+        error: what the client is told.
+        log: the store.
+        connections: the sockets.
+
+    Raises:
+        DeliveryUnavailable: it could not be stored.
+    """
+    terminal = Failed.of(error, tried(head, failed))
+    return _end(log, connections, head, terminal, still=lambda stands: stands.attempt == head.attempt)
+
+
+def end_too_long(mine: Head, error: AnswerTooLong, log: RequestLog, connections: Connections) -> bool:
+    """End a request whose answer outgrew the log, unless another attempt has begun. Returns whether this ended it.
+
+    Raises:
+        DeliveryUnavailable: it could not be stored.
+    """
+    return _end(
+        log,
+        connections,
+        mine,
+        Failed.of(error, mine.failed),
+        still=lambda head: (head.attempt, head.worker) == (mine.attempt, mine.worker),
+    )
+
+
+def _end(
+    log: RequestLog, connections: Connections, head: Head, terminal: Failed, *, still: Callable[[Head], bool]
+) -> bool:
+    try:
+        return end_request(log, connections, head, terminal, still=still)
+    except StoreFault as fault:
+        raise DeliveryUnavailable(str(fault)) from fault
