@@ -16,13 +16,13 @@ from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.ports import Keeper
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import Looked, SemanticCache
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers, SemanticCache
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.spending import RequestBudget
-from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
@@ -36,28 +36,6 @@ from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.shards import ShardRetriever
 from cicada.settings import AnswerSettings
-
-
-class CountedCache:
-    """The semantic cache, whose look-ups are counted; one that is switched off never has anything."""
-
-    def __init__(self, cache: SemanticCache | None, count: Callable[[str], None]) -> None:
-        """``count`` is told what each look-up gave: ``answer``, ``contexts`` or ``miss``."""
-        self._cache = cache
-        self._count = count
-
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
-        """See :class:`cicada.answering.reuse.EarlierAnswers`."""
-        if self._cache is None:
-            return Looked("miss")
-        looked = self._cache.look_up(asked, index_version, time_budget_s=time_budget_s)
-        self._count(looked.use)
-        return looked
-
-    def keep(self, given: AnswerGiven) -> None:
-        """See :class:`cicada.answering.strategy.Keeper`."""
-        if self._cache is not None:
-            self._cache.keep(given)
 
 
 def build(
@@ -98,17 +76,8 @@ def build(
         ),
         breakers,
     )
-    kept = SemanticCache(
-        DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
-        embedder,
-        sharing=settings.cache_sharing,
-        thresholds=_thresholds(settings),
-        generation_model_id=settings.generation_model_id,
-        prompt_version=_version_of_answers(settings),
-        ttl_s=settings.cache_ttl_s,
-        max_entries=settings.cache_max_entries,
-    )
-    cache = GuardedCache(CountedCache(kept if settings.cache_enabled else None, on_look_up), breakers)
+    kept = _kept_answers(settings, embedder, on_look_up) if settings.cache_enabled else None
+    cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
     writes, writes_fast, last_resort = _writers(settings, breakers)
     top_k, min_score, prompt_passages = settings.top_k, settings.min_score, settings.prompt_passages
     conversation = Conversation(
@@ -120,6 +89,9 @@ def build(
             age_s=settings.conversation_max_age_s,
         ),
     )
+    keepers: list[Keeper] = [conversation] if settings.conversation_enabled else []
+    if kept is not None:
+        keepers.append(kept)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
         ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
@@ -133,8 +105,22 @@ def build(
         },
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
-        keepers=[*([conversation] if settings.conversation_enabled else []), cache],
+        keepers=keepers,
         budget=RequestBudget(settings.request_time_s, settings.request_tokens, settings.request_cost_usd),
+    )
+
+
+def _kept_answers(settings: AnswerSettings, embedder: Embedder, on_look_up: Callable[[str], None]) -> SemanticCache:
+    return SemanticCache(
+        DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
+        embedder,
+        sharing=settings.cache_sharing,
+        thresholds=_thresholds(settings),
+        generation_model_id=settings.generation_model_id,
+        prompt_version=_version_of_answers(settings),
+        ttl_s=settings.cache_ttl_s,
+        max_entries=settings.cache_max_entries,
+        on_look_up=on_look_up,
     )
 
 

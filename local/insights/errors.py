@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from typing import ClassVar
 
 from aiohttp import web
+
+from local.aws_json import json_response
 
 
 class LogsError(Exception):
@@ -17,12 +17,7 @@ class LogsError(Exception):
 
     def response(self) -> web.Response:
         """The response that tells of it."""
-        return web.Response(
-            status=self.status,
-            text=json.dumps({"__type": self.code, "message": str(self)}),
-            content_type="application/x-amz-json-1.1",
-            headers={"x-amzn-RequestId": str(uuid.uuid4())},
-        )
+        return json_response({"__type": self.code, "message": str(self)}, status=self.status)
 
 
 class Malformed(LogsError):

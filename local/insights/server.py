@@ -36,7 +36,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import logging
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
@@ -47,6 +46,7 @@ from typing import Any
 from aiohttp import web
 
 from local import service_model
+from local.aws_json import json_response
 from local.faults import Faults
 from local.insights.errors import (
     InvalidParameter,
@@ -127,11 +127,7 @@ class Insights:
         except Exception:  # as AWS tells of a bug of its own
             logger.exception("insights stand-in: %s failed", name)
             return LogsError("The service cannot complete the request").response()
-        return web.Response(
-            text=json.dumps(answer),
-            content_type="application/x-amz-json-1.1",
-            headers={"x-amzn-RequestId": str(uuid.uuid4())},
-        )
+        return json_response(answer)
 
     def _read(self, name: str, body: bytes) -> dict[str, Any]:
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import uuid
 from typing import ClassVar
 
 from aiohttp import web
+
+from local.aws_json import json_response
 
 
 class KendraError(Exception):
@@ -58,9 +58,4 @@ class Injected(KendraError):
 
 def error_response(code: str, status: int, message: str) -> web.Response:
     """An error response."""
-    return web.Response(
-        status=status,
-        text=json.dumps({"__type": code, "Message": message}),
-        content_type="application/x-amz-json-1.1",
-        headers={"x-amzn-RequestId": str(uuid.uuid4())},
-    )
+    return json_response({"__type": code, "Message": message}, status=status)

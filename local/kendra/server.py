@@ -40,7 +40,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import json
 import logging
 import threading
 import uuid
@@ -50,6 +49,7 @@ from typing import Any
 from aiohttp import web
 
 from local import service_model
+from local.aws_json import json_response
 from local.faults import Faults
 from local.kendra.attributes import RESERVED, Value, read_attribute, read_filter, write_attribute
 from local.kendra.errors import Injected, KendraError, NotFound, Throttled, Unsigned, ValidationFailed
@@ -120,11 +120,7 @@ class Kendra:
         await self._fail(name)
         asked = self._read(name, body)
         answer = await asyncio.to_thread(self._call, name, asked)
-        return web.Response(
-            text=json.dumps(answer),
-            content_type="application/x-amz-json-1.1",
-            headers={"x-amzn-RequestId": str(uuid.uuid4())},
-        )
+        return json_response(answer)
 
     def _read(self, name: str, body: bytes) -> dict[str, Any]:
         try:

@@ -50,20 +50,18 @@ class Environment:
         conversation = Conversation(
             DynamoDbSessions(house.table, "table"), GuardedModel(small, breakers), now_s=house.now_s
         )
-        cache = GuardedCache(
-            SemanticCache(
-                DynamoDbCacheStore(house.table, "table"),
-                GuardedEmbedder(Embedder(scheduler, faults), breakers),
-                sharing=sharing,
-                thresholds=Thresholds(replay=0.97, near=0.8),
-                generation_model_id=GENERATION,
-                prompt_version=PROMPT_VERSION,
-                now_s=house.now_s,
-                monotonic=house.monotonic,
-                new_suffix=lambda: f"{int(scheduler.random() * 16**8):08x}",
-            ),
-            breakers,
+        kept = SemanticCache(
+            DynamoDbCacheStore(house.table, "table"),
+            GuardedEmbedder(Embedder(scheduler, faults), breakers),
+            sharing=sharing,
+            thresholds=Thresholds(replay=0.97, near=0.8),
+            generation_model_id=GENERATION,
+            prompt_version=PROMPT_VERSION,
+            now_s=house.now_s,
+            monotonic=house.monotonic,
+            new_suffix=lambda: f"{int(scheduler.random() * 16**8):08x}",
         )
+        cache = GuardedCache(kept, breakers)
         strategies = (
             HybridStrategy(
                 retriever,
@@ -84,7 +82,7 @@ class Environment:
             {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
             conversation=conversation,
             breakers=breakers,
-            keepers=(conversation, cache),
+            keepers=(conversation, kept),
             concurrency=house.concurrency,
             now_s=house.now_s,
             monotonic=house.monotonic,

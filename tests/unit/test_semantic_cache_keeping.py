@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.semantic_cache.keeping import MAX_QUESTION_CHARS
 from cicada.answering.semantic_cache.records import (
     MAX_BODY_BYTES,
@@ -21,7 +22,7 @@ from cicada.answering.semantic_cache.records import (
     unpack_vector,
 )
 from cicada.protocol.events import Citation, Degraded, Reused
-from tests.support.cached_answers import Shelf, given
+from tests.support.cached_answers import VERSION, Shelf, asked, given
 from tests.support.passages import unit_rows
 
 LOCKED = "Who locked the boathouse?"
@@ -149,6 +150,19 @@ def test_a_model_that_is_down_is_logged_and_harms_nothing(shelf: Shelf, caplog: 
     shelf.keep(LOCKED)
     assert [record.code for record in caplog.records] == ["model_unavailable"]
     assert shelf.store.calls == []
+
+
+def test_every_look_up_is_counted_by_what_it_gave() -> None:
+    counted: list[str] = []
+    shelf = Shelf(on_look_up=counted.append)
+    shelf.look_up(LOCKED)
+    shelf.keep(LOCKED)
+    shelf.look_up(LOCKED)
+    assert counted == ["miss", "answer"]
+
+
+def test_a_deployment_that_keeps_no_answers_finds_none() -> None:
+    assert NoEarlierAnswers().look_up(asked(LOCKED), VERSION, time_budget_s=1).use == "miss"
 
 
 def test_a_look_up_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:

@@ -28,17 +28,17 @@ Step = Literal[
     "ended",
     "kept",
 ]
-"""Every step, in the order in which they usually come. Their fields, beside ``request_id`` and, where the line is of an
-attempt's worker, ``strategy``:
+"""Every step, in the order in which they usually come. Their fields, beside ``request_id``, ``asker`` (who asked, as a
+digest) and, where the line is of an attempt's worker, ``strategy``:
 
 - ``accepted``: route, confidence, reasoning, strategy
 - ``started``: strategy; an execution of the workflow was started
 - ``asked_again``: last_seq; the same question once more
 - ``resumed``: after, last_seq, outcome
 - ``recovered``: why, action (restarted, ended), by (resume, sweep), attempt
-- ``attempt``: attempt, strategy, worker, execution, reserved_calls
+- ``attempt``: attempt, strategy, worker, execution, reserved_calls, failed
 - ``question_completed``: by (model, rule), took_ms
-- ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, refused_by
+- ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, refused_by, why
 - ``retrieved``: found, used, used_from_cache, searched, engine, index_version, took_ms, cache_ms, degraded
 - ``model_call``: purpose, model_id, calls, input_tokens, output_tokens, cost_usd, took_ms, first_piece_ms, fault
 - ``fault``: code, why, dependency, attempt; something went wrong, and other steps tell what followed

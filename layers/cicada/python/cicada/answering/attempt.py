@@ -7,15 +7,16 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from cicada.answering.account import metrics_of, tell_complete
 from cicada.answering.chain import allotted_calls
 from cicada.answering.closing import end_late, end_too_long
 from cicada.answering.failures import strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
+from cicada.answering.ports import Checking, Completing, Keeper
 from cicada.answering.spending import RequestBudget, Spending
-from cicada.answering.strategy import Answered, AnswerGiven, Asked, Keeper, Retrieved, Strategy
+from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved, Strategy
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier
@@ -46,36 +47,6 @@ KEEPING_RESERVE_S = 5.0
 """With less time than this left, an answer is not kept: it is complete, and that is what counts."""
 
 
-class Completed(Protocol):
-    """A question as it can be understood by itself."""
-
-    @property
-    def query(self) -> str:
-        """The question, completed where it leant on the conversation."""
-        ...
-
-    @property
-    def degraded(self) -> Degraded | None:
-        """What is to be said of it, if it could not be completed as it should."""
-        ...
-
-
-class Completing(Protocol):
-    """Completes questions from the conversation that they stand in."""
-
-    def complete(self, question: Question, subject: str, spending: Spending) -> Completed:
-        """Complete a question. Raises Stopped alone: what fails is told by ``degraded``."""
-        ...
-
-
-class Checking(Protocol):
-    """Knows which dependencies are down."""
-
-    def check(self, names: Sequence[str]) -> None:
-        """Raise DependencyDown if one of them is."""
-        ...
-
-
 @dataclass(frozen=True)
 class Outcome:
     """How an attempt ended, for the workflow and the metrics.
@@ -86,6 +57,13 @@ class Outcome:
 
     outcome: Literal["answered", "superseded", "too_long", "out_of_time"]
     metrics: Metrics | None = None
+
+
+@dataclass(frozen=True)
+class _Late:
+    """The request's time was up before the attempt could begin."""
+
+    head: Head
 
 
 @dataclass
@@ -171,12 +149,8 @@ class AttemptRunner:
         if isinstance(begun, NotYours):
             tell(logger, "superseded", "attempt not begun", why=begun.why)
             return Outcome("superseded")
-        if isinstance(begun, Head):
-            error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
-            self._tell_fault(begun, error)
-            failed = strategy_failures(task.failures, task.entry)
-            ended = end_late(begun, failed, error, self._log, self._connections)
-            return Outcome("out_of_time" if ended else "superseded")
+        if isinstance(begun, _Late):
+            return self._end_late(begun.head, task)
         head, commit = begun
         tell(
             logger,
@@ -205,8 +179,15 @@ class AttemptRunner:
         """Seconds that a request's strategies have left."""
         return head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s() - CLOSING_RESERVE_S
 
-    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours | Head:
-        """Begin the attempt. Returns the head where that is too late: the request's time is up."""
+    def _end_late(self, head: Head, task: AttemptTask) -> Outcome:
+        error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
+        self._tell_fault(head, error)
+        failed = strategy_failures(task.failures, task.entry)
+        ended = end_late(head, failed, error, self._log, self._connections)
+        return Outcome("out_of_time" if ended else "superseded")
+
+    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours | _Late:
+        """The head after the attempt's begin and the commit that began it, or why there is none."""
         failed = strategy_failures(task.failures, task.entry)
         # A first attempt nearly always finds the log as it was created: it needs no read before its write.
         head = self._log.head(task.key) if failed else _as_created(task.key)
@@ -223,7 +204,7 @@ class AttemptRunner:
             if isinstance(commit, NotYours):
                 return commit
             if head.accepted_at_ms and self._left_s(head) <= 0:
-                return head
+                return _Late(head)
             try:
                 return self._log.commit(head, commit), commit
             except Conflict as conflict:

@@ -111,11 +111,3 @@ class AnswerGiven:
     retrieved: Retrieved | None
     answered: Answered
     at_ms: int
-
-
-class Keeper(Protocol):
-    """Keeps answers after their terminal event is out."""
-
-    def keep(self, given: AnswerGiven) -> None:
-        """Keep what is worth keeping. What it raises is logged, and the answer stands."""
-        ...

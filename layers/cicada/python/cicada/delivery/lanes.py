@@ -32,7 +32,7 @@ class Lanes:
         Args:
             connections: the sockets.
             concurrency: what the lanes run on.
-            report: told the connection and the outcome of each run of frames, in the lane; it raises nothing.
+            report: told the connection and the outcome of each frame, in the lane; it raises nothing.
         """
         self._connections = connections
         self._concurrency = concurrency
@@ -65,14 +65,14 @@ class Lanes:
             return done
 
     def _run(self, connection_id: str, lane: _Lane) -> None:
-        while (frames := self._take(lane)) is not None:
-            outcome = post_frames(self._connections, Post(connection_id, frames))
+        while (frame := self._take(lane)) is not None:
+            outcome = post_frames(self._connections, Post(connection_id, (frame,)))
             if outcome != "delivered":
                 with self._changed:
                     lane.frames.clear()
             self._report(connection_id, outcome)
 
-    def _take(self, lane: _Lane) -> tuple[str, ...] | None:
+    def _take(self, lane: _Lane) -> str | None:
         """The next frame, or None when the lane is at its end."""
         with self._changed:
             if self._closed or not lane.frames:
@@ -80,4 +80,4 @@ class Lanes:
                 lane.frames.clear()
                 self._changed.notify_all()
                 return None
-            return (lane.frames.popleft(),)
+            return lane.frames.popleft()

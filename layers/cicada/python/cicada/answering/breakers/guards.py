@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, model_breaker
 from cicada.answering.reuse import EarlierAnswers
-from cicada.answering.strategy import AnswerGiven, Asked, Keeper
+from cicada.answering.strategy import Asked
 from cicada.errors import DependencyDown, ModelUnavailable, StreamBroken
 from cicada.models.ports import Embedder, Finished, Leash, Prompt, TextDelta, TextModel
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
@@ -148,14 +148,10 @@ class GuardedEmbedder:
             return vectors
 
 
-class KeptAnswers(EarlierAnswers, Keeper, Protocol):
-    """What the semantic cache is to its guard."""
-
-
 class GuardedCache:
     """The semantic cache, whose look-up raises DependencyDown, too, while its breaker is open."""
 
-    def __init__(self, cache: KeptAnswers, breakers: Breakers) -> None:
+    def __init__(self, cache: EarlierAnswers, breakers: Breakers) -> None:
         """Guard a cache; ``breakers`` are told of every look-up."""
         self._cache = cache
         self._breakers = breakers
@@ -170,7 +166,3 @@ class GuardedCache:
             looked = self._cache.look_up(asked, index_version, time_budget_s=time_budget_s)
             call.succeeded()
             return looked
-
-    def keep(self, given: AnswerGiven) -> None:
-        """See :class:`cicada.answering.strategy.Keeper`. Nobody waits for it, so it is not guarded."""
-        self._cache.keep(given)

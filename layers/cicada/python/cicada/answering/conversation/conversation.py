@@ -51,7 +51,7 @@ class Completed:
 
 
 class Conversation:
-    """Completes questions from the turns before them; a :class:`cicada.answering.strategy.Keeper` of those turns."""
+    """Completes questions from the turns before them; a :class:`cicada.answering.ports.Keeper` of those turns."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Conversation:
         return completed
 
     def keep(self, given: AnswerGiven) -> None:
-        """See :class:`cicada.answering.strategy.Keeper`. The same answer kept twice is one turn."""
+        """See :class:`cicada.answering.ports.Keeper`. The same answer kept twice is one turn."""
         asked = given.asked
         key = _session_key(asked.question, asked.key.subject)
         if key is None:

@@ -75,8 +75,16 @@ class Looked:
     """How many passages its search had found."""
 
 
+class NoEarlierAnswers:
+    """Stands in the cache's place where none is kept."""
+
+    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002 - none fits
+        """See :class:`cicada.answering.reuse.EarlierAnswers`."""
+        return Looked("miss")
+
+
 class SemanticCache:
-    """Finds earlier answers by meaning, and is a :class:`cicada.answering.strategy.Keeper` of new ones.
+    """Finds earlier answers by meaning, and is a :class:`cicada.answering.ports.Keeper` of new ones.
 
     Safe for several threads.
     """
@@ -94,6 +102,7 @@ class SemanticCache:
         max_entries: int = DEFAULT_MAX_ENTRIES,
         now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        on_look_up: Callable[[str], None] = lambda _use: None,
         new_suffix: Callable[[], str] = lambda: secrets.token_hex(_ID_BYTES),
     ) -> None:
         """Wire the cache.
@@ -109,6 +118,7 @@ class SemanticCache:
             max_entries: answers of one scope.
             now_s: epoch seconds.
             monotonic: seconds, for time budgets.
+            on_look_up: told what each look-up gave (``answer``, ``contexts`` or ``miss``), for the metrics.
             new_suffix: tells entries of one millisecond apart; random letters or digits.
         """
         self._store = store
@@ -121,6 +131,7 @@ class SemanticCache:
         self._max_entries = max_entries
         self._now_s = now_s
         self._monotonic = monotonic
+        self._on_look_up = on_look_up
         self._new_suffix = new_suffix
         self._known = KnownEntries(
             store, embedder.dimensions, max_entries=max_entries, now_s=now_s, monotonic=monotonic
@@ -160,6 +171,7 @@ class SemanticCache:
             why=left_out,
             took_ms=round((self._monotonic() - started) * 1000),
         )
+        self._on_look_up(looked.use)
         return looked
 
     def _look_up(self, asked: Asked, index_version: str, deadline: float, time_budget_s: float) -> Looked:
@@ -190,7 +202,7 @@ class SemanticCache:
         return miss
 
     def keep(self, given: AnswerGiven) -> None:
-        """Keep an answer that may be given again: see :class:`cicada.answering.strategy.Keeper`."""
+        """Keep an answer that may be given again: see :class:`cicada.answering.ports.Keeper`."""
         reason = reason_not_to_keep(given)
         if reason is None:
             try:
