@@ -8,8 +8,9 @@ from typing import Any
 
 from cicada.answering.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
 from cicada.answering.semantic_cache.records import unpack_body
-from cicada.answering.spending import RequestBudget, estimated_tokens
+from cicada.answering.spending import RequestBudget
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
+from cicada.tokens import estimated_tokens
 from tests.simulation.corpus import Index, passages
 from tests.simulation.expressions import Item, plain
 from tests.simulation.gateway import Socket

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.spending import ModelCall, RequestBudget, Spending, estimated_tokens
+from cicada.answering.spending import ModelCall, RequestBudget, Spending
 from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
+from cicada.tokens import estimated_tokens
 
 SMALL = "us.amazon.nova-micro-v1:0"
 

@@ -19,7 +19,7 @@ from cicada.answering.prompt import (
     rag_prompt,
 )
 from cicada.answering.rag import RagStrategy
-from cicada.answering.spending import RequestBudget, estimated_tokens
+from cicada.answering.spending import RequestBudget
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.delivery.record import Question
 from cicada.errors import BudgetSpent, IndexUnavailable, ModelBusy
@@ -28,6 +28,7 @@ from cicada.models.prices import cost
 from cicada.protocol.actions import MAX_QUERY_CHARS
 from cicada.protocol.events import StrategyFailure
 from cicada.retrieval.ports import Degradation, Hit, SearchResult
+from cicada.tokens import estimated_tokens
 from tests.support.answers import allowance, asked, parts
 from tests.support.questions import FixedRetriever, ScriptedModel, passage
 

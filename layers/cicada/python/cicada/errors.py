@@ -253,6 +253,75 @@ class CorpusInvalid(CicadaError):
     code, told = "corpus_invalid", "The corpus could not be read."
 
 
+class RetrievalInvalid(CicadaError):
+    """A request to a pipeline, or to a function for integrators, is not well-formed; the message names the field."""
+
+    code, told = "invalid_request", "The request is not valid."
+
+
+class DocumentUnknown(CicadaError):
+    """The collection holds no passage of this document."""
+
+    code, told = "document_unknown", "There is no such document."
+
+
+# --- a document that is not loaded ---
+
+
+class DocumentRefused(CicadaError):
+    """One document cannot be loaded, and is set aside with this reason; the others go on."""
+
+    code, told = "document_refused", "The document could not be read."
+
+
+class DocumentUnsupported(DocumentRefused):
+    """Its format is none that is read."""
+
+    code, told = "document_unsupported", "Documents of this format are not read."
+
+
+class DocumentBroken(DocumentRefused):
+    """It is not what its format says, or breaks off."""
+
+    code, told = "document_broken", "The document is damaged."
+
+
+class DocumentEncrypted(DocumentRefused):
+    """It is protected by a password."""
+
+    code, told = "document_encrypted", "The document is protected by a password."
+
+
+class DocumentWithoutText(DocumentRefused):
+    """Nothing in it is text: a scan, or empty."""
+
+    code, told = "document_without_text", "The document holds no text: a scan must be made readable first."
+
+
+class DocumentTooLarge(DocumentRefused):
+    """It outgrows a limit on bytes, pages, nesting or memory; the message names the limit."""
+
+    code, told = "document_too_large", "The document is too large."
+
+
+class DocumentTooSlow(DocumentRefused):
+    """Reading it takes longer than it may."""
+
+    code, told = "document_too_slow", "Reading the document took too long."
+
+
+class DocumentUnsafe(DocumentRefused):
+    """It is made to harm its reader: entities that expand, members that lead out of its folder."""
+
+    code, told = "document_unsafe", "The document is built in a way that is not accepted."
+
+
+class DocumentInvalid(DocumentRefused):
+    """Its content breaks the rules of its kind: a script's fields, a passage's id that another document has."""
+
+    code, told = "document_invalid", "The document's content breaks the rules of its kind."
+
+
 class SettingsInvalid(CicadaError):
     """A setting is missing or out of range; the message names it."""
 

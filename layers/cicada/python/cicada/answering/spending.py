@@ -6,7 +6,6 @@ without a count that a killed worker could lose: no call may take more than its 
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
 from cicada.models.prices import cost
 from cicada.protocol.events import StrategyName
+from cicada.tokens import estimated_tokens
 
 
 @dataclass(frozen=True)
@@ -158,17 +158,3 @@ class Spending:
     def spent(self) -> Spent:
         """What all calls took together."""
         return sum((call.spent for call in self.made), Spent())
-
-
-_LETTERS_A_TOKEN = 3.5
-_LETTERS = re.compile(r"[A-Za-z\s]")
-
-
-def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has, rather too many than too few.
-
-    English takes about four characters a token with today's models; a digit, a sign and a character beyond ASCII are
-    counted as one each.
-    """
-    letters = len(_LETTERS.findall(text))
-    return round(letters / _LETTERS_A_TOKEN) + len(text) - letters

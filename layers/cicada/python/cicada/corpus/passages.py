@@ -103,3 +103,6 @@ class Passage(CorpusModel):
     context: str = Field(min_length=1)
     locator: Locator
     metadata: dict[str, str] = Field(default_factory=dict)
+    summary: str | None = Field(None, description="what it says, in a sentence or two; None where nobody made one")
+    entities: tuple[str, ...] = Field((), description="who and what it names, as written most often, each once")
+    codes: tuple[str, ...] = Field((), description="identifiers in it, such as part numbers and error codes, each once")

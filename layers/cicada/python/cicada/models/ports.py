@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import BaseModel
+
+Form = TypeVar("Form", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -128,3 +132,87 @@ class Embedder(Protocol):
             ModelBusy, ModelUnavailable, ModelRefused: when the time budget is spent, or at once if final.
         """
         ...
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """What one use of a model took, retries included: for those who account for it."""
+
+    purpose: str
+    """What for, in a word or two with underscores, such as ``expand_query``."""
+    model_id: str
+    calls: int
+    """Requests that went out."""
+    usage: Usage
+    took_ms: int
+    fault: str | None = None
+    """The code of the error that ended it, if one did."""
+
+
+@dataclass(frozen=True)
+class Filled(Generic[Form]):
+    """A form that a model filled in, valid."""
+
+    value: Form
+    usage: Usage
+    """Of all calls that it took."""
+    calls: int
+
+
+class StructuredModel(Protocol):
+    """A model that fills in forms: its answer is an object of a given schema."""
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        ...
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer."""
+        ...
+
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+        """Have the model fill in a form.
+
+        An answer that does not fit the form is asked for once more, with what is wrong with it.
+
+        Args:
+            prompt: what to do.
+            form: a pydantic model; its docstring and its fields' descriptions are part of what the model is told.
+            time_budget_s: seconds for all of it.
+            leash: asked before every call.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: as their names say.
+            AnswerIncomplete: it stopped for another reason than a normal finish; AnswerMalformed if twice what it gave
+                does not fit the form. ``usage`` is what was reported.
+            BudgetSpent: no call is left for the first try.
+            Stopped: the leash's stop.
+        """
+        ...
+
+
+class Reranker(Protocol):
+    """A model that judges how well texts answer a query, reading both together."""
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        ...
+
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+        """Score every text.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: there are no scores, not for one text.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """A relevance in [0, 1] a text, in the order of the texts."""
+
+    scores: tuple[float, ...]
+    uses: tuple[ModelUse, ...]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from cicada.corpus.passages import Passage
+from cicada.models.ports import ModelUse
 
 DEFAULT_TOP_K = 20
 """Passages returned at most, unless the query says otherwise."""
@@ -26,6 +27,10 @@ class Filters:
     speakers: tuple[str, ...] = ()
     metadata: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By metadata key, ``source`` among them: the values that are allowed."""
+    entities: tuple[str, ...] = ()
+    """A passage must name one of these, spelt so."""
+    codes: tuple[str, ...] = ()
+    """A passage must have one of these."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ class SearchResult:
     """What searched: ``shards``, ``s3vectors`` or ``kendra``."""
     degraded: tuple[Degradation, ...] = ()
     """Why this is less than the whole answer; empty when it is not."""
+    model_uses: tuple[ModelUse, ...] = ()
+    """What text models and re-rankers were used for on the way; the embedding of the query is not among it."""
 
 
 class Retriever(Protocol):

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cicada.answering.spending import estimated_tokens
+from cicada.tokens import estimated_tokens
 
 MAX_ASKED_CHARS = 1_000
 """As much of a question as its turn keeps."""

@@ -1,0 +1,31 @@
+"""How documents are cut."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cicada.corpus.passages import CorpusModel
+
+DEFAULT_CHUNK_SIZE = 800
+"""Tokens of a chunk at most."""
+DEFAULT_OVERLAP = 200
+"""Tokens that a chunk repeats of the one before it, at most."""
+DEFAULT_SIMILARITY = 0.5
+"""Where two neighbouring sentences are less alike than this, a new chunk may begin."""
+
+
+class ChunkOptions(CorpusModel):
+    """How documents are cut."""
+
+    chunk_size: Annotated[int, Field(ge=50, le=8_000)] = Field(DEFAULT_CHUNK_SIZE, description="tokens at most")
+    overlap: Annotated[int, Field(ge=0, le=4_000)] = Field(DEFAULT_OVERLAP, description="tokens repeated at most")
+    similarity: Annotated[float, Field(ge=0, le=1)] = Field(
+        DEFAULT_SIMILARITY, description="cosine of neighbouring sentences below which a chunk may end"
+    )
+    boundaries: Literal["structure", "words", "embedding"] = Field(
+        "words",
+        description="where chunks may end beside headings and paragraphs: nowhere, or where the similarity drops, "
+        "by shared words or by the embedding model",
+    )

@@ -1,0 +1,48 @@
+"""A document as its reader gives it: blocks of text in reading order, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+DocType = Literal["pdf", "docx", "markdown", "text", "csv", "json", "script"]
+
+BlockKind = Literal["heading", "paragraph", "list_item", "quote", "code", "row", "record"]
+"""A ``row`` is of a table or a CSV file, a ``record`` an object of a JSON file."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A piece of a document that its author set apart."""
+
+    kind: BlockKind
+    text: str
+    """Never blank. Of a row or a record: its :attr:`fields` as ``name: value``, a line each."""
+    section: tuple[str, ...] = ()
+    """The headings above it, outermost first; of a heading, those above it and itself."""
+    page: int | None = None
+    """From 1, where the document has pages."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Of a row or a record: names and values in order, the values as text; nothing is left out but empty values."""
+    table: int | None = None
+    """Rows of one table have one number."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One document, read."""
+
+    source: str
+    """What it is known by: a path relative to what was loaded, with ``/``, or whatever a caller named it."""
+    title: str
+    doc_type: DocType
+    digest: str
+    """SHA-256 of its bytes, in hexadecimal."""
+    blocks: tuple[Block, ...]
+    """At least one. A script has none: its messages are read by :mod:`cicada.corpus.scripts`."""
+    pages: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    """What the file says of itself, such as ``author``; within the bounds of a passage's metadata."""
+    notes: tuple[str, ...] = ()
+    """What the loader should know, such as the pages that hold no text."""

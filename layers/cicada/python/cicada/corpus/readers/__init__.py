@@ -1,0 +1,1 @@
+"""Readers: a document's bytes in, its blocks of text out."""

@@ -1,0 +1,1 @@
+"""From documents to a published version: each is prepared by itself, and all are committed together."""

@@ -1,0 +1,100 @@
+"""What the steps of an ingest hand to each other. Whatever crosses from one function to another is one of these.
+
+    list the sources -> prepare each by itself (read, cut, enrich, embed) -> commit all -> report
+
+Nothing that a step hands on holds a document's text: texts lie in the bucket, named by what they were made of, so that
+whatever is done again finds what was done before.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cicada.corpus.chunking.options import ChunkOptions
+
+MAX_SOURCE_CHARS = 512
+
+
+class IngestModel(BaseModel):
+    """Immutable, strict, camelCase in workflows and files."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
+    )
+
+
+class EnrichmentOptions(IngestModel):
+    """What is added to passages."""
+
+    entities: Literal["off", "rules", "model"] = "rules"
+    """Who and what a passage names."""
+    codes: bool = True
+    """Identifiers, by rules."""
+    summaries: Literal["off", "model"] = "off"
+    """Of each document, and of each of its passages."""
+    model_id: str = ""
+    """What makes the above, where a model does."""
+
+
+class Recipe(IngestModel):
+    """All that a prepared document depends on, beside its own bytes and its source."""
+
+    embedding_model_id: str
+    dimensions: int
+    chunks: ChunkOptions = Field(default_factory=ChunkOptions)
+    enrichment: EnrichmentOptions = Field(default_factory=EnrichmentOptions)
+
+
+class SourceItem(IngestModel):
+    """One document to prepare."""
+
+    collection: str
+    source: Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
+    key: str = Field(description="of the object in the bucket that holds its bytes")
+    etag: str | None = Field(None, description="of the object; another means that it was changed meanwhile")
+    size: int = Field(ge=0, description="bytes")
+    title: str | None = None
+    metadata: dict[str, str] = Field(default_factory=dict, description="of every passage, workflow_id among it")
+
+
+class Prepared(IngestModel):
+    """A document that is ready to be committed."""
+
+    source: str
+    key: str = Field(description="of the object in the bucket that holds its passages and their vectors")
+    digest: str = Field(description="SHA-256 of the document's bytes, in hexadecimal")
+    passages: int
+    embedded: int = Field(description="texts that the embedding model was asked for; 0 if it was prepared before")
+    reused: bool
+    notes: tuple[str, ...] = ()
+    cost_usd: float | None = Field(0.0, description="of the models' calls; None where a price is not known")
+
+
+class Quarantined(IngestModel):
+    """A document that cannot be loaded, and why."""
+
+    source: str
+    code: str
+    message: str
+
+
+class IngestReport(IngestModel):
+    """What an ingest came to."""
+
+    collection: str
+    documents: int = Field(description="that were asked for")
+    loaded: int = Field(description="that the collection holds now")
+    unchanged: int = Field(description="of those, how many it held just so before")
+    quarantined: tuple[Quarantined, ...] = ()
+    removed: tuple[str, ...] = Field((), description="sources whose passages were deleted")
+    passages: int = Field(0, description="that the collection holds now, all sources")
+    added: int = 0
+    deleted: int = 0
+    embedded: int = 0
+    version: str = ""
+    published: bool = False
+    cost_usd: float | None = Field(0.0, description="of the models' calls of this ingest; None where not known")
+    notes: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="by source")

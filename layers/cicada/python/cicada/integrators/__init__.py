@@ -1,0 +1,1 @@
+"""What other systems call: typed requests in, typed responses out, over the library."""

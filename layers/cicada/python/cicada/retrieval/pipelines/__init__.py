@@ -1,0 +1,1 @@
+"""Retrieval in stages: one typed request, one typed response, whoever asks."""

@@ -1,0 +1,210 @@
+"""The pipelines' request and response, in the names that integrators know."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from cicada.errors import RetrievalInvalid
+
+PipelineName = Literal["standard", "rerank", "advanced", "facets"]
+SearchType = Literal["vector", "keyword", "hybrid", "semantic"]
+"""By meaning alone, by words alone, by both; ``semantic`` is by both, re-ordered by the best caption's similarity."""
+StageName = Literal[
+    "query_expansion", "hyde", "search", "fusion", "rerank", "semantic_ranking", "captions", "answers", "facets"
+]
+
+MAX_QUERY_CHARS = 4_000
+MAX_TOP_K = 1_000
+DEFAULT_TOP_K = 100
+DEFAULT_TIME_BUDGET_S = 20.0
+MAX_FACET_VALUES = 1_000
+
+Word = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class ApiModel(BaseModel):
+    """Immutable, strict, snake_case on the wire."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class RetrieveFilters(ApiModel):
+    """What a passage must have, applied before ranking. Values of one field are alternatives; fields add up."""
+
+    collections: tuple[Word, ...] = ()
+    episodes: tuple[Word, ...] = ()
+    speakers: tuple[Word, ...] = ()
+    sources: tuple[Word, ...] = ()
+    entities: tuple[Word, ...] = ()
+    entity_codes: tuple[Word, ...] = ()
+    metadata: dict[Word, tuple[Word, ...]] = Field(default_factory=dict)
+
+
+class RetrieveRequest(ApiModel):
+    """One retrieval."""
+
+    query: Annotated[str, Field(max_length=MAX_QUERY_CHARS)] = Field(
+        description="the question, not blank; the pipeline `facets` needs none: it counts all that pass the filters"
+    )
+    workflow_id: Word | None = Field(
+        None, description="only passages of this tenant or workflow: a filter applied before ranking"
+    )
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = Field(DEFAULT_TOP_K, description="documents at most")
+    search_type: SearchType = "hybrid"
+    pipeline: PipelineName = "advanced"
+    enable_rerank: bool = True
+    enable_query_expansion: bool = True
+    enable_hyde: bool = True
+    enable_captions: bool = True
+    filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
+    facets: tuple[Word, ...] = Field(
+        ("entity_codes",),
+        max_length=16,
+        description="of the pipeline `facets`: the fields whose values are counted: entities, entity_codes, source, "
+        "episode, speaker, collection, workflow_id, doc_type, or a metadata key",
+    )
+    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description="only documents with at least this score")
+    time_budget_s: Annotated[float, Field(gt=0, le=60)] = Field(
+        DEFAULT_TIME_BUDGET_S, description="seconds for all stages; what is late is left out and named in `degraded`"
+    )
+
+
+class Highlight(ApiModel):
+    """A part of a caption, in characters of its text, end excluded."""
+
+    start: int
+    end: int
+
+
+class Caption(ApiModel):
+    """The words of a passage that speak most to the query."""
+
+    text: str
+    score: float = Field(description="similarity of caption and query, in [0, 1]")
+    highlights: tuple[Highlight, ...] = ()
+
+
+class DocumentMetadata(ApiModel):
+    """Where a passage comes from and what is known of it."""
+
+    source: str
+    page: int | None = None
+    chunk_id: str
+    summary: str | None = None
+    entities: tuple[str, ...] = ()
+    entity_codes: tuple[str, ...] = ()
+    captions: tuple[Caption, ...] = ()
+    workflow_id: str | None = None
+    collection: str
+    section: str | None = None
+    extra: dict[str, str] = Field(default_factory=dict, description="the passage's own metadata")
+
+
+class RetrievedDocument(ApiModel):
+    """One passage that was found."""
+
+    id: str
+    title: str
+    content: str
+    doc_type: str
+    score: float = Field(description="of the search, or of the fusion of several, in [0, 1]")
+    reranker_score: float | None = Field(None, description="of semantic ranking, in [0, 1]; None where it did not run")
+    rerank_score: float | None = Field(None, description="of the re-ranker, in [0, 1]; None where it did not run")
+    metadata: DocumentMetadata
+
+
+class SemanticAnswer(ApiModel):
+    """A caption that may answer the query by itself."""
+
+    text: str
+    score: float
+    highlights: tuple[Highlight, ...] = ()
+    document_id: str
+
+
+class FacetValue(ApiModel):
+    """A value, and how many passages have it."""
+
+    value: str
+    count: int
+
+
+class Facet(ApiModel):
+    """A field's values, the most frequent first."""
+
+    field: str
+    unique: int = Field(description="how many distinct values there are, those not listed included")
+    values: tuple[FacetValue, ...] = Field(description=f"at most {MAX_FACET_VALUES}")
+
+
+class SkippedStage(ApiModel):
+    """What the response had to do without."""
+
+    stage: str
+    code: str = Field(description="stable: the code of the error, `out_of_time`, or a search's own degradation")
+    message: str
+
+
+class StageUse(ApiModel):
+    """What a stage's use of a model took."""
+
+    stage: str
+    model_id: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None = Field(None, description="absent where the price or the usage is not known")
+
+
+class ErrorBody(ApiModel):
+    """Why there is no result."""
+
+    code: str
+    message: str
+    retryable: bool
+
+
+class RetrieveResponse(ApiModel):
+    """What a pipeline found."""
+
+    success: bool
+    documents: tuple[RetrievedDocument, ...] = ()
+    count: int = 0
+    queries_used: tuple[str, ...] = ()
+    reranked: bool = False
+    hyde_used: bool = False
+    pipeline: PipelineName
+    search_type: SearchType = "hybrid"
+    semantic_answers: tuple[SemanticAnswer, ...] = ()
+    facets: tuple[Facet, ...] = ()
+    total: int = Field(0, description="passages that passed the filters; all of them were ranked, or counted")
+    index_version: str = ""
+    timings_ms: dict[str, float] = Field(default_factory=dict, description="by stage")
+    degraded: tuple[SkippedStage, ...] = ()
+    model_uses: tuple[StageUse, ...] = ()
+    error: ErrorBody | None = None
+
+
+def parse_retrieve_request(found: object) -> RetrieveRequest:
+    """Read a request.
+
+    Raises:
+        RetrievalInvalid: the message names each field that is wrong, and never repeats its value.
+    """
+    try:
+        request = RetrieveRequest.model_validate(found)
+    except ValidationError as error:
+        raise RetrievalInvalid(problems_of(error)) from None
+    if not request.query.strip() and request.pipeline != "facets":
+        raise RetrievalInvalid("query: must not be blank")
+    return request
+
+
+def problems_of(error: ValidationError) -> str:
+    """What is wrong, by field, without the values."""
+    return "; ".join(
+        f"{'.'.join(str(part) for part in problem['loc']) or 'request'}: {problem['msg']}"
+        for problem in error.errors(include_url=False, include_input=False)
+    )
