@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,8 +14,9 @@ from aiohttp import web
 from local import deployed, interpreter, schedules
 from local.bedrock import server as bedrock
 from local.bedrock.answerer import ExtractiveAnswerer
+from local.bedrock.forwarding import Forwarding, forwarding_from
 from local.bedrock.minilm import CachedEmbedder
-from local.calls import CallLog
+from local.calls import Call, CallLog
 from local.control import Control
 from local.faults import Faults
 from local.front import Front
@@ -23,6 +25,7 @@ from local.gateway import GatewayControl, WebSocketGateway
 from local.insights import Insights, function_groups
 from local.kendra import Kendra
 from local.motoserver import MotoServer
+from local.object_events import ObjectEvents
 from local.page import Page
 from local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
 from local.s3vectors import S3Vectors, VectorStore
@@ -82,6 +85,7 @@ class Cloud:
         )
         schedules.install()
         self._schedules = schedules.Schedules(schedules.deployed_rules, functions.invoke)
+        self._object_events = ObjectEvents(functions.invoke)
         gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
         calls = CallLog()
         page = Page(ROOT / "clients" / "web", self._page_config)
@@ -96,12 +100,12 @@ class Cloud:
             save=self.keeper.save,
             stop=stop,
         )
-        front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self.keeper.changed)
+        front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self._answered)
         self._app = front.application(
             control,
             functions,
             gateway,
-            _Bedrock(self._embedder, self.faults),
+            _Bedrock(self._embedder, self.faults, forwarding_from(os.environ)),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
@@ -150,6 +154,10 @@ class Cloud:
         """A value remembered with the state."""
         return self._store.marked(name)
 
+    def _answered(self, call: Call, body: bytes, status: int) -> None:
+        self.keeper.changed(call, body, status)
+        self._object_events.answered(call, body, status)
+
     def _page_config(self) -> dict[str, Any] | None:
         url = self._served_url()
         return None if url is None else {"webSocketUrl": url, **self.corpus}
@@ -177,9 +185,10 @@ class Cloud:
 class _Bedrock:
     """Amazon Bedrock Runtime, with the laptop's models."""
 
-    def __init__(self, embedder: CachedEmbedder, faults: Faults) -> None:
+    def __init__(self, embedder: CachedEmbedder, faults: Faults, forwarding: Forwarding | None) -> None:
         self._embedder = embedder
         self._faults = faults
+        self._forwarding = forwarding
 
     def add_routes(self, app: web.Application) -> None:
         answerer = ExtractiveAnswerer(self._embedder)
@@ -188,4 +197,12 @@ class _Bedrock:
             vectors: list[list[float]] = self._embedder.embed(texts).tolist()
             return vectors
 
-        bedrock.add_routes(app, answer=answerer.answer, embed=embed, faults=self._faults)
+        bedrock.add_routes(
+            app,
+            answer=answerer.answer,
+            fill=answerer.fill,
+            embed=embed,
+            rank=answerer.rank,
+            faults=self._faults,
+            forwarding=self._forwarding,
+        )

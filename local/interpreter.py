@@ -28,6 +28,7 @@ from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name
 from moto.stepfunctions.parser.asl.component.common.error_name.states_error_name_type import StatesErrorNameType
 from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import TimeoutSeconds
 from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
+from moto.stepfunctions.parser.asl.component.state.exec.state_map.item_reader.eval import resource_eval_s3
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.eval.environment import Environment
 from moto.stepfunctions.parser.backend.execution import Execution
@@ -169,12 +170,12 @@ class _TaskClient:
 class _TaskClients:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._made: dict[str, _TaskClient] = {}
+        self._made: dict[tuple[str, str], Any] = {}
 
-    def __call__(self, region: str, service: str, state_credentials: Any = None) -> _TaskClient:  # noqa: ARG002
+    def __call__(self, region: str, service: str, state_credentials: Any = None) -> Any:  # noqa: ARG002
         endpoint_url = f"http://localhost:{os.environ['MOTO_PORT']}"
         with self._lock:
-            if endpoint_url not in self._made:
+            if (service, endpoint_url) not in self._made:
                 client = botocore.session.get_session().create_client(
                     service,
                     region_name=region,
@@ -188,8 +189,8 @@ class _TaskClients:
                         max_pool_connections=_CONNECTIONS,
                     ),
                 )
-                self._made[endpoint_url] = _TaskClient(client)
-            return self._made[endpoint_url]
+                self._made[service, endpoint_url] = _TaskClient(client) if service == "lambda" else client
+            return self._made[service, endpoint_url]
 
 
 def _error_matches(self: ErrorEqualsDecl, env: Environment) -> None:
@@ -211,5 +212,7 @@ def install() -> None:
         backends.backend = InterpreterBackend
     error_equals: Any = ErrorEqualsDecl
     error_equals._eval_body = _error_matches
-    tasks: Any = lambda_eval_utils
-    tasks.boto_client_for = _TaskClients()
+    clients = _TaskClients()
+    for users in (lambda_eval_utils, resource_eval_s3):
+        user: Any = users
+        user.boto_client_for = clients

@@ -102,7 +102,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     import boto3
 
-    from cicada.corpus.scripts import read_script, script_files
     from cicada.errors import CicadaError
     from cicada.index.load import load_script
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
@@ -115,13 +114,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     store = S3Store(boto3.client("s3", config=CLIENT_CONFIG), args.bucket)
     runtime = boto3.client("bedrock-runtime", config=bedrock_client_config())
     try:
-        load_script(args.paths, args.collection, store, BedrockEmbedder(runtime, args.model, args.dimensions), progress)
+        embedder = BedrockEmbedder(runtime, args.model, args.dimensions)
+        report = load_script(args.paths, args.collection, store, embedder, progress)
     except CicadaError as error:
         print(error, file=sys.stderr)
         return 1
-    messages = read_script(script_files(args.paths))
-    episodes = dict.fromkeys((message.episode_id, message.episode_name) for message in messages)
-    print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in episodes]}), flush=True)
+    print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in report.episodes.items()]}), flush=True)
     return 0
 
 

@@ -7,7 +7,26 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from cicada.models.endpoints import BaseUrl, Endpoint, EndpointModel, EndpointName, Endpoints, OwnModelName, Usd
+from cicada.models.model_ids import read_endpoint_id
+
 ModelId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9a-z]+)*$", max_length=128)]
+TextModelId = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9-]+(\.[a-z0-9-]+)+(:[0-9a-z]+)*|[a-z][a-z0-9-]{0,31}/[A-Za-z0-9@][A-Za-z0-9@._:/+-]*)$",
+        max_length=160,
+    ),
+]
+"""A model of Bedrock, or ``<endpoint>/<model>``."""
+SecretArn = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^arn:aws[a-z-]*:secretsmanager:[a-z0-9-]+:\d{12}:secret:[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6}$",
+        max_length=512,
+    ),
+]
+"""Complete, with the six characters that Secrets Manager adds to the name."""
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 
 
@@ -17,15 +36,39 @@ class Group(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel, validate_default=True)
 
 
-class Models(Group):
-    """The models, by their ids on Amazon Bedrock."""
+class EndpointModelSettings(Group):
+    """What a model of an endpoint costs, in US dollars for a million tokens; 0 where nothing is charged."""
 
-    generation_model_id: ModelId = Field(
+    input_usd_per_million: Usd
+    output_usd_per_million: Usd
+    cached_input_usd_per_million: Usd | None = None
+
+
+class EndpointSettings(Group):
+    """An endpoint that speaks OpenAI's Chat Completions."""
+
+    base_url: BaseUrl
+    secret_arn: SecretArn | None = None
+    models: dict[OwnModelName, EndpointModelSettings]
+
+
+class Models(Group):
+    """The models, by their ids on Amazon Bedrock, or at endpoints of one's own."""
+
+    generation_model_id: TextModelId = Field(
         "us.amazon.nova-lite-v1:0",
-        description="writes the grounded answers: the id of a model, or of an inference profile of your geography",
+        description="writes the grounded answers: the id of a model, or of an inference profile of your geography, or "
+        "`<endpoint>/<model>`",
     )
-    direct_model_id: ModelId = Field(
+    direct_model_id: TextModelId = Field(
         "us.amazon.nova-micro-v1:0", description="writes the answers without retrieval: small and fast"
+    )
+    per_strategy: dict[Literal["hybrid", "rag", "cag", "direct"], TextModelId] = Field(
+        {},
+        description="another model for the answers of a strategy, by its name: `hybrid`, `rag`, `cag`, `direct`",
+    )
+    endpoints: dict[EndpointName, EndpointSettings] = Field(
+        {}, description="OpenAI-compatible endpoints by name, with their models and prices; see `docs/models.md`"
     )
     embedding_model_id: ModelId = Field(
         "amazon.titan-embed-text-v2:0",
@@ -48,6 +91,47 @@ class Models(Group):
         None, description="nucleus sampling; `null` sends none, for models that refuse it"
     )
 
+    def served(self) -> Endpoints:
+        """The endpoints, as the functions know them."""
+        return Endpoints(
+            {
+                name: Endpoint(
+                    base_url=endpoint.base_url,
+                    secret_arn=endpoint.secret_arn,
+                    models={
+                        model: EndpointModel.model_validate(prices.model_dump())
+                        for model, prices in endpoint.models.items()
+                    },
+                )
+                for name, endpoint in self.endpoints.items()
+            }
+        )
+
+    def writers(self) -> dict[str, int]:
+        """The models that write answers, each with its longest one in tokens."""
+        writers = {self.generation_model_id: self.max_tokens}
+        for strategy, model_id in {"direct": self.direct_model_id, **self.per_strategy}.items():
+            longest = self.direct_max_tokens if strategy == "direct" else self.max_tokens
+            writers[model_id] = max(longest, writers.get(model_id, 0))
+        # What completes questions, too, is the model of direct answers.
+        writers[self.direct_model_id] = max(self.direct_max_tokens, writers.get(self.direct_model_id, 0))
+        return writers
+
+    def check_served(self, setting: str, model_id: str) -> None:
+        """Raise ValueError if a setting names a model that its endpoint is not said to have."""
+        if read_endpoint_id(model_id) is None or self.served().find(model_id) is not None:
+            return
+        known = ", ".join(self.served().model_ids()) or "none"
+        raise ValueError(f"{setting}: no endpoint of models.endpoints has {model_id}. Known are: {known}")
+
+    @model_validator(mode="after")
+    def _every_writer_is_served(self) -> Models:
+        self.check_served("generationModelId", self.generation_model_id)
+        self.check_served("directModelId", self.direct_model_id)
+        for strategy, model_id in self.per_strategy.items():
+            self.check_served(f"perStrategy.{strategy}", model_id)
+        return self
+
     @model_validator(mode="after")
     def _titan_offers_three_lengths(self) -> Models:
         if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
@@ -67,6 +151,20 @@ class Retrieval(Group):
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
         10, description="how many of the best go into the prompt"
     )
+    pipeline: Literal["standard", "rerank", "advanced"] = Field(
+        "standard",
+        description="what stands between a question and its passages: one search (`standard`), re-ranking of three "
+        "times as many (`rerank`), or other wordings of the question too (`advanced`); see `docs/retrieval.md`",
+    )
+    reranker_model_id: TextModelId | None = Field(
+        None, description="judges passages in the other pipelines; `null` takes `models.directModelId`"
+    )
+    expansion_model_id: TextModelId | None = Field(
+        None, description="writes other wordings of a question; `null` takes `models.directModelId`"
+    )
+    pipeline_budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
+        10.0, description="seconds for a pipeline's stages; what is late is left out, and said"
+    )
     engine: Literal["shards", "s3vectors", "kendra"] = Field(
         "shards",
         description="what searches: the function itself (`shards`), Amazon S3 Vectors, or an Amazon Kendra index that "
@@ -78,6 +176,18 @@ class Retrieval(Group):
     engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
         2.5, description="seconds that a managed engine may take before the shards are searched instead"
     )
+
+    def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
+        """The models that the chosen pipeline calls beside the embedding's; one not named is that of direct answers."""
+        reranker = self.reranker_model_id or direct_model_id
+        expansion = self.expansion_model_id or direct_model_id
+        match self.pipeline:
+            case "standard":
+                return ()
+            case "rerank":
+                return (reranker,)
+            case "advanced":
+                return tuple(dict.fromkeys((reranker, expansion)))
 
     @model_validator(mode="after")
     def _kendra_has_an_index(self) -> Retrieval:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from constructs import Construct
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
+from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction
 from stacks.layers import Layers
 from stacks.maintenance import IndexMaintenance
@@ -96,7 +98,7 @@ class AnsweringStack(Stack):
         )
         # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
         answer.allow(("s3:ListBucket",), f"arn:{self.partition}:s3:::{self._data.bucket_name}")
-        for model_id in dict.fromkeys((models.generation_model_id, models.direct_model_id)):
+        for model_id in models.writers():
             answer.allow_statement(
                 *invoke_statements(
                     self,
@@ -105,15 +107,22 @@ class AnsweringStack(Stack):
                     more_regions=models.destination_regions,
                 )
             )
-        answer.allow_statement(
-            *invoke_statements(
-                self,
-                models.embedding_model_id,
-                action="bedrock:InvokeModel",
-                more_regions=models.destination_regions,
+        for model_id in (models.embedding_model_id, *self._settings.retrieval.model_ids(models.direct_model_id)):
+            answer.allow_statement(
+                *invoke_statements(
+                    self,
+                    model_id,
+                    action="bedrock:InvokeModel",
+                    more_regions=models.destination_regions,
+                )
             )
-        )
+        allow_keys(answer, models, self._text_models())
         return answer
+
+    def _text_models(self) -> list[str]:
+        """The models that the answer worker calls, beside the embedding's."""
+        models = self._settings.models
+        return [*models.writers(), *self._settings.retrieval.model_ids(models.direct_model_id)]
 
     def _answer_environment(self) -> dict[str, str]:
         """The answer worker's settings; what is not set is left to its defaults."""
@@ -123,6 +132,7 @@ class AnsweringStack(Stack):
             "INDEX_BUCKET": self._data.bucket_name,
             "GENERATION_MODEL_ID": models.generation_model_id,
             "DIRECT_MODEL_ID": models.direct_model_id,
+            "STRATEGY_MODEL_IDS": json.dumps(models.per_strategy) if models.per_strategy else None,
             "EMBEDDING_MODEL_ID": models.embedding_model_id,
             "EMBEDDING_DIMENSIONS": models.embedding_dimensions,
             "MAX_TOKENS": models.max_tokens,
@@ -132,6 +142,10 @@ class AnsweringStack(Stack):
             "TOP_K": retrieval.top_k,
             "MIN_SCORE": retrieval.min_score,
             "PROMPT_PASSAGES": retrieval.prompt_passages,
+            "RETRIEVAL_PIPELINE": retrieval.pipeline,
+            "RERANKER_MODEL_ID": retrieval.reranker_model_id,
+            "EXPANSION_MODEL_ID": retrieval.expansion_model_id,
+            "PIPELINE_BUDGET_S": retrieval.pipeline_budget_s,
             "RETRIEVAL_ENGINE": retrieval.engine,
             "ENGINE_BUDGET_S": retrieval.engine_budget_s,
             "S3_VECTORS_INDEX_ARN": self._data.vector_index_arn,
@@ -149,6 +163,7 @@ class AnsweringStack(Stack):
             "CONVERSATION_MAX_TURNS": conversation.max_turns,
             "CONVERSATION_MAX_TOKENS": conversation.max_tokens,
             "CONVERSATION_MAX_AGE_S": conversation.max_age_hours * 3600,
+            **endpoint_environment(models, self._text_models()),
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
         }
         return {name: str(value) for name, value in values.items() if value is not None}

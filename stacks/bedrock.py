@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
 
+from cicada.models.model_ids import read_endpoint_id
+
 # Regions that AWS's inference profiles of a geography route to: the union over its models, because a profile's own list
 # differs from model to model. Source: Amazon Bedrock User Guide, "Supported Regions and models for inference profiles".
 DESTINATION_REGIONS: dict[str, tuple[str, ...]] = {
@@ -73,14 +75,18 @@ def invoke_statements(
     """The statements that allow one action on one model and on nothing else.
 
     A profile needs two: the profile itself, and its model in every Region that it may route to, which is allowed
-    through this profile only. Naming the Regions keeps the ARNs free of wildcards.
+    through this profile only. Naming the Regions keeps the ARNs free of wildcards. A model of another endpoint needs
+    none (:mod:`stacks.endpoints`).
 
     Args:
         stack: whose account, Region and partition the ARNs carry.
-        model_id: a model's id or an inference profile's.
+        model_id: a model's id, an inference profile's, or ``<endpoint>/<model>``.
         action: the one action, such as ``bedrock:InvokeModelWithResponseStream``.
         more_regions: destination Regions beside the known ones.
     """
+
+    if read_endpoint_id(model_id) is not None:
+        return []
 
     def model_arn(region: str, name: str) -> str:
         return f"arn:{stack.partition}:bedrock:{region}::foundation-model/{name}"

@@ -12,6 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cicada.ingest.incoming.places import INGESTS
+from cicada.ingest.places import ENRICHED, PREPARED
 from stacks.findings import accept
 from stacks.settings import Settings
 from stacks.vectors import VectorIndex
@@ -38,7 +40,7 @@ class DataStack(Stack):
         super().__init__(scope, id, description="Cicada: index, requests and address", **stack)
         removal = RemovalPolicy.RETAIN if settings.on_delete == "retain" else RemovalPolicy.DESTROY
         self.key = self._key(removal) if settings.customer_managed_key else None
-        self.bucket = self._bucket(removal)
+        self.bucket = self._bucket(removal, settings.ingest.keep_days)
         self.table = self._table(settings, removal)
         self.api = apigw.CfnApi(
             self,
@@ -111,7 +113,7 @@ class DataStack(Stack):
         )
         return key
 
-    def _bucket(self, removal: RemovalPolicy) -> s3.Bucket:
+    def _bucket(self, removal: RemovalPolicy, keep_days: int) -> s3.Bucket:
         bucket = s3.Bucket(
             self,
             "Index",
@@ -129,8 +131,19 @@ class DataStack(Stack):
                     abort_incomplete_multipart_upload_after=Duration.days(7),
                     noncurrent_version_expiration=Duration.days(30),
                     expired_object_delete_marker=True,
-                )
+                ),
+                *(
+                    # What is needed again is made again, from the documents.
+                    s3.LifecycleRule(prefix=prefix, expiration=Duration.days(keep_days))
+                    for prefix in (PREPARED, ENRICHED, INGESTS)
+                ),
             ],
+        )
+        # The property itself: the CDK's own method would bring a function that may configure every bucket.
+        made = bucket.node.default_child
+        assert isinstance(made, s3.CfnBucket)
+        made.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
+            event_bridge_configuration=s3.CfnBucket.EventBridgeConfigurationProperty(event_bridge_enabled=True)
         )
         accept(
             bucket,

@@ -38,6 +38,7 @@ class CicadaFunction(Construct):
         concurrency: int | None = None,
         quiet: bool = False,
         key: kms.IKey | None = None,
+        name: str | None = None,
     ) -> None:
         """Make the function.
 
@@ -53,6 +54,7 @@ class CicadaFunction(Construct):
             concurrency: how many run at once at most; the account's quota when None.
             quiet: leave no trace and no line of the platform's of a run that went well, for one that runs all the time.
             key: encrypts the logs.
+            name: the function's, for those whom people call by it; CloudFormation chooses one when None.
         """
         super().__init__(scope, id)
         self.logs = log_group(self, "Logs", settings=settings, key=key)
@@ -63,6 +65,7 @@ class CicadaFunction(Construct):
         self.function = lambda_.Function(
             self,
             "Function",
+            function_name=name,
             code=lambda_.Code.from_asset(str(ROOT / "lambdas" / folder), exclude=NOT_CODE),
             handler="handler.handler",
             runtime=RUNTIME,

@@ -73,6 +73,8 @@ class GatewayStack(Stack):
             "StateMachineArn": answering.workflow.machine.state_machine_arn,
             "EmbeddingModelId": settings.models.embedding_model_id,
             "EmbeddingDimensions": str(settings.models.embedding_dimensions),
+            "RerankerModelId": settings.retrieval.reranker_model_id or settings.models.direct_model_id,
+            "ExpansionModelId": settings.retrieval.expansion_model_id or settings.models.direct_model_id,
             **({} if data.vector_index_arn is None else {"VectorIndexArn": data.vector_index_arn}),
         }.items():
             CfnOutput(self, name, value=value)

@@ -21,6 +21,7 @@ from cicada.models.ports import Usage
 from cicada.models.prices import cost
 from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
 from stacks.bedrock import DESTINATION_REGIONS, GLOBAL, geography_of, serves
+from stacks.ingest_settings import Ingest
 
 LOCAL_ACCOUNT = "123456789012"
 """The account of the local cloud: AWS's own example, which nobody has. Stacks made with ``local`` are bound to it, so
@@ -153,6 +154,7 @@ class Settings(Group):
     cache: Cache = Cache()
     conversation: Conversation = Conversation()
     recovery: RecoverySweep = RecoverySweep()
+    ingest: Ingest = Ingest()
     throttling: Throttling = Throttling()
     limits: Limits = Limits()
     retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
@@ -201,22 +203,36 @@ class Settings(Group):
     @model_validator(mode="after")
     def _every_call_has_room_for_its_answer(self) -> Settings:
         budget = RequestBudget(tokens=self.budget.request_tokens, cost_usd=self.budget.request_cost_usd)
-        longest = max(self.models.max_tokens, self.models.direct_max_tokens)
+        writers = self.models.writers()
+        longest = max(writers.values())
         if budget.tokens_a_call < longest + PROMPT_TOKENS:
             raise ValueError(
                 f"budget.requestTokens: must be at least {MAX_MODEL_CALLS * (longest + PROMPT_TOKENS)}. A call may "
                 f"use a quarter of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
             )
-        for model_id, max_tokens in (
-            (self.models.generation_model_id, self.models.max_tokens),
-            (self.models.direct_model_id, self.models.direct_max_tokens),
-        ):
-            price = cost(model_id, Usage(PROMPT_TOKENS, max_tokens))
-            if price is not None and price.usd > budget.cost_usd_a_call:
+        for model_id, max_tokens in writers.items():
+            usd = self._most_usd(model_id, Usage(PROMPT_TOKENS, max_tokens))
+            if usd is not None and usd > budget.cost_usd_a_call:
                 raise ValueError(
-                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * price.usd:.3f}. A call may cost a "
-                    f"quarter of it, and one of {model_id} can cost {price.usd:.4f}"
+                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * usd:.3f}. A call may cost a "
+                    f"quarter of it, and one of {model_id} can cost {usd:.4f}"
                 )
+        return self
+
+    def _most_usd(self, model_id: str, usage: Usage) -> float | None:
+        """What a call costs; None if the price is not known."""
+        told = self.models.served().prices().get(model_id)
+        if told is not None:
+            return told.usd(usage)
+        price = cost(model_id, usage)
+        return None if price is None else price.usd
+
+    @model_validator(mode="after")
+    def _every_other_model_is_served(self) -> Settings:
+        for name in ("reranker_model_id", "expansion_model_id"):
+            model_id = getattr(self.retrieval, name)
+            if model_id is not None:
+                self.models.check_served(f"retrieval.{to_camel(name)}", model_id)
         return self
 
     @model_validator(mode="after")
@@ -231,6 +247,9 @@ class Settings(Group):
         for name, url in (("issuer", self.auth.issuer), ("jwksUrl", self.auth.keys_url)):
             if not url.startswith("https://"):
                 raise ValueError(f"auth.{name}: must begin with https://")
+        for name, endpoint in self.models.endpoints.items():
+            if not endpoint.base_url.startswith("https://"):
+                raise ValueError(f"models.endpoints.{name}.baseUrl: must begin with https://")
         return self
 
     def for_environment(self, *, account: str | None, region: str | None) -> Settings:
@@ -243,13 +262,23 @@ class Settings(Group):
             raise SettingsInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
         if self.local or region is None:
             return self
-        for name in ("generation_model_id", "direct_model_id", "embedding_model_id"):
-            model_id = getattr(self.models, name)
+        named = {
+            "generationModelId": self.models.generation_model_id,
+            "directModelId": self.models.direct_model_id,
+            "embeddingModelId": self.models.embedding_model_id,
+            **{f"perStrategy.{strategy}": model_id for strategy, model_id in self.models.per_strategy.items()},
+        }
+        for name, model_id in named.items():
             geography = geography_of(model_id)
             if geography is not None and not serves(geography, region):
                 offered = [f"{other}." for other in (*DESTINATION_REGIONS, GLOBAL) if serves(other, region)]
                 raise SettingsInvalid(
-                    f"models.{to_camel(name)}: {model_id} cannot be called from {region}. Choose a model of that "
+                    f"models.{name}: {model_id} cannot be called from {region}. Choose a model of that "
                     f"Region, or an inference profile whose id begins with {' or '.join(offered)}"
+                )
+        for name, endpoint in self.models.endpoints.items():
+            if endpoint.secret_arn is not None and endpoint.secret_arn.split(":")[3] != region:
+                raise SettingsInvalid(
+                    f"models.endpoints.{name}.secretArn: the secret must lie in {region}, where the functions are"
                 )
         return self

@@ -4,8 +4,9 @@ Each value is looked for in this order, and the first that is found holds:
 
 1. the command's options,
 2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
-   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``, ``CICADA_STACK_PREFIX``, and
-   AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
+   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``,
+   ``CICADA_INGEST_MACHINE_ARN``, ``CICADA_RERANKER_MODEL_ID``, ``CICADA_EXPANSION_MODEL_ID``,
+   ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
 3. the local cloud that runs from this folder, one above it, or the project's own,
 4. the outputs of the stacks deployed in the AWS account.
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from botocore.config import Config
 
 DEFAULT_STACK_PREFIX = "Cicada"
-STACK_PARTS = ("Data", "Answering", "Gateway")
+STACK_PARTS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
 """What follows the prefix in the names of a deployment's stacks."""
 LOCAL_FILE = Path(".cicada") / "running.json"
 """Written by the local cloud while it runs, below the project's root."""
@@ -67,6 +68,9 @@ class Choice:
     embedding_dimensions: int | None = None
     vector_index_arn: str | None = None
     requests_table: str | None = None
+    ingest_machine_arn: str | None = None
+    reranker_model_id: str | None = None
+    expansion_model_id: str | None = None
     profile: str | None = None
     region: str | None = None
     endpoint_url: str | None = None
@@ -115,6 +119,9 @@ _OUTPUTS = {
     "EmbeddingDimensions": "embedding_dimensions",
     "VectorIndexArn": "vector_index_arn",
     "RequestsTable": "requests_table",
+    "IngestMachineArn": "ingest_machine_arn",
+    "RerankerModelId": "reranker_model_id",
+    "ExpansionModelId": "expansion_model_id",
 }
 _VARIABLES = {
     "CICADA_URL": "url",
@@ -123,6 +130,9 @@ _VARIABLES = {
     "CICADA_EMBEDDING_DIMENSIONS": "embedding_dimensions",
     "CICADA_VECTOR_INDEX_ARN": "vector_index_arn",
     "CICADA_REQUESTS_TABLE": "requests_table",
+    "CICADA_INGEST_MACHINE_ARN": "ingest_machine_arn",
+    "CICADA_RERANKER_MODEL_ID": "reranker_model_id",
+    "CICADA_EXPANSION_MODEL_ID": "expansion_model_id",
 }
 _OPTIONS = {
     "url": "--url",
@@ -131,6 +141,9 @@ _OPTIONS = {
     "embedding_dimensions": "--dimensions",
     "vector_index_arn": "--vector-index",
     "requests_table": "--table",
+    "ingest_machine_arn": "--ingest-machine",
+    "reranker_model_id": "--reranker",
+    "expansion_model_id": "--expansion-model",
 }
 
 
@@ -176,6 +189,21 @@ class Deployment:
     def requests_table(self) -> str:
         """The table of requests, and of what workers share."""
         return self.values["requests_table"]
+
+    @property
+    def ingest_machine_arn(self) -> str:
+        """The state machine that loads uploaded documents."""
+        return self.values["ingest_machine_arn"]
+
+    @property
+    def reranker_model_id(self) -> str:
+        """What judges passages in its pipelines; empty where nothing is known."""
+        return self.values.get("reranker_model_id", "")
+
+    @property
+    def expansion_model_id(self) -> str:
+        """What writes other wordings of a query in its pipelines; empty where nothing is known."""
+        return self.values.get("expansion_model_id", "")
 
 
 CHAT = ("url",)

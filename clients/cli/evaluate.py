@@ -22,13 +22,18 @@ from clients.evaluation.errors import EvaluationRefused
 
 if TYPE_CHECKING:  # numpy, boto3 and what measures are loaded by a run
     from cicada.models.bedrock_embeddings import BedrockEmbedder
+    from cicada.models.ports import Embedder
+    from cicada.retrieval.ports import Retriever
     from clients.evaluation.embedding import MeteredClient
     from clients.evaluation.gate import Condition
-    from clients.evaluation.indexes import ManagedEngines
+    from clients.evaluation.indexes import Engines
     from clients.evaluation.judged import JudgedSet
     from clients.evaluation.report import Report, SetResult
     from clients.evaluation.running import Plan, Told
 
+LOCAL_RERANKER = "amazon.rerank-v1:0"
+"""As the local cloud's Bedrock plays it: it compares words."""
+LOCAL_WRITER = "local.extractive"
 PIECES = {
     "reading": "files",
     "embedding": "passages",
@@ -120,6 +125,10 @@ def _check(asked: Asked) -> None:
         raise UsageError("--mode s3vectors needs --vector-index ARN")
     if "kendra" in asked.modes and not asked.kendra_index_id:
         raise UsageError("--mode kendra needs --kendra-index ID")
+    for name, models in (("rerank", ("reranker",)), ("advanced", ("reranker", "expansion-model"))):
+        lacking = [model for model in models if getattr(asked, f"{model.removesuffix('-model')}_model_id") is None]
+        if name in asked.modes and lacking and asked.embedding_model_id is not None:
+            raise UsageError(f"--pipeline {name} needs {' and '.join(f'--{model} ID' for model in lacking)}")
     if (asked.embedding_model_id is None) != (asked.dimensions is None) and asked.collection is None:
         raise UsageError("--embedding-model and --dimensions go together")
     for path in (asked.json, asked.plot):
@@ -185,8 +194,18 @@ class _Model:
 
     embedder: BedrockEmbedder
     meter: MeteredClient
+    runtime: Aws
+    """Where models are called."""
     aws: Aws
     deployment: Deployment | None
+
+    def reranker(self, asked: Asked) -> str:
+        """What re-ranks: what is named, else of the local cloud's models the one that stands in for it."""
+        return asked.reranker_model_id or (LOCAL_RERANKER if self.runtime.local else "")
+
+    def writer(self, asked: Asked) -> str:
+        """What writes other wordings, likewise."""
+        return asked.expansion_model_id or (LOCAL_WRITER if self.runtime.local else "")
 
 
 @contextmanager
@@ -211,7 +230,7 @@ def _wired(runtime: Aws, aws: Aws, model_id: str, dimensions: int, deployment: D
     from clients.evaluation.embedding import MeteredClient
 
     meter = MeteredClient(runtime.client("bedrock-runtime", bedrock_client_config()))
-    return _Model(BedrockEmbedder(meter, model_id, dimensions), meter, aws, deployment)
+    return _Model(BedrockEmbedder(meter, model_id, dimensions), meter, runtime, aws, deployment)
 
 
 def _result(judged: JudgedSet, plan: Plan, model: _Model, work: Path, asked: Asked, told: Told) -> SetResult:
@@ -221,7 +240,7 @@ def _result(judged: JudgedSet, plan: Plan, model: _Model, work: Path, asked: Ask
     from clients.evaluation.running import evaluate_set
 
     queries = QueryEmbedder(model.embedder)
-    engines = _engines(model.aws, asked)
+    engines = _engines(model, asked)
     if asked.collection is not None:
         assert model.deployment is not None  # the collection is one of its
         index = deployed_index(store_of(model.deployment), asked.collection, model.embedder, queries, engines)
@@ -231,13 +250,20 @@ def _result(judged: JudgedSet, plan: Plan, model: _Model, work: Path, asked: Ask
         return evaluate_set(judged, plan, searched, queries, model.meter, told)
 
 
-def _engines(aws: Aws, asked: Asked) -> ManagedEngines:
-    from clients.evaluation.indexes import ManagedEngines
+def _engines(model: _Model, asked: Asked) -> Engines:
+    from cicada.retrieval.pipelines.pipeline import Pipelines
+    from clients.cli.pipelines import pipelines_with
+    from clients.evaluation.indexes import Engines
 
     def client(service: str, *, config: Any) -> Any:
-        return aws.client(service, config)
+        return model.aws.client(service, config)
 
-    return ManagedEngines(client, asked.s3_vectors_index_arn, asked.kendra_index_id)
+    def pipelines(retriever: Retriever, embedder: Embedder) -> Pipelines:
+        return pipelines_with(
+            model.runtime, retriever, embedder, reranker=model.reranker(asked), writer=model.writer(asked)
+        )
+
+    return Engines(client, asked.s3_vectors_index_arn, asked.kendra_index_id, pipelines)
 
 
 @contextmanager

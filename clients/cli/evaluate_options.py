@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.protocol.actions import MAX_TOP_K
 from clients.cli.deployment import Aws
 from clients.evaluation.measures import DEFAULT_RECALL
-from clients.evaluation.modes import MODES, SHARD_MODES
+from clients.evaluation.modes import MODES, PIPELINES, SHARD_MODES
 
 DEFAULT_MODES = tuple(SHARD_MODES)
 DEFAULT_TOLERANCE = 0.01
@@ -22,6 +22,7 @@ class Asked:
 
     datasets: tuple[Path, ...]
     modes: tuple[str, ...]
+    """Ways to search, pipelines among them."""
     limit: int | None
     recall: tuple[int, ...]
     seed: int
@@ -32,6 +33,8 @@ class Asked:
     aws: Aws
     s3_vectors_index_arn: str
     kendra_index_id: str
+    reranker_model_id: str | None
+    expansion_model_id: str | None
     fees: Path | None
     json: Path | None
     plot: Path | None
@@ -47,7 +50,7 @@ class Asked:
         """Read what :func:`add_arguments` and the deployment's options have parsed."""
         return cls(
             datasets=tuple(args.dataset),
-            modes=args.mode,
+            modes=_chosen(args.mode, args.pipeline),
             limit=args.limit,
             recall=args.recall,
             seed=args.seed,
@@ -58,6 +61,8 @@ class Asked:
             aws=aws,
             s3_vectors_index_arn=args.vector_index,
             kendra_index_id=args.kendra_index,
+            reranker_model_id=args.reranker,
+            expansion_model_id=args.expansion_model,
             fees=args.fees,
             json=args.json,
             plot=args.plot,
@@ -84,8 +89,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mode",
         metavar="MODE,…",
         type=_modes,
-        default=DEFAULT_MODES,
-        help=f"of hybrid, dense, keyword, s3vectors and kendra (default: {_listed(DEFAULT_MODES)})",
+        help="of hybrid, dense, keyword, s3vectors and kendra "
+        f"(default: {_listed(DEFAULT_MODES)}, or none with --pipeline)",
+    )
+    add(
+        "--pipeline",
+        metavar="NAME,…",
+        type=_pipelines,
+        default=(),
+        help=f"beside the modes, or alone, of {_listed(PIPELINES)}",
     )
     add("--limit", metavar="N", type=_positive, help="only so many queries, chosen evenly (default: all)")
     add(
@@ -116,17 +128,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gate-against", metavar="FILE", type=Path, help="fail if a measure is worse than in this earlier --json")
     add("--tolerance", type=float, default=DEFAULT_TOLERANCE, help="by how much it may be (default: %(default)s)")
     add("--seed", type=int, default=0, help="of the bootstrap's random numbers (default: %(default)s)")
+    pipelines = parser.add_argument_group("pipelines")
+    pipelines.add_argument(
+        "--reranker", metavar="ID", help="what judges passages: a re-ranking model on Bedrock, or any other model"
+    )
+    pipelines.add_argument("--expansion-model", metavar="ID", help="what writes other wordings of a query")
     engines = parser.add_argument_group("managed engines")
     engines.add_argument("--vector-index", metavar="ARN", default="", help="the vector index of --mode s3vectors")
     engines.add_argument("--kendra-index", metavar="ID", default="", help="the Kendra index of --mode kendra")
     engines.add_argument("--fees", metavar="FILE", type=Path, help="engine fees in place of the delivered table")
 
 
+def _chosen(modes: tuple[str, ...] | None, pipelines: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(modes if modes is not None else () if pipelines else DEFAULT_MODES), *pipelines)
+
+
+def _pipelines(text: str) -> tuple[str, ...]:
+    return _each_of(PIPELINES, text)
+
+
 def _modes(text: str) -> tuple[str, ...]:
-    modes = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    if unknown := [mode for mode in modes if mode not in MODES]:
-        raise argparse.ArgumentTypeError(f"{', '.join(map(repr, unknown))}: must be of {', '.join(MODES)}")
-    return modes
+    return _each_of(MODES, text)
+
+
+def _each_of(known: Sequence[str], text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if unknown := [name for name in names if name not in known]:
+        raise argparse.ArgumentTypeError(f"{', '.join(map(repr, unknown))}: must be of {', '.join(known)}")
+    return names
 
 
 def _positive(text: str) -> int:

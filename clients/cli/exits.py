@@ -16,6 +16,8 @@ class Exit(IntEnum):
     USAGE = 2
     """The command line is not valid, or names no deployment."""
     CONNECTION_LOST = 3
+    INCOMPLETE = 4
+    """A load is published, without documents that could not be loaded."""
     INTERRUPTED = 130
     """By Ctrl-C, as shells have it: 128 and the signal's number."""
 

@@ -8,9 +8,14 @@ from clients.cli.deployment import Deployment
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.index.s3 import S3Store
+    from cicada.ingest.contracts import EnrichmentOptions
+    from cicada.ingest.enrichment.enricher import Enricher
     from cicada.models.bedrock_embeddings import BedrockEmbedder
 
+EMBEDDING_CONNECTIONS = 16
+"""Two batches of texts, of eight calls each, are with the embedding model at a time."""
 PIECES = {
+    "preparing": "documents",
     "reading": "files",
     "embedding": "passages",
     "writing": "segments",
@@ -29,10 +34,25 @@ def store_of(deployment: Deployment) -> S3Store:
     return S3Store(deployment.aws.client("s3", CLIENT_CONFIG), deployment.bucket)
 
 
+def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: S3Store) -> Enricher:
+    """What adds summaries, entities and codes to passages, by rules and by the options' model."""
+    from cicada.ingest.wiring import enricher
+    from cicada.models.bedrock import bedrock_client_config
+    from cicada.models.choosing import Models
+    from cicada.models.endpoint_keys import SECRETS_CONFIG
+
+    aws = deployment.aws
+    models = Models(
+        bedrock=lambda: aws.client("bedrock-runtime", bedrock_client_config()),
+        secrets=lambda: aws.client("secretsmanager", SECRETS_CONFIG),
+    )
+    return enricher(options, store, models)
+
+
 def embedder_of(deployment: Deployment) -> BedrockEmbedder:
     """The model that the index is embedded with."""
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.bedrock_embeddings import BedrockEmbedder
 
-    client = deployment.aws.client("bedrock-runtime", bedrock_client_config())
+    client = deployment.aws.client("bedrock-runtime", bedrock_client_config(max_connections=EMBEDDING_CONNECTIONS))
     return BedrockEmbedder(client, deployment.embedding_model_id, deployment.embedding_dimensions)

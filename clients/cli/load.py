@@ -1,11 +1,11 @@
-"""``cicada load``: a script into the deployment's index."""
+"""``cicada load``: a script, or documents, into the deployment's index. ``cicada unload``: documents out of it."""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -14,90 +14,194 @@ from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
-from clients.cli.index import PIECES, embedder_of, store_of
+from clients.cli.index import PIECES, embedder_of, enricher_of, store_of
+from clients.cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, Asked
+from clients.cli.load_view import (
+    plain_estimate,
+    plain_ingest,
+    plain_script,
+    tell_quarantined,
+    words_of_estimate,
+    words_of_ingest,
+    words_of_script,
+)
 from clients.cli.progress import progress_on
-from clients.cli.text import counted
+from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from cicada.index.compaction import Compacted
-    from cicada.index.load import LoadReport
     from cicada.index.progress import Progress
+    from cicada.index.s3 import S3Store
     from cicada.index.store import ObjectStore
+    from cicada.ingest.contracts import Recipe
+    from cicada.ingest.estimating import LoadEstimate
+    from cicada.ingest.sources import Found
+
+CONFIRM_ABOVE_USD = 1.0
+"""On a terminal, a load that may cost more is begun only after a yes."""
 
 
-def load(
-    deployment: Deployment,
-    paths: Sequence[Path],
-    collection: str,
-    *,
-    start_over: bool,
-    verify: bool,
-    as_json: bool,
-    err: Console,
-) -> Exit:
-    """Load a script, compact its collection if that is due, and report."""
+def load(deployment: Deployment, asked: Asked, *, err: Console) -> Exit:
+    """Load a script or documents, compact the collection if that is due, and report."""
+    from cicada.ingest.loading import scripts_alone
+    from cicada.ingest.sources import source_files
+
+    try:
+        found = source_files(asked.paths)
+        if scripts_alone(found) and not asked.as_documents:
+            return _load_script(deployment, asked, asked.collection or SCRIPT_COLLECTION, found, err)
+        return _load_documents(deployment, asked, asked.collection or DOCUMENT_COLLECTION, found, err)
+    except CorpusInvalid as error:
+        complain(f"nothing was loaded:\n{error}")
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+    return Exit.FAILED
+
+
+def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, as_json: bool, err: Console) -> Exit:
+    """Delete documents, compact the collection if that is due, and report."""
+    from cicada.ingest.loading import unload as unload_documents
+
+    store = store_of(deployment)
+    try:
+        with progress_on(err, PIECES) as progress:
+            report = unload_documents(store, embedder_of(deployment), collection, sources)
+            compacted = _compacted(store, collection, progress)
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+    if as_json:
+        print(json.dumps(plain_ingest(report, compacted)))
+    elif report.removed:
+        print(
+            f"{counted(len(report.removed), 'document')} with {counted(report.deleted, 'passage')} deleted; "
+            f"{collection} now holds {counted(report.passages, 'passage')}."
+        )
+    unknown = [source for source in dict.fromkeys(sources) if source not in report.removed]
+    for source in unknown:
+        complain(f"{collection} holds no document {one_line(source)}")
+    return Exit.FAILED if unknown else Exit.DONE
+
+
+def _load_script(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
     from cicada.index.load import load_script
 
     began = time.monotonic()
     store = store_of(deployment)
-    try:
-        with progress_on(err, PIECES) as progress:
-            report = load_script(
-                paths, collection, store, embedder_of(deployment), progress, start_over=start_over, verify=verify
-            )
-            compacted = _compacted(store, collection, progress)
-    except CorpusInvalid as error:
-        complain(f"nothing was loaded:\n{error}")
-        return Exit.FAILED
-    except CicadaError as error:
-        complain(f"{error.told} ({error.code}: {error})")
-        return Exit.FAILED
-    print(json.dumps(_plain(report, compacted)) if as_json else _words(report, compacted, time.monotonic() - began))
+    with progress_on(err, PIECES) as progress:
+        report = load_script(
+            [file.path for file in found.files],
+            collection,
+            store,
+            embedder_of(deployment),
+            progress,
+            start_over=asked.start_over,
+            verify=asked.verify,
+        )
+        compacted = _compacted(store, collection, progress)
+    plain, took_s = plain_script(report, compacted), time.monotonic() - began
+    print(json.dumps(plain) if asked.as_json else words_of_script(report, compacted, took_s))
     return Exit.DONE
+
+
+def _load_documents(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
+    from cicada.ingest.contracts import Recipe
+    from cicada.ingest.loading import load_documents
+
+    began = time.monotonic()
+    store, embedder = store_of(deployment), embedder_of(deployment)
+    recipe = Recipe(
+        embedding_model_id=embedder.model_id,
+        dimensions=embedder.dimensions,
+        chunks=asked.chunks,
+        enrichment=asked.enrichment,
+    )
+    if asked.estimate:
+        estimate = _estimate(deployment, asked, collection, store, recipe, err)
+        print(json.dumps(plain_estimate(estimate)) if asked.as_json else words_of_estimate(estimate))
+        return Exit.DONE
+    if not _agreed(deployment, asked, collection, found, store, recipe, err):
+        complain("nothing was loaded")
+        return Exit.FAILED
+    with progress_on(err, PIECES) as progress:
+        report = load_documents(
+            asked.paths,
+            collection,
+            store,
+            embedder,
+            recipe,
+            enricher=enricher_of(deployment, recipe.enrichment, store),
+            exactly=not asked.add,
+            metadata=asked.metadata,
+            start_over=asked.start_over,
+            verify=asked.verify,
+            progress=progress,
+            workers=asked.workers,
+        )
+        compacted = _compacted(store, collection, progress)
+    if asked.as_json:
+        print(json.dumps(plain_ingest(report, compacted)))
+    else:
+        print(words_of_ingest(report, compacted, time.monotonic() - began))
+        tell_quarantined(report)
+    return Exit.INCOMPLETE if report.quarantined else Exit.DONE
+
+
+def _estimate(
+    deployment: Deployment, asked: Asked, collection: str, store: S3Store, recipe: Recipe, err: Console
+) -> LoadEstimate:
+    from cicada.ingest.estimating import estimate_load
+
+    with progress_on(err, PIECES) as progress:
+        return estimate_load(
+            asked.paths,
+            collection,
+            store,
+            recipe,
+            enricher=enricher_of(deployment, recipe.enrichment, store),
+            metadata=asked.metadata,
+            progress=progress,
+            workers=asked.workers,
+        )
+
+
+def _agreed(
+    deployment: Deployment,
+    asked: Asked,
+    collection: str,
+    found: Found,
+    store: S3Store,
+    recipe: Recipe,
+    err: Console,
+) -> bool:
+    """Whether to go on: where somebody can be asked and the load may cost much, they are."""
+    from cicada.ingest.estimating import bound_by_size
+
+    if asked.yes or not (err.is_terminal and sys.stdin.isatty()):
+        return True
+    bound = bound_by_size(found.files, recipe)
+    if not recipe.enrichment.model_id and (bound is None or bound <= CONFIRM_ABOVE_USD):
+        return True
+    estimate = _estimate(deployment, asked, collection, store, recipe, err)
+    if estimate.cost_usd is not None and estimate.cost_usd <= CONFIRM_ABOVE_USD:
+        return True
+    err.print(words_of_estimate(estimate), soft_wrap=True)
+    err.print("Load them? [y/N] ", end="")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
 
 
 def _compacted(store: ObjectStore, collection: str, progress: Progress) -> Compacted | None:
     """What compaction came to, if it was due. A load is no worse for a compaction that somebody else was at, too."""
+    from cicada.errors import IndexMissing
     from cicada.index.compaction import compact
 
     try:
         return compact(store, collection=collection, progress=progress)
+    except IndexMissing:
+        return None
     except PublishConflict as error:
         complain(f"the collection was not compacted: {error}")
         return None
-
-
-def _plain(report: LoadReport, compacted: Compacted | None) -> dict[str, str | int | bool]:
-    return {
-        "collection": report.collection,
-        "files": report.files,
-        "messages": report.messages,
-        "episodes": report.episodes,
-        "passages": report.written.passages,
-        "added": report.written.added,
-        "removed": report.written.removed,
-        "embedded": report.written.embedded,
-        "segments": report.written.segments - (compacted.merged - compacted.segments if compacted else 0),
-        "version": _version(report, compacted),
-        "published": report.written.published,
-        "compacted": compacted is not None,
-    }
-
-
-def _version(report: LoadReport, compacted: Compacted | None) -> str:
-    return compacted.version if compacted else report.written.version
-
-
-def _words(report: LoadReport, compacted: Compacted | None, took_s: float) -> str:
-    what = (
-        f"{counted(report.messages, 'message')} of {counted(report.episodes, 'episode')} "
-        f"from {counted(report.files, 'file')}"
-    )
-    written, version = report.written, _version(report, compacted)
-    if not written.published:
-        stays = "is" if compacted else "stays"
-        return f"{report.collection} holds these {what} already.\nVersion {version} {stays} current."
-    return (
-        f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, {written.added:,} of them new "
-        f"or changed, {written.embedded:,} newly embedded, in {took_s:.1f} s.\nVersion {version} is current."
-    )

@@ -18,7 +18,7 @@ from rich.console import Console
 from cicada.index.garbage import KEEP_VERSIONS
 from cicada.protocol.actions import MAX_TOP_K
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
-from clients.cli import breakers, engine, upkeep
+from clients.cli import breakers, engine, ingest, retrieve, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
@@ -26,13 +26,13 @@ from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aw
 from clients.cli.evaluate import evaluate
 from clients.cli.evaluate_options import Asked, add_arguments
 from clients.cli.exits import Exit, UsageError
-from clients.cli.load import load
+from clients.cli.load import load, unload
+from clients.cli.load_options import Asked as AskedLoad
+from clients.cli.load_options import add_load, add_unload
 from clients.cli.search import search
 from clients.cli.session import Session
 from clients.cli.trace import DEFAULT_SINCE, canonical, duration_s, trace
 from clients.cli.views import view_for
-
-DEFAULT_COLLECTION = "script"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,38 +75,15 @@ def build_parser() -> argparse.ArgumentParser:
     _add_connection(chatting)
     chatting.set_defaults(run=_chat)
 
-    loading = commands.add_parser("load", help="load a script", description="Load a script into the index.")
-    loading.add_argument(
-        "paths", metavar="PATH", nargs="+", type=Path, help="a .json or .jsonl file, or a folder of them"
-    )
-    loading.add_argument(
-        "--collection", default=DEFAULT_COLLECTION, help="the collection that will hold it (default: %(default)s)"
-    )
-    loading.add_argument(
-        "--start-over",
-        action="store_true",
-        help="leave all other collections out: for another embedding model, or a damaged index",
-    )
-    loading.add_argument(
-        "--verify", action="store_true", help="read all that the collection holds, and write anew what is damaged"
-    )
-    loading.add_argument("--json", action="store_true", help="report as a JSON object")
-    _add_index(loading)
-    loading.set_defaults(run=_load)
+    add_load(commands, _load, _add_index)
+    add_unload(commands, _unload, _add_index)
 
     searching = commands.add_parser("search", help="search without an answer", description="Search the index.")
     searching.add_argument("query", help="what to look for")
     _add_filter(searching, "--episode", "only this episode")
     _add_filter(searching, "--speaker", "only what this character says")
     _add_filter(searching, "--collection", "only this collection")
-    searching.add_argument(
-        "--metadata",
-        type=_metadata,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="only passages with this metadata, source among it; the values of a repeated key are alternatives",
-    )
+    _add_metadata(searching)
     searching.add_argument(
         "--mode",
         choices=get_args(SearchMode),
@@ -127,6 +104,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_index(searching)
     searching.set_defaults(run=_search)
 
+    retrieve.add_retrieve(commands, _retrieve, _add_filter, _add_metadata, _add_index)
+
     evaluating = commands.add_parser(
         "eval", help="measure retrieval", description="Measure retrieval on judged sets, compare, and gate."
     )
@@ -135,6 +114,7 @@ def build_parser() -> argparse.ArgumentParser:
     evaluating.set_defaults(run=_evaluate)
     _add_upkeep(commands)
     engine.add_engine(commands, _load_engine, _add_aws)
+    ingest.add_ingest(commands, _ingest_report, _ingest_run, _add_aws)
     _add_trace(commands)
     breakers.add_breakers(commands, _breakers, _add_aws)
     return parser
@@ -236,6 +216,17 @@ def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None
     parser.add_argument(option, action="append", default=[], help=f"{told}; can be repeated (default: all)")
 
 
+def _add_metadata(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metadata",
+        type=_metadata,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="only passages with this metadata, source among it; the values of a repeated key are alternatives",
+    )
+
+
 def _add_connection(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("connection")
     group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
@@ -322,15 +313,13 @@ def _chat(args: argparse.Namespace) -> Exit:
 
 
 def _load(args: argparse.Namespace) -> Exit:
-    return load(
-        _deployment(args, INDEX),
-        args.paths,
-        args.collection,
-        start_over=args.start_over,
-        verify=args.verify,
-        as_json=args.json,
-        err=_console(stderr=True),
-    )
+    asked = AskedLoad.of(args)
+    return load(_deployment(args, INDEX), asked, err=_console(stderr=True))
+
+
+def _unload(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, INDEX)
+    return unload(deployment, args.sources, args.collection, as_json=args.json, err=_console(stderr=True))
 
 
 def _search(args: argparse.Namespace) -> Exit:
@@ -340,6 +329,11 @@ def _search(args: argparse.Namespace) -> Exit:
     filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
     query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode)
     return search(_deployment(args, INDEX), query, as_json=args.json, out=_console())
+
+
+def _retrieve(args: argparse.Namespace) -> Exit:
+    request = retrieve.request_of(args)
+    return retrieve.retrieve(_deployment(args, INDEX), request, as_json=args.json, out=_console())
 
 
 def _evaluate(args: argparse.Namespace) -> Exit:
@@ -375,6 +369,15 @@ def _breakers(args: argparse.Namespace) -> Exit:
 
 def _versions(args: argparse.Namespace) -> Exit:
     return upkeep.versions(_deployment(args, upkeep.NEEDS), limit=args.limit, as_json=args.json)
+
+
+def _ingest_report(args: argparse.Namespace) -> Exit:
+    return ingest.report(_deployment(args, ingest.REPORT_NEEDS), args.collection, args.of_run, as_json=args.json)
+
+
+def _ingest_run(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, ingest.RUN_NEEDS)
+    return ingest.run(deployment, args.collection, wait=not args.no_wait, as_json=args.json)
 
 
 def _rollback(args: argparse.Namespace) -> Exit:
@@ -418,6 +421,9 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         embedding_dimensions=given.get("dimensions"),
         vector_index_arn=given.get("vector_index"),
         requests_table=given.get("table"),
+        ingest_machine_arn=given.get("ingest_machine"),
+        reranker_model_id=given.get("reranker"),
+        expansion_model_id=given.get("expansion_model"),
         profile=args.profile,
         region=args.region,
         endpoint_url=args.endpoint_url,

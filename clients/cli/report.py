@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from rich.text import Text
 
 from cicada.protocol.events import Accepted, Citation, Metrics, Reused, Source
+from cicada.protocol.markers import markers_in
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer
 
 EXCERPT_CHARS = 160
 QUESTION_CHARS = 200
 
-_MARKER = re.compile(r"\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\]")
 
 
 def route_line(accepted: Accepted) -> Text:
@@ -25,12 +24,12 @@ def route_line(accepted: Accepted) -> Text:
 
 
 def answer_text(text: str, citations: Iterable[Citation] = ()) -> Text:
-    """The answer with its ``[n]`` marked, those that did not hold as such."""
+    """The answer with its markers in colour, those that did not hold in another."""
     doubtful = {citation.n for citation in citations if citation.verdict == "unverified"}
     shown = Text(printable(text))
-    for marker in _MARKER.finditer(shown.plain):
-        numbers = {int(n) for n in re.findall(r"\d+", marker.group())}
-        shown.stylize("yellow" if numbers & doubtful else "cyan", *marker.span())
+    for marker in markers_in(shown.plain):
+        numbers = {reference.n for reference in marker.references}
+        shown.stylize("yellow" if numbers & doubtful else "cyan", marker.start, marker.end)
     return shown
 
 
@@ -73,6 +72,8 @@ def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
     if answer.offered:
         told = f"{counted(len(known), 'passage')} found before the answer failed: it does not rest on them"
         yield Text(told, style="bold")
+    elif answer.not_attributed:
+        yield Text(f"Sources: {len(known)} found, not attributed: the answer does not say which it rests on", style="bold")
     else:
         yield Text(f"Sources: {len(known)} found, {len(used)} cited", style="bold")
     for source in answer.sources:

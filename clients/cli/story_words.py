@@ -156,7 +156,7 @@ def _retrieved(line: Line) -> str:
 
 
 def _model_call(line: Line) -> str:
-    what = {"complete_question": " to complete the question"}.get(line.text("purpose") or "", "")
+    what = {"complete_question": " to complete the question", "retrieval": " for the search"}.get(line.text("purpose") or "", "")
     fault, cost = line.text("fault"), line.number("cost_usd")
     tokens = f"{counted(line.count('input_tokens'), 'token')} in, {line.count('output_tokens'):,} out"
     charged = (tokens, "cost not known" if cost is None else _dollars(cost))

@@ -16,13 +16,16 @@ from cicada.index.writer import IndexWriter, Written
 from cicada.models.ports import Embedder, Usage
 from cicada.models.prices import cost
 from cicada.retrieval.engine import EngineSettings, managed_engine
+from cicada.retrieval.pipelines.api import PipelineName
+from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder
 from clients.evaluation.errors import EvaluationRefused
 from clients.evaluation.folder_store import FolderStore
 from clients.evaluation.judged import JudgedSet
-from clients.evaluation.modes import MANAGED_MODES
+from clients.evaluation.modes import MANAGED_MODES, PIPELINES
+from clients.evaluation.pipelines import EvaluatedPipeline
 from clients.evaluation.report import Indexing
 from clients.evaluation.running import Searched, Told
 from clients.evaluation.sets import collection_of
@@ -32,13 +35,15 @@ ENGINE_BUDGET_S = 30.0
 
 
 @dataclass(frozen=True)
-class ManagedEngines:
-    """Where the managed engines are; empty where there is none."""
+class Engines:
+    """What is searched with beside the shards: where the managed engines are, empty where there is none; pipelines."""
 
     client: Callable[..., Any]
     """Makes boto3's client of a service, as ``boto3.client`` does."""
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
+    pipelines: Callable[[Retriever, Embedder], Pipelines] = Pipelines
+    """Makes the pipelines over a retriever, with its embedding model."""
 
 
 @contextmanager
@@ -49,7 +54,7 @@ def own_index(
     embedder: Embedder,
     queries: QueryEmbedder,
     meter: MeteredClient,
-    engines: ManagedEngines,
+    engines: Engines,
     told: Told,
 ) -> Iterator[Searched]:
     """Index a set's corpus in a folder, which keeps it for the next time: what is in it already is not embedded again.
@@ -78,7 +83,7 @@ def own_index(
 
 @contextmanager
 def deployed_index(
-    store: ObjectStore, collection: str, embedder: Embedder, queries: QueryEmbedder, engines: ManagedEngines
+    store: ObjectStore, collection: str, embedder: Embedder, queries: QueryEmbedder, engines: Engines
 ) -> Iterator[Searched]:
     """Search a collection of a deployment's index, as it is."""
     with _reader(store, embedder) as reader:
@@ -114,11 +119,16 @@ def _written(judged: JudgedSet, store: ObjectStore, embedder: Embedder, told: To
 
 
 def _retriever(
-    mode: str, reader: IndexReader, store: ObjectStore, queries: QueryEmbedder, engines: ManagedEngines
+    mode: str, reader: IndexReader, store: ObjectStore, queries: QueryEmbedder, engines: Engines
 ) -> Retriever:
     if mode not in MANAGED_MODES:
         reader.warm_up()
-        return ShardRetriever(reader, queries)
+        shards = ShardRetriever(reader, queries)
+        if mode not in PIPELINES:
+            return shards
+        semantic = mode == "semantic"
+        name: PipelineName = "advanced" if mode == "advanced" else "rerank" if mode == "rerank" else "standard"
+        return EvaluatedPipeline(engines.pipelines(shards, queries), name, semantic=semantic)
     settings = EngineSettings(
         retrieval_engine="kendra" if mode == "kendra" else "s3vectors",
         s3_vectors_index_arn=engines.s3_vectors_index_arn,
@@ -129,7 +139,7 @@ def _retriever(
     return engine
 
 
-def _load_s3_vectors(store: ObjectStore, engines: ManagedEngines, told: Told) -> None:
+def _load_s3_vectors(store: ObjectStore, engines: Engines, told: Told) -> None:
     from cicada.retrieval.s3vectors.calls import LOAD_CONFIG, IndexCalls
     from cicada.retrieval.s3vectors.load import Loader
     from cicada.retrieval.s3vectors.source import CurrentVersion

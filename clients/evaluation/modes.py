@@ -11,5 +11,7 @@ SHARD_MODES: Mapping[str, SearchMode] = {"hybrid": "hybrid", "dense": "dense", "
 MANAGED_MODES = ("s3vectors", "kendra")
 """Engines of their own: each ranks in its own way, and is asked for a hybrid search."""
 MODES = (*SHARD_MODES, *MANAGED_MODES)
-EMBEDDING_MODES = frozenset({"hybrid", "dense", "s3vectors"})
+PIPELINES = ("standard", "rerank", "advanced", "semantic")
+"""Pipelines over the shards; ``semantic`` is ``standard``, ordered by the best caption's similarity."""
+EMBEDDING_MODES = frozenset({"hybrid", "dense", "s3vectors", *PIPELINES})
 """Modes that need the query's vector."""

@@ -33,6 +33,7 @@ class Cost(CorpusModel):
 
     embedding_usd: float | None = Field(description="for embedding this set's queries; 0 in a mode that embeds none")
     engine_usd: float | None = Field(description="the engine's fees for these searches")
+    models_usd: float | None = Field(0.0, description="what a pipeline's text models and re-rankers took")
     usd_per_1000_queries: float | None
 
 

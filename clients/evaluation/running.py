@@ -5,12 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from cicada.models.ports import Usage
+from cicada.models.prices import Cost as Price
 from cicada.models.prices import cost
+from cicada.retrieval.pipelines.uses import usd_of
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 from clients.evaluation.confidence import mean_interval
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder
@@ -88,17 +90,18 @@ def evaluate_set(
     texts = [query.text for query in judged.queries]
     needed = bool(EMBEDDING_MODES.intersection(plan.modes))
     embedded_ms = embedder.prepare(texts, lambda done, total: told("queries", done, total)) if needed else []
-    price = cost(embedder.model_id, Usage(input_tokens=meter.tokens - before))
+    asked = meter.tokens - before
     modes = []
     for mode in plan.modes:
-        found = _search(mode, judged.queries, plan, searched, told)
-        embedding_usd = (price.usd if price else None) if mode in EMBEDDING_MODES else 0.0
+        found, tokens = _search(mode, judged.queries, plan, searched, meter, told)
+        embedding_usd = _usd(cost(embedder.model_id, Usage(input_tokens=tokens + (mode in EMBEDDING_MODES) * asked)))
+        models_usd = _sum(usd_of(use) for one in found for use in one.result.model_uses)
         engine_usd = len(found) * plan.fees.usd_per_query(
             found[0].result.engine,
             vectors=searched.indexing.passages if searched.indexing else found[0].result.searched,
             dimensions=embedder.dimensions,
         )
-        modes.append(_measured(mode, judged, plan, found, _cost(embedding_usd, engine_usd, len(found))))
+        modes.append(_measured(mode, judged, plan, found, _cost(embedding_usd, engine_usd, models_usd, len(found))))
     return SetResult(
         name=judged.name,
         kind=judged.kind,
@@ -112,7 +115,10 @@ def evaluate_set(
     )
 
 
-def _search(mode: str, queries: Sequence[Query], plan: Plan, searched: Searched, told: Told) -> list[_Found]:
+def _search(
+    mode: str, queries: Sequence[Query], plan: Plan, searched: Searched, meter: MeteredClient, told: Told
+) -> tuple[list[_Found], int]:
+    """What each query finds, and how many tokens were embedded on the way, beside the queries'."""
     retriever = searched.retriever_of(mode)
     asked = [
         SearchQuery(
@@ -125,6 +131,7 @@ def _search(mode: str, queries: Sequence[Query], plan: Plan, searched: Searched,
         for query in queries
     ]
     retriever.search(asked[0])  # the first search of a process pays for connections and imports
+    before = meter.tokens
     found = []
     for done, (query, search) in enumerate(zip(queries, asked, strict=True)):
         told(mode, done, len(queries))
@@ -134,7 +141,7 @@ def _search(mode: str, queries: Sequence[Query], plan: Plan, searched: Searched,
         ids = tuple(dict.fromkeys(judged_id(hit.passage, result.engine) for hit in result.hits))
         found.append(_Found(query, ids, round(max(0.0, taken_ms), 3), result))
     told(mode, len(queries), len(queries))
-    return found
+    return found, meter.tokens - before
 
 
 def _measured(mode: str, judged: JudgedSet, plan: Plan, found: Sequence[_Found], paid: Cost) -> ModeResult:
@@ -163,9 +170,28 @@ def _measured(mode: str, judged: JudgedSet, plan: Plan, found: Sequence[_Found],
     )
 
 
-def _cost(embedding_usd: float | None, engine_usd: float, queries: int) -> Cost:
-    whole = None if embedding_usd is None else (embedding_usd + engine_usd) / queries * 1000
-    return Cost(embedding_usd=embedding_usd, engine_usd=engine_usd, usd_per_1000_queries=whole)
+def _cost(embedding_usd: float | None, engine_usd: float, models_usd: float | None, queries: int) -> Cost:
+    whole = _sum((embedding_usd, engine_usd, models_usd))
+    return Cost(
+        embedding_usd=embedding_usd,
+        engine_usd=engine_usd,
+        models_usd=models_usd,
+        usd_per_1000_queries=None if whole is None else whole / queries * 1000,
+    )
+
+
+def _usd(price: Price | None) -> float | None:
+    return None if price is None else price.usd
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    """The sum; None if one of the amounts is not known."""
+    whole = 0.0
+    for amount in amounts:
+        if amount is None:
+            return None
+        whole += amount
+    return whole
 
 
 def _latency(taken_ms: Sequence[float]) -> Latency:

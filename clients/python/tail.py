@@ -47,6 +47,8 @@ class Answer:
     degraded: tuple[Degraded, ...]
     """What the search had to do without."""
     citations: tuple[Citation, ...]
+    not_attributed: tuple[int, ...]
+    """The numbers of all sources, where the answer has no marker to say which of them it rests on."""
     route: str | None
     """What the classifier decided."""
     strategy: str | None
@@ -79,6 +81,7 @@ class RequestTail:
         self._sources: dict[int, Source] = {}
         self._found: Sources | None = None
         self._citations: list[Citation] = []
+        self._not_attributed: tuple[int, ...] = ()
         self._accepted: Accepted | None = None
         self._strategy: str | None = None
 
@@ -134,6 +137,7 @@ class RequestTail:
             reused=found.reused if found else None,
             degraded=found.degraded if found else (),
             citations=tuple(self._citations),
+            not_attributed=self._not_attributed,
             route=self._accepted.route if self._accepted else None,
             strategy=done.answered_by if done else fields.get("answeredBy", self._strategy),
             model=done.model if done else fields.get("model"),
@@ -159,8 +163,9 @@ class RequestTail:
                 self._found = found
             case Chunk(attempt=attempt, content=content) if self._current(attempt):
                 self._text.append(content)
-            case Citations(attempt=attempt, citations=citations) if self._current(attempt):
-                self._citations.extend(citations)
+            case Citations() as checked if self._current(checked.attempt):
+                self._citations.extend(checked.citations)
+                self._not_attributed += checked.not_attributed
             case Failed() | UnknownEvent(type="error") if last_failure_code(frame.raw) == WITHHELD:
                 self._rewind()
             case UnknownEvent(type="fallback"):
@@ -184,3 +189,4 @@ class RequestTail:
         self._sources.clear()
         self._found = None
         self._citations.clear()
+        self._not_attributed = ()

@@ -1,18 +1,23 @@
-/** From an answer's text to what is drawn: plain text, and the `[n]` markers in it. Nothing else is markup. */
+/** From an answer's text to what is drawn: plain text, and the markers in it. Nothing else is markup. */
 
 /**
  * @import { Citation } from "./protocol.js"
  *
  * @typedef {{ type: "text", text: string }} TextSegment
- * @typedef {{ type: "marker", text: string, numbers: number[] }} MarkerSegment
+ * @typedef {{ text: string, n: number | null }} MarkerPart  a number that is a link, or what stands around it
+ * @typedef {{ type: "marker", text: string, numbers: number[], parts: MarkerPart[] }} MarkerSegment
  * @typedef {TextSegment | MarkerSegment} Segment
  */
 
-/** As the server finds them: `[3]`, and several in one, `[1, 4]`. */
-const MARKER = /\[(\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\]/g;
+/** As the server finds them: `[3]`, several in one, `[1, 4]`, `[1-3]`, and `[Doc 2: report.pdf, Page 4]`. */
+const BRACKET = /\[([^[\]\n]{1,400})\]/g;
+const NUMBERS = /^\s*#?\d{1,3}(?:\s*[-–—]\s*\d{1,3})?(?:\s*[,;]\s*#?\d{1,3}(?:\s*[-–—]\s*\d{1,3})?)*\s*$/;
+const DOCUMENT = /^\s*(?:doc(?:ument)?|source|passage)s?\b\.?\s*#?\s*(\d{1,3})(?=\s*(?:$|[:,]|(?:page|pg|p|pp|seite|s)\b))/i;
+const BETWEEN_DOCUMENTS = /(;|,(?=\s*(?:doc(?:ument)?|source|passage)s?\b\.?\s*#?\s*\d))/i;
+const MAX_RANGE = 20;
 
 /** The beginning of a marker whose end has not come yet. */
-const OPEN_MARKER = /\[(\d[\d\s,;]*)?$/;
+const OPEN_MARKER = /\[(?:\s*#?\d[\d\s,;#–—-]*|[dsp][^[\]\n]{0,400})?$/i;
 
 /**
  * The part of a growing text that will stay as it is: without a marker of which only the beginning is there.
@@ -34,13 +39,58 @@ export function segmentsOf(text) {
   /** @type {Segment[]} */
   const segments = [];
   let end = 0;
-  for (const match of text.matchAll(MARKER)) {
+  for (const match of text.matchAll(BRACKET)) {
+    const marker = markerOf(match[0], match[1]);
+    if (!marker) continue;
     if (match.index > end) segments.push({ type: "text", text: text.slice(end, match.index) });
-    segments.push({ type: "marker", text: match[0], numbers: match[1].split(/[,;]/).map(Number) });
+    segments.push(marker);
     end = match.index + match[0].length;
   }
   if (end < text.length) segments.push({ type: "text", text: text.slice(end) });
   return segments;
+}
+
+/**
+ * @param {string} text  a bracket
+ * @param {string} inside
+ * @returns {MarkerSegment | null} null for a bracket that names no number
+ */
+function markerOf(text, inside) {
+  if (NUMBERS.test(inside)) {
+    const parts = text.split(/(\d+)/).map((part) => ({ text: part, n: /^\d/.test(part) ? Number(part) : null }));
+    return { type: "marker", text, numbers: rangesIn(inside), parts };
+  }
+  /** @type {MarkerPart[]} */
+  const parts = [{ text: "[", n: null }];
+  for (const piece of inside.split(BETWEEN_DOCUMENTS)) {
+    const match = DOCUMENT.exec(piece);
+    if (!match) {
+      if (!/^\s*[;,]\s*$/.test(piece)) return null;
+      parts.push({ text: piece, n: null });
+      continue;
+    }
+    const at = match[0].length;
+    parts.push({ text: piece.slice(0, at - match[1].length), n: null }, { text: match[1], n: Number(match[1]) });
+    parts.push({ text: piece.slice(at), n: null });
+  }
+  parts.push({ text: "]", n: null });
+  const numbers = parts.flatMap(({ n }) => (n === null ? [] : [n]));
+  return { type: "marker", text, numbers, parts };
+}
+
+/**
+ * @param {string} text
+ * @returns {number[]}
+ */
+function rangesIn(text) {
+  const numbers = [];
+  for (const [, first, last] of text.matchAll(/(\d+)(?:\s*[-–—]\s*(\d+))?/g)) {
+    const [start, end] = [Number(first), Number(last ?? first)];
+    const short = end >= start && end - start < MAX_RANGE;
+    if (short) for (let n = start; n <= end; n += 1) numbers.push(n);
+    else numbers.push(start, end);
+  }
+  return numbers;
 }
 
 /**
@@ -50,7 +100,8 @@ export function segmentsOf(text) {
  * @returns {string}
  */
 export function withoutMarkers(text) {
-  return text.replace(MARKER, "").replace(/\s+([.,;:!?])/g, "$1").replace(/\s+/g, " ").trim();
+  const plain = segmentsOf(text).map((segment) => (segment.type === "text" ? segment.text : ""));
+  return plain.join("").replace(/\s+([.,;:!?])/g, "$1").replace(/\s+/g, " ").trim();
 }
 
 /**

@@ -65,22 +65,21 @@ export class AnswerView {
   }
 
   /**
-   * `[1, 4]` as two links. The brackets are there for who copies the text, and not seen.
+   * `[1, 4]` as two links. What stands around the numbers is there for who copies the text, and not seen.
    *
    * @param {MarkerSegment} segment
    * @param {(n: number) => string | null} anchorOf
    * @returns {HTMLElement}
    */
-  #marker({ text, numbers }, anchorOf) {
+  #marker({ parts }, anchorOf) {
     const group = el("span", { class: "markers" });
-    for (const part of text.split(/(\d+)/)) {
-      const n = Number(part);
-      const anchor = part !== "" && numbers.includes(n) ? anchorOf(n) : null;
-      if (anchor === null) {
-        group.append(el("span", { class: /\d/.test(part) ? "marker missing" : "bracket" }, part));
+    for (const { text, n } of parts) {
+      const anchor = n === null ? null : anchorOf(n);
+      if (n === null || anchor === null) {
+        group.append(el("span", { class: n === null ? "bracket" : "marker missing" }, text));
         continue;
       }
-      const link = el("a", { class: "marker", href: `#${anchor}`, "data-n": part }, part);
+      const link = el("a", { class: "marker", href: `#${anchor}`, "data-n": String(n) }, text);
       link.addEventListener("click", (event) => {
         event.preventDefault();
         this.#onOpen(n, link);

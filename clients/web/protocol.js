@@ -34,8 +34,8 @@ export const MAX_EPISODES = 20;
  * @property {boolean} clipped  the text was shortened
  * @property {boolean} earlier  an earlier answer brought it, not the search
  *
- * @typedef {object} Citation  One use of one `[n]`.
- * @property {number} n
+ * @typedef {object} Citation  One use of one marker.
+ * @property {number} n  0 where it has no number and names no passage
  * @property {"verified" | "unverified"} verdict
  * @property {string} sentence
  * @property {string} reason  why it is unverified, or ""
@@ -68,7 +68,7 @@ export const MAX_EPISODES = 20;
  * @property {Source[]} sources
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
  * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
- * @typedef {{ type: "citations", attempt: number, citations: Citation[] }} Citations
+ * @typedef {{ type: "citations", attempt: number, citations: Citation[], notAttributed: number[] }} Citations
  * @typedef {object} Complete
  * @property {"complete"} type
  * @property {Strategy} answeredBy
@@ -201,7 +201,12 @@ function readEvent(raw) {
     case "fallback":
       return { type: "fallback", from: text(raw.from), to: text(raw.to), reason: text(raw.reason) };
     case "citations":
-      return { type: "citations", attempt, citations: list(raw.citations, readCitation) };
+      return {
+        type: "citations",
+        attempt,
+        citations: list(raw.citations, readCitation),
+        notAttributed: Array.isArray(raw.notAttributed) ? raw.notAttributed.filter(Number.isInteger) : [],
+      };
     case "complete":
       return {
         type: "complete",

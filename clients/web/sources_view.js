@@ -2,7 +2,7 @@
 
 import { citationsOf, languageOf } from "./answer_text.js";
 import { el, icon, setText } from "./dom.js";
-import { OFFERED, sourcesTitle } from "./words.js";
+import { NOT_ATTRIBUTED, OFFERED, sourcesTitle } from "./words.js";
 
 /**
  * @import { Citation, Source } from "./protocol.js"
@@ -47,8 +47,8 @@ export class SourcesView {
 
   /** @param {RequestTail} tail */
   update(tail) {
-    const { sources, citations, searched, degraded, offered } = tail;
-    const told = offered ? [OFFERED, ...degraded] : degraded;
+    const { sources, citations, searched, degraded, offered, notAttributed } = tail;
+    const told = [...(offered ? [OFFERED] : []), ...(notAttributed.length ? [NOT_ATTRIBUTED] : []), ...degraded];
     this.element.hidden = searched === null;
     this.#degraded.hidden = !told.length;
     this.#degraded.replaceChildren(...told.map((sentence) => el("li", {}, sentence)));
@@ -61,7 +61,7 @@ export class SourcesView {
     const numbers = [...sources.keys()].sort((a, b) => a - b);
     for (const n of numbers) {
       const row = this.#rows.get(n) ?? this.#add(/** @type {Source} */ (sources.get(n)), !tail.reused?.whole);
-      judge(row, citations);
+      judge(row, citations, notAttributed.includes(n));
     }
     const cited = numbers.filter((n) => citationsOf(citations, n).verdict).length;
     setText(this.#summary, sourcesTitle(tail, cited));
@@ -144,15 +144,17 @@ export class SourcesView {
  *
  * @param {Row} row
  * @param {Citation[]} citations
+ * @param {boolean} unattributed  the answer has no marker to say whether it rests on it
  */
-function judge(row, citations) {
+function judge(row, citations, unattributed) {
   const { uses, verdict } = citationsOf(citations, row.source.n);
-  const shown = JSON.stringify(uses);
+  const shown = JSON.stringify([uses, unattributed]);
   if (row.element.dataset.shown === shown) return;
   row.element.dataset.shown = shown;
   row.element.dataset.verdict = verdict ?? "";
   row.verdict.replaceChildren();
   if (verdict) row.verdict.append(icon(verdict), verdict);
+  else if (unattributed) row.verdict.append("not attributed");
   else row.verdict.append(el("span", { class: "unseen" }, "not cited"));
   row.uses.replaceChildren(
     ...uses.map((use) =>

@@ -37,6 +37,8 @@ export class RequestTail {
   sources = new Map();
   /** @type {Citation[]} */
   citations = [];
+  /** The numbers of all sources, where the answer has no marker to say which it rests on. @type {number[]} */
+  notAttributed = [];
   /** @type {Accepted | null} */
   accepted = null;
   /** What is answering, or has answered. @type {Strategy | null} */
@@ -124,7 +126,9 @@ export class RequestTail {
         if (this.#isCurrent(event.attempt)) this.text += event.content;
         break;
       case "citations":
-        if (this.#isCurrent(event.attempt)) this.citations.push(...event.citations);
+        if (!this.#isCurrent(event.attempt)) break;
+        this.citations.push(...event.citations);
+        this.notAttributed.push(...event.notAttributed);
         break;
       case "complete":
         this.strategy = event.answeredBy || this.strategy;
@@ -161,5 +165,6 @@ export class RequestTail {
     this.offered = false;
     this.sources.clear();
     this.citations = [];
+    this.notAttributed = [];
   }
 }

@@ -111,7 +111,7 @@ export class TurnView {
   #drawNotices() {
     const { exchange } = this.#turn;
     const { tail } = exchange;
-    const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => `[${n}]`);
+    const missing = tail.citations.filter(({ n }) => !tail.sources.has(n)).map(({ n }) => (n ? `[${n}]` : "A marker"));
     const failure = failureNotice(exchange);
     /** @type {{ kind: string, text: string, quoted?: string }[]} */
     const notices = [

@@ -137,11 +137,15 @@ export function reusedNotice({ whole, answeredAtMs }) {
  * @param {number} cited
  * @returns {string}
  */
-export function sourcesTitle({ sources, offered }, cited) {
+export function sourcesTitle({ sources, offered, notAttributed }, cited) {
+  if (notAttributed.length) return `${counted(sources.size, "source")}, not attributed`;
   if (offered) return `${counted(sources.size, "passage")} found before`;
   const found = sources.size ? counted(sources.size, "source") : "No source found";
   return cited ? `${found}, ${cited} cited` : found;
 }
+
+/** What is said of sources that the answer does not cite by any marker. */
+export const NOT_ATTRIBUTED = "The answer does not say which of these it rests on.";
 
 /** What is said of sources that are only offered. */
 export const OFFERED = "A search had found these before it failed. The answer does not rest on them.";
@@ -178,7 +182,7 @@ export function failureNotice({ tail, failure }) {
  * @param {RequestTail} tail  complete
  * @returns {{ grounded: boolean, text: string }}
  */
-export function groundedness({ terminal, citations, searched, offered }) {
+export function groundedness({ terminal, citations, searched, offered, notAttributed }) {
   const verified = new Set(citations.filter((citation) => citation.verdict === "verified").map(({ n }) => n));
   const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
   if (terminal?.type === "complete" && terminal.grounded) {
@@ -186,7 +190,8 @@ export function groundedness({ terminal, citations, searched, offered }) {
     return { grounded: true, text: `Grounded in ${counted(verified.size, "passage")}${doubt}` };
   }
   if (searched === null || offered) return { grounded: false, text: "Not grounded: written without passages" };
-  const why = unverified ? "no citation could be verified" : "no passage is cited";
+  const uncited = notAttributed.length ? "its sources are not attributed" : "no passage is cited";
+  const why = unverified ? "no citation could be verified" : uncited;
   return { grounded: false, text: `Not grounded: ${why}` };
 }
 

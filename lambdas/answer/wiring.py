@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Literal, get_args
 from uuid import uuid4
 
 import boto3
@@ -10,7 +11,14 @@ import boto3
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.breakers.board import Breakers, Happening
 from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
-from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
+from cicada.answering.breakers.guards import (
+    GuardedCache,
+    GuardedEmbedder,
+    GuardedForms,
+    GuardedModel,
+    GuardedReranker,
+    GuardedRetriever,
+)
 from cicada.answering.cag import CagStrategy
 from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
@@ -29,13 +37,16 @@ from cicada.index.reader import IndexReader
 from cicada.index.s3direct.store import store_for_answers
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.ports import Embedder
+from cicada.models.choosing import Models
+from cicada.models.ports import Embedder, TextModel
 from cicada.models.remembering import RememberingEmbedder
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
+from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 from cicada.settings import AnswerSettings
+
+GroundedStrategy = Literal["hybrid", "rag", "cag"]
 
 
 def build(
@@ -61,7 +72,7 @@ def build(
     breakers.refresh_soon()
     dynamodb = boto3.client("dynamodb", config=STORE_CONFIG)
     embedder = _embedder(settings, breakers)
-    retriever = GuardedRetriever(
+    searches = GuardedRetriever(
         build_retriever(
             EngineSettings(
                 settings.retrieval_engine,
@@ -76,13 +87,15 @@ def build(
         ),
         breakers,
     )
-    kept = _kept_answers(settings, embedder, on_look_up) if settings.cache_enabled else None
+    models = _models(settings)
+    retriever = _retriever(settings, searches, embedder, models, breakers)
+    kept = _kept_answers(settings, embedder, models, on_look_up) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
-    writes, writes_fast, last_resort = _writers(settings, breakers)
+    writers = _Writers(settings, models, breakers)
     top_k, min_score, prompt_passages = settings.top_k, settings.min_score, settings.prompt_passages
     conversation = Conversation(
         DynamoDbSessions(boto3.client("dynamodb", config=SESSION_CONFIG), settings.requests_table),
-        writes_fast,
+        writers.small(),
         bounds=Bounds(
             turns=settings.conversation_max_turns,
             tokens=settings.conversation_max_tokens,
@@ -97,11 +110,18 @@ def build(
         ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
         {
             "hybrid": HybridStrategy(
-                retriever, cache, writes, top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
+                retriever,
+                cache,
+                writers.of("hybrid"),
+                top_k=top_k,
+                min_score=min_score,
+                prompt_passages=prompt_passages,
             ),
-            "rag": RagStrategy(retriever, writes, top_k=top_k, min_score=min_score, prompt_passages=prompt_passages),
-            "cag": CagStrategy(retriever, cache, writes, prompt_passages=prompt_passages),
-            "direct": DirectStrategy(last_resort),
+            "rag": RagStrategy(
+                retriever, writers.of("rag"), top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
+            ),
+            "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages),
+            "direct": DirectStrategy(writers.last_resort()),
         },
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
@@ -110,13 +130,15 @@ def build(
     )
 
 
-def _kept_answers(settings: AnswerSettings, embedder: Embedder, on_look_up: Callable[[str], None]) -> SemanticCache:
+def _kept_answers(
+    settings: AnswerSettings, embedder: Embedder, models: Models, on_look_up: Callable[[str], None]
+) -> SemanticCache:
     return SemanticCache(
         DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
         embedder,
         sharing=settings.cache_sharing,
         thresholds=_thresholds(settings),
-        generation_model_id=settings.generation_model_id,
+        generation_model_id=_version_of_writers(settings, models),
         prompt_version=_version_of_answers(settings),
         ttl_s=settings.cache_ttl_s,
         max_entries=settings.cache_max_entries,
@@ -124,10 +146,66 @@ def _kept_answers(settings: AnswerSettings, embedder: Embedder, on_look_up: Call
     )
 
 
+def _version_of_writers(settings: AnswerSettings, models: Models) -> str:
+    """The models that write grounded answers: an answer is given again as long as all of them are the same."""
+    by_strategy = {name: models.version(_writer(settings, name)) for name in get_args(GroundedStrategy)}
+    if len(set(by_strategy.values())) == 1:
+        return by_strategy["rag"]
+    return ",".join(f"{name}={version}" for name, version in by_strategy.items())
+
+
 def _version_of_answers(settings: AnswerSettings) -> str:
     """What shapes a grounded answer beside the index and the model: after a change, no earlier answer is reached."""
     shape = (PROMPT_VERSION, settings.retrieval_engine, settings.top_k, settings.min_score, settings.prompt_passages)
+    pipeline = settings.retrieval_pipeline
+    if pipeline != "standard":
+        shape = (*shape, pipeline, settings.reranker_model_id, settings.expansion_model_id, settings.direct_model_id)
     return "/".join(map(str, shape))
+
+
+def _models(settings: AnswerSettings) -> Models:
+    return Models(
+        bedrock=_bedrock,
+        secrets=_secrets,
+        endpoints=settings.model_endpoints,
+        temperature=settings.temperature,
+        top_p=settings.top_p,
+    )
+
+
+def _bedrock() -> Any:
+    return boto3.client("bedrock-runtime", config=bedrock_client_config())
+
+
+def _secrets() -> Any:
+    from cicada.models.endpoint_keys import SECRETS_CONFIG
+
+    return boto3.client("secretsmanager", config=SECRETS_CONFIG)
+
+
+def _retriever(
+    settings: AnswerSettings, searches: Retriever, embedder: Embedder, models: Models, breakers: Breakers
+) -> Retriever:
+    """What the strategies search with: the search itself, or a pipeline over it."""
+    pipeline = settings.retrieval_pipeline
+    if pipeline == "standard":
+        return searches
+    from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
+    from cicada.retrieval.pipelines.retriever import PipelineRetriever
+
+    pipelines = build_pipelines(
+        PipelineModels(
+            settings.reranker_model_id or settings.direct_model_id,
+            settings.expansion_model_id or settings.direct_model_id,
+        ),
+        retriever=searches,
+        embedder=embedder,
+        models=models,
+        bedrock=_bedrock,
+        guard_reranker=lambda reranker: GuardedReranker(reranker, breakers),
+        guard_model=lambda model: GuardedForms(model, breakers),
+    )
+    return PipelineRetriever(pipelines, pipeline, time_budget_s=settings.pipeline_budget_s)
 
 
 def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
@@ -137,22 +215,35 @@ def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
     return RememberingEmbedder(GuardedEmbedder(model, breakers))
 
 
-def _writers(settings: AnswerSettings, breakers: Breakers) -> tuple[GuardedModel, GuardedModel, GuardedModel]:
-    """What writes grounded answers, what completes questions, and what answers when nothing else is left to try."""
-    client = boto3.client("bedrock-runtime", config=bedrock_client_config())
+class _Writers:
+    """Makes the models that write, each behind its breaker."""
 
-    def model(model_id: str, max_tokens: int) -> BedrockTextModel:
-        return BedrockTextModel(
-            client, model_id, max_tokens=max_tokens, temperature=settings.temperature, top_p=settings.top_p
-        )
+    def __init__(self, settings: AnswerSettings, models: Models, breakers: Breakers) -> None:
+        self._settings = settings
+        self._models = models
+        self._breakers = breakers
 
-    grounded = model(settings.generation_model_id, settings.max_tokens)
-    small = model(settings.direct_model_id, settings.direct_max_tokens)
-    return (
-        GuardedModel(grounded, breakers),
-        GuardedModel(small, breakers),
-        GuardedModel(small, breakers, last_resort=True),
-    )
+    def of(self, strategy: GroundedStrategy) -> GuardedModel:
+        """What writes a strategy's grounded answers."""
+        model_id = _writer(self._settings, strategy)
+        return GuardedModel(self._models.text(model_id, max_tokens=self._settings.max_tokens), self._breakers)
+
+    def small(self) -> GuardedModel:
+        """What completes questions."""
+        return GuardedModel(self._small(self._settings.direct_model_id), self._breakers)
+
+    def last_resort(self) -> GuardedModel:
+        """What answers when nothing else is left to try."""
+        model_id = self._settings.strategy_model_ids.get("direct", self._settings.direct_model_id)
+        return GuardedModel(self._small(model_id), self._breakers, last_resort=True)
+
+    def _small(self, model_id: str) -> TextModel:
+        return self._models.text(model_id, max_tokens=self._settings.direct_max_tokens)
+
+
+def _writer(settings: AnswerSettings, strategy: GroundedStrategy) -> str:
+    """The model that writes a strategy's grounded answers."""
+    return settings.strategy_model_ids.get(strategy, settings.generation_model_id)
 
 
 def _thresholds(settings: AnswerSettings) -> Thresholds | None:

@@ -39,7 +39,8 @@ async def _serve() -> None:
         return vectors
 
     app = web.Application()
-    add_routes(app, answer=ExtractiveAnswerer(embedder).answer, embed=embed, faults=Faults())
+    answerer = ExtractiveAnswerer(embedder)
+    add_routes(app, answer=answerer.answer, fill=answerer.fill, embed=embed, rank=answerer.rank, faults=Faults())
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     try:

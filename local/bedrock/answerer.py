@@ -10,18 +10,22 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from local.bedrock.extractive.completing import asks_to_complete, complete_from
+from local.bedrock.extractive.filling import fill
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.prose import NOTHING_FOUND, write
+from local.bedrock.extractive.relevance import relevance
 from local.bedrock.extractive.selection import select
 from local.bedrock.extractive.small_talk import small_talk
 from local.bedrock.extractive.text import content_stems
 from local.bedrock.minilm import SentenceEmbedder
 from local.bedrock.minilm_encoder import DIMENSIONS, Floats
+from local.bedrock.tools import Tool
 
 MAX_PASSAGES = 40
 """Of a prompt, the passages that are looked at: the most relevant. It bounds the time of an answer."""
@@ -62,6 +66,14 @@ class ExtractiveAnswerer:
             return NOTHING_FOUND
         passages = sorted(prompt.passages, key=lambda passage: -passage.relevance)[:MAX_PASSAGES]
         return write(select(prompt.question, passages, self._embedder), about)
+
+    def fill(self, system: str, user: str, tool: Tool) -> Mapping[str, Any]:  # noqa: ARG002
+        """Fill in a tool's input from the prompt: see :mod:`local.bedrock.extractive.filling`."""
+        return fill(user, tool.schema, self._embedder)
+
+    def rank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How relevant each text is to a query, in [0, 1]."""
+        return relevance(query, texts, self._embedder)
 
 
 class RecentEmbeddings:

@@ -27,6 +27,8 @@ class TextModel:
     """Whether it takes ``temperature`` and ``topP`` together, one of them, or neither."""
     reasons: bool = False
     """Whether it streams reasoning before its answer."""
+    plain_schemas: bool = False
+    """Whether a tool's schema may have ``type``, ``properties`` and ``required`` at its top, and nothing else."""
     profile_only: bool = False
     """Whether it is called through an inference profile only."""
 
@@ -41,7 +43,16 @@ class EmbeddingModel:
     max_characters: int = 50_000
 
 
-Model = TextModel | EmbeddingModel
+@dataclass(frozen=True)
+class RerankModel:
+    """A model for InvokeModel that ranks texts for a query."""
+
+    cohere: bool = False
+    """Whether its body is Cohere's, which names its API's version."""
+    max_texts: int = 1_000
+
+
+Model = TextModel | EmbeddingModel | RerankModel
 
 
 def _claude(sampling: Literal["any", "one", "none"], *, reasons: bool = False, window: int = 1_000_000) -> TextModel:
@@ -51,16 +62,18 @@ def _claude(sampling: Literal["any", "one", "none"], *, reasons: bool = False, w
 MODELS: dict[str, Model] = {
     "local.extractive": TextModel(128_000, 8192),
     "local.all-minilm-l6-v2": EmbeddingModel((384,), 384),
-    "amazon.nova-micro-v1:0": TextModel(128_000, 10_000),
-    "amazon.nova-lite-v1:0": TextModel(300_000, 10_000),
-    "amazon.nova-pro-v1:0": TextModel(300_000, 10_000),
-    "amazon.nova-2-lite-v1:0": TextModel(1_000_000, 64_000, profile_only=True),
+    "amazon.nova-micro-v1:0": TextModel(128_000, 10_000, plain_schemas=True),
+    "amazon.nova-lite-v1:0": TextModel(300_000, 10_000, plain_schemas=True),
+    "amazon.nova-pro-v1:0": TextModel(300_000, 10_000, plain_schemas=True),
+    "amazon.nova-2-lite-v1:0": TextModel(1_000_000, 64_000, plain_schemas=True, profile_only=True),
     "anthropic.claude-haiku-4-5-20251001-v1:0": _claude("one", window=200_000),
     "anthropic.claude-haiku-5-5": _claude("none", reasons=True),
     "anthropic.claude-sonnet-4-6": _claude("one"),
     "anthropic.claude-sonnet-5": _claude("none"),
     "anthropic.claude-sonnet-5-5": _claude("none", reasons=True),
     "amazon.titan-embed-text-v2:0": EmbeddingModel((256, 512, 1024), 1024),
+    "amazon.rerank-v1:0": RerankModel(),
+    "cohere.rerank-v3-5:0": RerankModel(cohere=True),
 }
 """Models by base id."""
 

@@ -6,20 +6,33 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from local.bedrock.catalogue import EmbeddingModel, TextModel
+from local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel
 from local.bedrock.errors import ValidationFailed
 from local.bedrock.tokens import count_tokens
+from local.bedrock.tools import Tool, check_tool_turns, is_tool_block, read_tools, tool_block_text
 
 
 @dataclass(frozen=True)
 class ConverseRequest:
-    """A conversation, as far as the answerer uses it: the system prompt and the user's last turn."""
+    """A conversation, as far as the answerer uses it."""
 
     system: str
     user: str
+    """The user's last turn; with tools, all that the user said."""
     input_tokens: int
     max_tokens: int
     stop_sequences: tuple[str, ...]
+    tool: Tool | None = None
+    """What is to be called, where tools are offered."""
+
+
+@dataclass(frozen=True)
+class RerankRequest:
+    """Texts to be ranked for a query."""
+
+    query: str
+    texts: tuple[str, ...]
+    top_n: int
 
 
 @dataclass(frozen=True)
@@ -33,22 +46,24 @@ class EmbeddingRequest:
 
 def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
     """Read the body of Converse or ConverseStream. Raises ValidationFailed."""
-    fields = _read_object(body)
-    if fields.get("toolConfig") is not None:
-        raise ValidationFailed("This model doesn't support tool use.")
+    fields = read_object(body)
+    tool = read_tools(fields.get("toolConfig"), model)
     turns = _read_turns(fields.get("messages"))
+    check_tool_turns(fields["messages"], tool)
     system = "\n".join(_read_blocks(_list(fields, "system"), "system"))
     config = fields.get("inferenceConfig") or {}
     _check_sampling(config, model)
-    input_tokens = count_tokens(system) + sum(count_tokens(turn) for turn in turns)
+    input_tokens = count_tokens(system) + sum(count_tokens(turn) for turn in turns) + (tool.tokens if tool else 0)
     if input_tokens > model.max_input_tokens:
         raise ValidationFailed("Input is too long for requested model.")
-    return ConverseRequest(system, turns[-1], input_tokens, _max_tokens(config, model), _stop_sequences(config))
+    asked = [turn for turn, message in zip(turns, fields["messages"], strict=True) if _asks(message)]
+    user = "\n\n".join(asked) if tool else asked[-1]
+    return ConverseRequest(system, user, input_tokens, _max_tokens(config, model), _stop_sequences(config), tool)
 
 
 def read_embedding(body: bytes, model: EmbeddingModel) -> EmbeddingRequest:
     """Read the body of InvokeModel, in Titan Text Embeddings v2's format. Raises ValidationFailed."""
-    fields = _read_object(body)
+    fields = read_object(body)
     problems = [f"#: extraneous key [{name}] is not permitted" for name in fields.keys() - _EMBEDDING_KEYS]
     text = fields.get("inputText")
     if text is None:
@@ -67,9 +82,7 @@ def read_embedding(body: bytes, model: EmbeddingModel) -> EmbeddingRequest:
     if fields.get("embeddingTypes", ["float"]) != ["float"]:
         problems.append("#/embeddingTypes/0: only [float] is served here")
     if problems or not isinstance(text, str):
-        raise ValidationFailed(
-            f"Malformed input request: {', '.join(problems)}, please reformat your input and try again."
-        )
+        raise _malformed(problems)
     tokens = count_tokens(text)
     if tokens > model.max_input_tokens:
         raise ValidationFailed(
@@ -79,10 +92,46 @@ def read_embedding(body: bytes, model: EmbeddingModel) -> EmbeddingRequest:
     return EmbeddingRequest(text, tokens, dimensions)
 
 
+def read_rerank(body: bytes, model: RerankModel) -> RerankRequest:
+    """Read the body of InvokeModel, in the format of Amazon Rerank or Cohere Rerank. Raises ValidationFailed."""
+    fields = read_object(body)
+    needed = {"query", "documents"} | ({"api_version"} if model.cohere else set())
+    allowed = needed | {"top_n"} | ({"max_tokens_per_doc"} if model.cohere else set())
+    problems = [f"#: required key [{name}] not found" for name in sorted(needed - fields.keys())]
+    problems += [f"#: extraneous key [{name}] is not permitted" for name in sorted(fields.keys() - allowed)]
+    query, documents = fields.get("query"), fields.get("documents")
+    if isinstance(query, str) and not query:
+        problems.append("#/query: expected minLength: 1, actual: 0")
+    elif query is not None and not isinstance(query, str):
+        problems.append(f"#/query: expected type: String, found: {_json_type(query)}")
+    if isinstance(documents, list):
+        if not 1 <= len(documents) <= model.max_texts:
+            problems.append(f"#/documents: expected 1 to {model.max_texts} items, found: {len(documents)}")
+        problems += [
+            f"#/documents/{place}: expected a String that is not empty"
+            for place, text in enumerate(documents)
+            if not isinstance(text, str) or not text
+        ]
+    elif documents is not None:
+        problems.append(f"#/documents: expected type: JSONArray, found: {_json_type(documents)}")
+    top_n = fields.get("top_n", len(documents) if isinstance(documents, list) else 1)
+    if isinstance(top_n, bool) or not isinstance(top_n, int) or top_n < 1:
+        problems.append(f"#/top_n: {json.dumps(top_n)} is not greater or equal to 1")
+    elif isinstance(documents, list) and top_n > len(documents):
+        problems.append(f"#/top_n: {top_n} exceeds the number of documents")
+    if model.cohere and "api_version" in fields and fields["api_version"] != COHERE_API_VERSION:
+        problems.append(f"#/api_version: {json.dumps(fields['api_version'])} is not served here")
+    if problems or not isinstance(query, str) or not isinstance(documents, list):
+        raise _malformed(problems)
+    return RerankRequest(query, tuple(documents), top_n)
+
+
+COHERE_API_VERSION = 2
 _EMBEDDING_KEYS = {"inputText", "dimensions", "normalize", "embeddingTypes"}
 
 
-def _read_object(body: bytes) -> dict[str, Any]:
+def read_object(body: bytes) -> dict[str, Any]:
+    """The JSON object of a body. Raises ValidationFailed."""
     try:
         fields = json.loads(body)
     except ValueError:
@@ -134,11 +183,22 @@ def _read_turns(messages: Any) -> list[str]:
     return texts
 
 
+def _asks(message: dict[str, Any]) -> bool:
+    """Whether a turn is words of the user, and no tool's result."""
+    return message["role"] == "user" and not any(is_tool_block(block) for block in message["content"])
+
+
 def _read_blocks(blocks: list[Any], path: str) -> list[str]:
     texts = []
     for place, block in enumerate(blocks):
+        if is_tool_block(block):
+            texts.append(tool_block_text(block))
+            continue
         kind, value = next(iter(block.items())) if isinstance(block, dict) and block else (None, None)
         if kind == "cachePoint":
+            continue
+        if kind == "reasoningContent" and ".content" in path:
+            texts.append(json.dumps(value))
             continue
         text = value.get("text", {}).get("text") if kind == "guardContent" and isinstance(value, dict) else value
         if kind not in ("text", "guardContent") or not isinstance(text, str):
@@ -193,6 +253,12 @@ def _stop_sequences(config: dict[str, Any]) -> tuple[str, ...]:
     if not all(isinstance(sequence, str) and sequence for sequence in sequences):
         raise ValidationFailed("1 validation error detected: Value at 'inferenceConfig.stopSequences' is blank")
     return tuple(sequences)
+
+
+def _malformed(problems: list[str]) -> ValidationFailed:
+    return ValidationFailed(
+        f"Malformed input request: {', '.join(problems)}, please reformat your input and try again."
+    )
 
 
 def _json_type(value: Any) -> str:

@@ -1,7 +1,9 @@
-"""Amazon Bedrock Runtime as far as Cicada calls it: Converse, ConverseStream, and InvokeModel for embeddings.
+"""Amazon Bedrock Runtime as far as Cicada calls it: Converse, ConverseStream, and InvokeModel for embeddings and
+re-ranking.
 
 A stand-in that is kinder than AWS is a defect. What AWS does, and where each line is tested
-(``tests/wire/test_bedrock_standin.py``, by a boto3 client):
+(``tests/wire/test_bedrock_standin.py``; from B25 on ``tests/wire/test_bedrock_structured.py`` and
+``test_bedrock_rerank.py``; by a boto3 client):
 
 =====  ===========================================================================================================
 line   what AWS does, and this does too
@@ -33,11 +35,26 @@ B21    A stream can be cut without an exception: a lost connection, half a frame
 B22    Any of the nine stop reasons can end a stream.
 B23    A caller that closes its connection, at whatever moment, ends the call.
 B24    A connection can be lost before there is a response.
+B25    A tool's use is a content block with toolUseId, name and input, and stops with ``tool_use``; a reasoning model's
+       reasoningContent stands before it.
+B26    toolChoice makes the model call one tool. A reasoning model refuses to be made to: it takes ``auto`` only.
+B27    No tools, a tool without a name or twice of one name, a schema that is no object's, one whose keywords are not
+       those of JSON Schema, a toolChoice that is none of the tools: ValidationException.
+B28    Nova takes ``type``, ``properties`` and ``required`` at a schema's top, and nothing else.
+B29    A tool's use must be followed by its result in the user's next turn, every result needs its use, and both need a
+       toolConfig: else ValidationException.
+B30    A tool's input that outgrows maxTokens stops with ``max_tokens``, and is not whole.
+B31    InvokeModel with Amazon Rerank's or Cohere Rerank's body answers ``results`` of ``index`` and
+       ``relevance_score``, best first, ``top_n`` of them.
+B32    A re-ranking takes 1 to 1,000 texts, none empty; ``top_n`` is at most their number; further keys, and for Cohere
+       a missing ``api_version``, are a ValidationException.
+B33    A whole response can break off before the length that its header tells.
 =====  ===========================================================================================================
 
-Not served: tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is accepted and does
-nothing), service tiers, InvokeModel for text, CountTokens; a conversation's earlier turns are counted, not read.
-Only one text comes back for one prompt, whatever ``temperature`` says.
+Not served: tools in ConverseStream (a ValidationException), system tools, images and documents in messages,
+guardrails, prompt caching (``cachePoint`` is accepted and does nothing), service tiers, InvokeModel for text,
+CountTokens; a conversation's earlier turns are counted, not read. Only one text comes back for one prompt, whatever
+``temperature`` says.
 
 Fault switches (``local.faults``; ``model`` limits each to one model id as called):
 
@@ -50,6 +67,11 @@ Fault switches (``local.faults``; ``model`` limits each to one model id as calle
                             ``first_piece_ms`` after the request's arrival, the others ``delay_ms`` apart
 ``bedrock.cut``             see :class:`local.bedrock.switches.Cut`
 ``bedrock.stop``            ``stop_reason``, ``after`` so many deltas
+``bedrock.form``            what is wrong with a tool's use: ``mode`` is ``misfit`` (the input lacks all), ``talk``
+                            (words in its place) or ``unreadable`` (the service cannot read it)
+``bedrock.converse_cut``    half of Converse's response, then the connection is lost
+``bedrock.rerank_…``        ``throttle``, ``error``, ``refuse``, ``slow`` as for embeddings, ``cut`` as Converse's, and
+                            ``malformed``: a text is missing from the results
 ``bedrock.embed_throttle``  as ``bedrock.throttle``, for InvokeModel
 ``bedrock.embed_error``     as ``bedrock.error``, for InvokeModel
 ``bedrock.embed_refuse``    as ``bedrock.refuse``, for InvokeModel
@@ -64,24 +86,33 @@ import asyncio
 import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 from aiohttp import web
 
-from local.bedrock.catalogue import EmbeddingModel, TextModel, find_model
-from local.bedrock.errors import AwsError, Unsigned, ValidationFailed, error_response
-from local.bedrock.replies import Reply, compose, whole_response
-from local.bedrock.requests import read_converse, read_embedding
-from local.bedrock.streams import StreamCounts, StreamedResponse, pause, send_stream
+from local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel, find_model
+from local.bedrock.errors import AwsError, Unsigned, ValidationFailed
+from local.bedrock.extractive.filling import fill_from_words
+from local.bedrock.extractive.relevance import relevance
+from local.bedrock.forwarding import Forwarding
+from local.bedrock.replies import Reply, compose, compose_tool_use, whole_response
+from local.bedrock.requests import ConverseRequest, read_converse, read_embedding, read_rerank
+from local.bedrock.streams import StreamCounts, StreamedResponse, send_stream
+from local.bedrock.striking import Refused, fail_early, send_whole
 from local.bedrock.switches import Cut, Pace
+from local.bedrock.tools import Tool
 from local.faults import Faults
 
 logger = logging.getLogger(__name__)
 
 Answer = Callable[[str, str], str]
 """The system prompt and the user's turn in, the answer out. May block: it runs in a thread."""
+Fill = Callable[[str, str, Tool], Mapping[str, Any]]
+"""The system prompt, the user's words and a tool in, the tool's input out. May block: it runs in a thread."""
+Rank = Callable[[str, Sequence[str]], Sequence[float]]
+"""A query and texts in, a relevance in [0, 1] each out. May block: it runs in a thread."""
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Texts in, one vector each out. May block: it runs in a thread."""
 
@@ -92,10 +123,29 @@ _CLIENT_CLOSED = 499
 
 
 def add_routes(
-    app: web.Application, *, answer: Answer, embed: Embed, faults: Faults, pace_s: float = DEFAULT_PACE_S
+    app: web.Application,
+    *,
+    answer: Answer,
+    embed: Embed,
+    faults: Faults,
+    fill: Fill = fill_from_words,
+    rank: Rank = relevance,
+    pace_s: float = DEFAULT_PACE_S,
+    forwarding: Forwarding | None = None,
 ) -> None:
-    """Serve Bedrock Runtime's routes below ``/model/``, and what it counts."""
-    runtime = BedrockRuntime(answer, embed, faults, pace_s)
+    """Serve Bedrock Runtime's routes below ``/model/``, and what it counts.
+
+    Args:
+        app: gets the routes.
+        answer: writes.
+        embed: gives vectors.
+        faults: the switches.
+        fill: fills in the inputs of tools; by words alone unless given.
+        rank: judges texts; by words alone unless given.
+        pace_s: between two deltas of a stream.
+        forwarding: writes and fills in, in place of ``answer`` and ``fill``, where there is a model server.
+    """
+    runtime = BedrockRuntime(answer, fill, embed, rank, faults, pace_s, forwarding)
     for operation, handler in {
         "converse-stream": runtime.converse_stream,
         "converse": runtime.converse,
@@ -133,23 +183,39 @@ def _with_aws_errors(handler: Handler) -> Handler:
 class BedrockRuntime:
     """The operations."""
 
-    def __init__(self, answer: Answer, embed: Embed, faults: Faults, pace_s: float) -> None:
+    def __init__(
+        self,
+        answer: Answer,
+        fill: Fill,
+        embed: Embed,
+        rank: Rank,
+        faults: Faults,
+        pace_s: float,
+        forwarding: Forwarding | None,
+    ) -> None:
         self._answer = answer
+        self._fill = fill
         self._embed = embed
+        self._rank = rank
         self._faults = faults
         self._pace_s = pace_s
+        self._forwarding = forwarding
         self.streams = StreamCounts()
 
     async def converse_stream(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse-stream."""
         self.streams.open += 1
         try:
-            reply, latency_ms, pace = await self._reply(request)
-            params = self._faults.take("bedrock.cut", model=request.match_info["model_id"])
-            cut = None if params is None else Cut.of(params)
-            response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
-            await send_stream(request, response, reply, latency_ms=latency_ms, pace=pace, cut=cut)
-        except (AwsError, _Refused):
+            if self._forwarding is None:
+                reply, latency_ms, pace = await self._reply(request)
+                cut = self._cut(request)
+                response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
+                await send_stream(request, response, reply, latency_ms=latency_ms, pace=pace, cut=cut)
+            else:
+                asked, _ = await self._asked(request, whole=False)
+                cut = self._cut(request)
+                response = await self._forwarding.stream(request, asked, cut)
+        except (AwsError, Refused):
             self.streams.refused += 1
             raise
         except ConnectionResetError:
@@ -165,16 +231,18 @@ class BedrockRuntime:
 
     async def converse(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse."""
-        reply, latency_ms, _ = await self._reply(request)
-        return whole_response(reply, latency_ms)
+        reply, latency_ms, _ = await self._reply(request, whole=True)
+        return await send_whole(self._faults, request, whole_response(reply, latency_ms), "bedrock.converse_cut")
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
-        """POST /model/{modelId}/invoke: embeddings."""
+        """POST /model/{modelId}/invoke: embeddings and re-ranking."""
         model = find_model(request.match_info["model_id"])
+        if isinstance(model, RerankModel):
+            return await self._invoke_rerank(request, model)
         if not isinstance(model, EmbeddingModel):
             raise ValidationFailed("This model is not served through InvokeModel here.")
         asked = read_embedding(await request.read(), model)
-        await self._fail_early(request, "bedrock.embed_")
+        await fail_early(self._faults, request, "bedrock.embed_")
         vectors = await asyncio.get_running_loop().run_in_executor(None, self._embed, [asked.text])
         vector = _resize(vectors[0], asked.dimensions)
         return web.json_response(
@@ -185,32 +253,31 @@ class BedrockRuntime:
             }
         )
 
+    async def _invoke_rerank(self, request: web.Request, model: RerankModel) -> web.StreamResponse:
+        asked = read_rerank(await request.read(), model)
+        await fail_early(self._faults, request, "bedrock.rerank_")
+        scores = await asyncio.get_running_loop().run_in_executor(None, self._rank, asked.query, asked.texts)
+        ranked = sorted(enumerate(scores), key=lambda scored: -scored[1])[: asked.top_n]
+        results = [{"index": place, "relevance_score": score} for place, score in ranked]
+        if self._faults.take("bedrock.rerank_malformed", model=request.match_info["model_id"]) is not None:
+            results = results[1:]
+        return await send_whole(self._faults, request, {"results": results}, "bedrock.rerank_cut")
+
     async def counts(self, request: web.Request) -> web.Response:  # noqa: ARG002
         """GET /_cicada/bedrock."""
         return web.json_response(asdict(self.streams))
 
-    async def _reply(self, request: web.Request) -> tuple[Reply, int, Pace]:
+    async def _reply(self, request: web.Request, *, whole: bool = False) -> tuple[Reply, int, Pace]:
         """The model's turn, the milliseconds it took, and when its deltas are to be sent."""
         loop = asyncio.get_running_loop()
         arrived = loop.time()
         model_id = request.match_info["model_id"]
-        model = find_model(model_id)
-        if not isinstance(model, TextModel):
-            raise ValidationFailed(
-                "This action doesn't support the model that you provided. Try again with a supported text or chat model"
-            )
-        asked = read_converse(await request.read(), model)
-        slow = await self._fail_early(request, "bedrock.")
+        asked, slow = await self._asked(request, whole=whole)
         started = loop.time()
-        text = await loop.run_in_executor(None, self._answer, asked.system, asked.user)
-        stop = self._faults.take("bedrock.stop", model=model_id) or {}
-        reply = compose(
-            text,
-            asked,
-            stop_reason=stop.get("stop_reason"),
-            stop_after=stop.get("after"),
-            reasons=model.reasons,
-        )
+        if self._forwarding is None:
+            reply = await self._said(asked, _text_model(model_id), model_id)
+        else:
+            reply = await self._forwarding.reply(request, asked)
         fixed = self._faults.take("bedrock.pace", model=model_id)
         said = slow if fixed is None else fixed
         pace = Pace(
@@ -220,37 +287,43 @@ class BedrockRuntime:
         )
         return reply, round((loop.time() - started) * 1000), pace
 
-    async def _fail_early(self, request: web.Request, prefix: str) -> dict[str, Any]:
-        """Let the faults strike that come before a response; return what ``slow`` says."""
-        model_id = request.match_info["model_id"]
-        slow = self._faults.take(f"{prefix}slow", model=model_id) or {}
-        await pause(request, float(slow.get("first_ms", 0)) / 1000)
-        if (throttle := self._faults.take(f"{prefix}throttle", model=model_id)) is not None:
-            message = throttle.get("message", "Too many requests, please wait before trying again.")
-            raise _InjectedError("ThrottlingException", 429, message)
-        if (error := self._faults.take(f"{prefix}error", model=model_id)) is not None:
-            code = error.get("exception", "InternalServerException")
-            raise _InjectedError(code, int(error.get("status", 500)), error.get("message", "Injected."))
-        if self._faults.take(f"{prefix}refuse", model=model_id) is not None:
-            if request.transport is not None:
-                request.transport.abort()
-            raise _Refused("the connection is lost")
-        return slow
+    async def _asked(self, request: web.Request, *, whole: bool) -> tuple[ConverseRequest, dict[str, Any]]:
+        """What a valid request asks, and what ``slow`` says, once the faults that come early have struck."""
+        asked = read_converse(await request.read(), _text_model(request.match_info["model_id"]))
+        if asked.tool is not None and not whole:
+            raise ValidationFailed("This model doesn't support tool use in streaming mode.")
+        return asked, await fail_early(self._faults, request, "bedrock.")
+
+    def _cut(self, request: web.Request) -> Cut | None:
+        params = self._faults.take("bedrock.cut", model=request.match_info["model_id"])
+        return None if params is None else Cut.of(params)
+
+    async def _said(self, asked: ConverseRequest, model: TextModel, model_id: str) -> Reply:
+        loop = asyncio.get_running_loop()
+        stop = self._faults.take("bedrock.stop", model=model_id) or {}
+        if asked.tool is not None:
+            value = await loop.run_in_executor(None, self._fill, asked.system, asked.user, asked.tool)
+            fault = self._faults.take("bedrock.form", model=model_id)
+            mode = None if fault is None else fault.get("mode", "misfit")
+            reply = compose_tool_use(value, asked, fault=mode, reasons=model.reasons)
+            return replace(reply, stop_reason=stop.get("stop_reason", reply.stop_reason))
+        text = await loop.run_in_executor(None, self._answer, asked.system, asked.user)
+        return compose(
+            text,
+            asked,
+            stop_reason=stop.get("stop_reason"),
+            stop_after=stop.get("after"),
+            reasons=model.reasons,
+        )
 
 
-class _Refused(ConnectionResetError):
-    """The connection was closed by a fault, not by the caller."""
-
-
-class _InjectedError(AwsError):
-    """An error that a fault switch asks for."""
-
-    def __init__(self, code: str, status: int, message: str) -> None:
-        super().__init__(message)
-        self._response = code, status, message
-
-    def response(self) -> web.Response:
-        return error_response(*self._response)
+def _text_model(model_id: str) -> TextModel:
+    model = find_model(model_id)
+    if not isinstance(model, TextModel):
+        raise ValidationFailed(
+            "This action doesn't support the model that you provided. Try again with a supported text or chat model"
+        )
+    return model
 
 
 def _resize(vector: Sequence[float], dimensions: int) -> list[float]:

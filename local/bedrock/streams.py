@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from local.bedrock.event_stream import encode_event, encode_exception, encode_message
-from local.bedrock.replies import Reply
+from local.bedrock.replies import REASONING, SIGNATURE, Reply
 from local.bedrock.switches import Cut, Pace
 
-_REASONING = "Look for the passages that answer this."
 _LOOK_S = 0.05
 """How often a wait looks whether the caller is still there."""
 
@@ -75,7 +74,7 @@ async def send_stream(
         await pause(request, pace.wait_s(sent, loop.time()))
         await response.write(frame)
     if cut is not None:
-        await _break(request, response, cut)
+        await break_off(request, response, cut)
         return
     last_block = 1 if reply.reasons else 0
     await response.write(
@@ -92,7 +91,7 @@ def _deltas(reply: Reply) -> Iterator[bytes]:
     if reply.reasons:
         before = b"".join(
             encode_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": content}})
-            for content in ({"text": _REASONING}, {"signature": "c2lnbmF0dXJl"})
+            for content in ({"text": REASONING}, {"signature": SIGNATURE})
         ) + encode_event("contentBlockStop", {"contentBlockIndex": 0})
         index = 1
     for piece in reply.pieces:
@@ -100,7 +99,8 @@ def _deltas(reply: Reply) -> Iterator[bytes]:
         before = b""
 
 
-async def _break(request: web.Request, response: StreamedResponse, cut: Cut) -> None:
+async def break_off(request: web.Request, response: StreamedResponse, cut: Cut) -> None:
+    """End a stream as a cut says."""
     delta = encode_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "never whole"}})
     match cut.mode:
         case "exception":

@@ -1,4 +1,4 @@
-"""Buckets with their versioning, and tables with their time to live and later indexes, which moto leaves out."""
+"""Buckets with versioning and events, and tables with their time to live and later indexes, which moto leaves out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _create_bucket(declaration: Declaration) -> FakeBucket:
     bucket = FakeBucket.create_from_cloudformation_json(
         declaration.name, {"Properties": declaration.properties}, declaration.account_id, declaration.region_name
     )
-    return _with_versioning(bucket, declaration)
+    return _configured(bucket, declaration)
 
 
 def _update_bucket(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
@@ -28,14 +28,18 @@ def _update_bucket(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
     updated = FakeBucket.update_from_cloudformation_json(
         bucket, declaration.name, json, declaration.account_id, declaration.region_name
     )
-    return _with_versioning(updated, declaration)
+    return _configured(updated, declaration)
 
 
-def _with_versioning(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
+def _configured(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
+    """With its versioning, and with events on the bus where they are wanted."""
+    backend = s3_backends[declaration.account_id][get_partition(declaration.region_name)]
     status = declaration.properties.get("VersioningConfiguration", {}).get("Status")
     if status:
-        backend = s3_backends[declaration.account_id][get_partition(declaration.region_name)]
         backend.put_bucket_versioning(bucket.name, status)
+    notified = declaration.properties.get("NotificationConfiguration", {}).get("EventBridgeConfiguration")
+    if notified is not None and str(notified.get("EventBridgeEnabled", True)).lower() == "true":
+        backend.put_bucket_notification_configuration(bucket.name, {"EventBridgeConfiguration": {}})
     return bucket
 
 

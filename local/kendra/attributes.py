@@ -35,7 +35,12 @@ RESERVED: Mapping[str, str] = {
 }
 """What every index has."""
 
-_KINDS = ("AndAllFilters", "OrAllFilters", "NotFilter", "EqualsTo", "ContainsAll", "ContainsAny")
+MAX_STRINGS = 10
+"""Of one list. Source: the API reference, ``DocumentAttributeValue``."""
+MAX_FILTERS = 10
+"""Side by side in one ``AndAllFilters`` or ``OrAllFilters``. Source: the API reference, ``AttributeFilter``."""
+MAX_DEPTH = 2
+"""Of lists of filters within each other. Source: there too."""
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     "GreaterThan": lambda found, asked: found > asked,
     "GreaterThanOrEquals": lambda found, asked: found >= asked,
@@ -52,6 +57,8 @@ def read_attribute(attribute: Mapping[str, Any], types: Mapping[str, str]) -> tu
     if list(value) != [_MEMBERS[types[key]]]:
         raise ValidationFailed(f"Invalid value for the attribute {key}: it must be given as {_MEMBERS[types[key]]}")
     found: Value = next(iter(value.values()))
+    if isinstance(found, list) and len(found) > MAX_STRINGS:
+        raise ValidationFailed(f"The attribute {key} has more than {MAX_STRINGS} strings")
     return key, found
 
 
@@ -60,21 +67,25 @@ def write_attribute(key: str, value: Value, types: Mapping[str, str]) -> dict[st
     return {"Key": key, "Value": {_MEMBERS[types[key]]: value}}
 
 
-def read_filter(document: Mapping[str, Any], types: Mapping[str, str]) -> Test:
-    """Read an ``AttributeFilter``. Raises ValidationFailed."""
+def read_filter(document: Mapping[str, Any], types: Mapping[str, str], depth: int = 0) -> Test:
+    """Read an ``AttributeFilter`` that lies that deep in others. Raises ValidationFailed."""
     given = {kind: condition for kind, condition in document.items() if condition is not None}
     if len(given) != 1:
         raise ValidationFailed("You can only provide one attribute filter at each level")
     kind, condition = next(iter(given.items()))
     if kind in ("AndAllFilters", "OrAllFilters"):
+        if depth == MAX_DEPTH:
+            raise ValidationFailed(f"AttributeFilter cannot have a depth of more than {MAX_DEPTH}.")
+        if len(condition) > MAX_FILTERS:
+            raise ValidationFailed(f"AttributeFilter cannot have a length of more than {MAX_FILTERS}")
         if not condition:
             raise ValidationFailed(f"{kind} must not be empty")
-        tests = [read_filter(part, types) for part in condition]
+        tests = [read_filter(part, types, depth + 1) for part in condition]
         if kind == "AndAllFilters":
             return lambda attributes: all(test(attributes) for test in tests)
         return lambda attributes: any(test(attributes) for test in tests)
     if kind == "NotFilter":
-        test = read_filter(condition, types)
+        test = read_filter(condition, types, depth)
         return lambda attributes: not test(attributes)
     key, asked = read_attribute(condition, types)
     return _leaf(kind, key, asked, types[key])

@@ -23,6 +23,7 @@ K10    Each result has a confidence bucket, for English alone: NOT_AVAILABLE for
 K11    RequestedDocumentAttributes limits which attributes come.
 K12    BatchPutDocument takes at most 10 documents, and tells those that failed; custom attributes must have been
        declared with UpdateIndex.
+K13    Filters lie at most two deep in each other and ten side by side; a list of strings has at most ten.
 =====  ===========================================================================================================
 
 Not served: data sources, S3 paths, access control (``UserContext`` is accepted and hides nothing), relevance tuning,

@@ -22,10 +22,24 @@ FUNCTIONS = {
     "exhausted": "Exhausted",
     "recovery_sweep": "RecoverySweep",
     "index_maintenance": "IndexMaintenanceWorker",
+    "ingest_start": "Start",
+    "ingest_plan": "Plan",
+    "ingest_document": "Document",
+    "ingest_commit": "Commit",
+    "retrieve": "Retrieve",
+    "index_document": "IndexDocument",
+    "get_document_summary": "DocumentSummary",
+    "extract_citations": "ExtractCitations",
+    "graph_query": "GraphQuery",
+    "facets": "Facets",
+    "enrich_schema": "EnrichSchema",
     "connection": "Connection",
     "authorizer": "Authorizer",
 }
 """Folders below lambdas/, and how their resources' ids begin."""
+
+
+STACKS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Synthesis:
 
     def resources(self, *types: str) -> Iterator[Resource]:
         """The resources of all stacks, or those of some types."""
-        for stack in ("Data", "Answering", "Gateway"):
+        for stack in STACKS:
             for id, resource in self.template(stack)["Resources"].items():
                 if not types or resource["Type"] in types:
                     yield Resource(id, resource["Type"], resource.get("Properties", {}), resource)
@@ -110,7 +124,7 @@ class Synthesis:
     def layers(self, folder: str) -> list[Path]:
         """The folders that a function's layers were made from, in order."""
         function = self.function(folder)
-        stack = "Gateway" if folder in ("connection", "authorizer") else "Answering"
+        stack = next(stack for stack in STACKS if function.id in self.template(stack)["Resources"])
         resources = self.template(stack)["Resources"]
         return [self._asset(stack, resources[layer["Ref"]]) for layer in function.properties.get("Layers", [])]
 

@@ -44,6 +44,8 @@ def test_the_local_clouds_settings_synthesise(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.glob("*.template.json")} == {
         "Cicada-Data.template.json",
         "Cicada-Answering.template.json",
+        "Cicada-Ingest.template.json",
+        "Cicada-Integrators.template.json",
         "Cicada-Gateway.template.json",
     }
 

@@ -124,10 +124,13 @@ def test_the_outputs_are_what_clients_and_loaders_need(shipped: Synthesis) -> No
         "StateMachineArn",
         "EmbeddingModelId",
         "EmbeddingDimensions",
+        "RerankerModelId",
+        "ExpansionModelId",
     }
     assert outputs["WebSocketUrl"] == "wss://Cicada-Data-ApiId.execute-api.<AWS::Region>.<AWS::URLSuffix>/live"
     assert outputs["IndexBucket"] == "Cicada-Data-IndexBucket"
     assert (outputs["EmbeddingModelId"], outputs["EmbeddingDimensions"]) == ("amazon.titan-embed-text-v2:0", "1024")
+    assert outputs["RerankerModelId"] == outputs["ExpansionModelId"] == "us.amazon.nova-micro-v1:0"
 
 
 def test_the_operator_is_told_when_asked_for(full: Synthesis) -> None:

@@ -12,15 +12,19 @@ import pytest
 
 from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.errors import IndexUnavailable
+from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder
 from clients.evaluation.fees import Fees, read_fees
 from clients.evaluation.judged import judged_id
+from clients.evaluation.pipelines import EvaluatedPipeline
 from clients.evaluation.report import Indexing, SetResult
 from clients.evaluation.running import Plan, Searched, evaluate_set
 from clients.evaluation.sets import read_set
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
+from tests.support.pipelines import ScriptedReranker
+from tests.support.pipelines import ScriptedRetriever as Finds
 
 pytest.importorskip("ir_measures")
 
@@ -70,7 +74,7 @@ class CallingEmbedder(WordEmbedder):
 
 def evaluate(
     folder: Path,
-    retriever_of: Callable[[str], ScriptedRetriever],
+    retriever_of: Callable[[str], Any],
     modes: tuple[str, ...] = ("hybrid",),
     *,
     model_id: str = "amazon.titan-embed-text-v2:0",
@@ -112,6 +116,37 @@ def test_each_mode_asks_its_own_way_for_all_that_the_measures_look_at(tmp_path: 
     }
     last = retrievers["dense"].asked[-1]
     assert (last.top_k, last.min_score, last.filters.collections) == (10, 0.0, ("shelf",))
+
+
+def test_a_pipeline_costs_what_its_models_take_and_what_it_embeds_on_the_way(tmp_path: Path) -> None:
+    found = {query: [passage(name) for name in names] for query, names in GOOD.items()}
+    meter = MeteredClient(CountingBedrock())
+    embedder = QueryEmbedder(CallingEmbedder(meter, "amazon.titan-embed-text-v2:0"))
+    reranker = ScriptedReranker(lambda text: 1.0 if text in ("d3", "d1") else 0.0)
+    made = Pipelines(Finds(found), embedder, reranker=reranker)
+    searched = Searched(
+        lambda mode: EvaluatedPipeline(made, "rerank" if mode == "rerank" else "standard"),
+        (),
+        Indexing(passages=4, embedded=0, tokens=0, usd=0.0),
+    )
+    judged = read_set(write_beir(tmp_path / "fog"))
+    result = evaluate_set(
+        judged, Plan(("standard", "rerank"), (10,), 0, FEES), searched, embedder, meter, lambda *_: None
+    )
+    standard, rerank = result.modes
+    assert (standard.queries[1].values["mrr@10"], rerank.queries[1].values["mrr@10"]) == (0.5, 1.0)
+    assert (standard.cost.models_usd, rerank.cost.models_usd) == (0.0, pytest.approx(2 * 0.001))
+    # Each query that finds something has its two documents' captions embedded with it, beside its own vector.
+    queries, captions = 2 + 2 + 5, (2 + 1 + 1) + (2 + 1 + 1)
+    assert standard.cost.embedding_usd == pytest.approx((queries + captions) * 0.02e-6)
+    assert rerank.cost.usd_per_1000_queries == pytest.approx((0.002 + (queries + captions) * 0.02e-6) / 3 * 1000)
+
+
+def test_what_a_pipeline_did_without_is_counted_by_stage_and_code(tmp_path: Path) -> None:
+    found = {query: [passage(name) for name in names] for query, names in GOOD.items()}
+    made = Pipelines(Finds(found), WordEmbedder())
+    mode = evaluate(tmp_path, lambda _: EvaluatedPipeline(made, "rerank"), ("rerank",)).modes[0]
+    assert mode.degraded == {"rerank_not_configured": 2}  # the third query finds nothing to be re-ranked
 
 
 def test_a_document_that_is_found_twice_counts_once(tmp_path: Path) -> None:

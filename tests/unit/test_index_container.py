@@ -85,8 +85,8 @@ def test_a_section_that_is_not_there_is_told(name):
 
 def test_a_format_of_the_future_is_told_apart_from_damage():
     data = bytearray(WRITTEN.data[: WRITTEN.head_bytes])
-    data[8] = 3
-    with pytest.raises(IndexMismatch, match="format 3"):
+    data[8] = 4
+    with pytest.raises(IndexMismatch, match="format 4"):
         decode_head(data, hashlib.sha256(data).hexdigest(), len(WRITTEN.data))
 
 

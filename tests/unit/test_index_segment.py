@@ -11,6 +11,7 @@ from cicada.errors import IndexCorrupt
 from cicada.index.contents import SegmentContents, content_digest, id_digest
 from cicada.index.manifest import SegmentEntry
 from cicada.index.segment import SegmentFile, encode_segment
+from tests.support.entities import naming
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages, unit_rows
 
@@ -52,9 +53,17 @@ def same(one: SegmentContents, other: SegmentContents) -> None:
     for field in (*one.columns, *other.columns):
         first, second = one.columns[field], other.columns[field]
         assert [first.values[code - 1] for code in first.codes] == [second.values[code - 1] for code in second.codes]
+    assert lists(one) == lists(other)
     assert [terms(one, passage) for passage in range(one.count)] == [
         terms(other, passage) for passage in range(other.count)
     ]
+
+
+def lists(contents: SegmentContents) -> dict[str, list[list[str]]]:
+    return {
+        name: [[column.values[code] for code in codes] for codes in np.split(column.codes, column.starts[1:-1])]
+        for name, column in contents.lists.items()
+    }
 
 
 def terms(contents: SegmentContents, passage: int) -> dict[str, int]:
@@ -124,7 +133,18 @@ def noticed(store: InMemoryStore, entry: SegmentEntry) -> bool:
     return False
 
 
-WRITTEN = stored(contents_of(12))
+def naming_contents(count: int) -> SegmentContents:
+    passages = [naming(number, f"name {number % 5}", "Mira", codes=[f"P{number}"]) for number in range(count)]
+    return SegmentContents.of("script", indexable(passages), unit_rows(count, 16))
+
+
+WRITTEN = stored(naming_contents(12))
+
+
+def test_several_values_of_a_passage_come_back_and_merge():
+    one, other = naming_contents(40), contents_of(5, start=50)
+    same(read_back(one), one)
+    same(read_back(SegmentContents.concat([read_back(other), read_back(one)])), SegmentContents.concat([other, one]))
 
 
 def test_another_segment_under_its_key_is_refused():

@@ -8,7 +8,7 @@ import pytest
 
 from cicada.models.model_ids import ModelName, read_model_id
 from cicada.models.ports import Usage
-from cicada.models.prices import cost
+from cicada.models.prices import cost, queries
 from cicada.models.retries import INTERACTIVE, PATIENT, RetryPolicy
 from cicada.models.sampling import Sampling
 
@@ -132,3 +132,14 @@ def test_a_wait_that_would_use_up_the_budget_is_not_begun():
 def test_an_interactive_call_gives_up_after_a_few_attempts_and_a_load_does_not():
     assert INTERACTIVE.pause_s(5, left_s=1000, share=0.5) is None
     assert PATIENT.pause_s(500, left_s=1000, share=0.5) is not None
+
+
+def test_a_re_ranking_is_paid_by_the_query_and_a_long_text_counts_as_several():
+    assert queries("pump", []) == 0
+    assert queries("pump", ["short"] * 100) == 1
+    assert queries("pump", ["short"] * 101) == 2
+    assert queries("pump", ["word " * 700] * 50) == 2
+    price = cost("cohere.rerank-v3-5:0", Usage(queries=3))
+    assert price is not None
+    assert price.usd == pytest.approx(0.006)
+    assert cost("nobody.reranks", Usage(queries=3)) is None

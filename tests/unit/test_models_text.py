@@ -32,7 +32,7 @@ from cicada.errors import (
     ModelUnavailable,
     StreamBroken,
 )
-from cicada.models import bedrock_text
+from cicada.models import streaming
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
@@ -165,7 +165,7 @@ def test_a_stream_that_breaks_after_its_message_stop_is_whole(fault):
 
 
 def test_the_usage_is_not_waited_for_long(monkeypatch):
-    monkeypatch.setattr(bedrock_text, "METADATA_WAIT_S", 0.01)
+    monkeypatch.setattr(streaming, "USAGE_WAIT_S", 0.01)
     stream = Stream(EVENTS[: STOP_AT + 1], hang=True)
     assert read(model(stream))[-1] == Finished("end_turn", Usage(reported=False))
     assert not stream.closed.is_set()

@@ -8,7 +8,7 @@ import ssl
 import threading
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -25,7 +25,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cicada.models.bedrock import bedrock_client_config
+from local.bedrock.extractive.filling import fill_from_words
+from local.bedrock.extractive.relevance import relevance
 from local.bedrock.server import add_routes
+from local.bedrock.tools import Tool
 from local.faults import Faults
 
 ANSWER = "Aoi found the letter in the boathouse on the second evening [1]. She did not tell Ren about it [2]."
@@ -39,6 +42,8 @@ class BedrockService:
     certificate: Path | None = None
     """What to trust, where the stand-in is served over TLS."""
     answer: Callable[[str, str], str] = lambda system, user: ANSWER
+    fill: Callable[[str, str, Tool], Mapping[str, Any]] = fill_from_words
+    rank: Callable[[str, Sequence[str]], Sequence[float]] = relevance
     embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] = lambda texts: [[0.6, 0.8] + [0.0] * 382] * len(texts)
     faults: Faults = field(default_factory=Faults)
     calls: Counter[str] = field(default_factory=Counter)
@@ -146,6 +151,12 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
     def answer(system: str, user: str) -> str:
         return service.answer(system, user)  # looked up anew: a test may replace it at any time
 
+    def fill(system: str, user: str, tool: Tool) -> Mapping[str, Any]:
+        return service.fill(system, user, tool)
+
+    def rank(query: str, texts: Sequence[str]) -> Sequence[float]:
+        return service.rank(query, texts)
+
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return service.embed(texts)
 
@@ -155,6 +166,8 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
             app,
             answer=answer,
             embed=embed,
+            fill=fill,
+            rank=rank,
             faults=service.faults,
             pace_s=0.0,
         )

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,7 +75,10 @@ def texts_of(events: list[dict[str, Any]]) -> str:
 
 def test_every_line_of_the_conformance_list_has_a_test():
     lines = re.findall(r"^(B\d\d) ", server.__doc__ or "", re.MULTILINE)
-    tested = {name[5:8].upper() for name in globals() if re.match(r"test_b\d\d_", name)}
+    modules = [Path(__file__).with_name(f"test_bedrock_{name}.py") for name in ("standin", "structured", "rerank")]
+    tested = {
+        line.upper() for module in modules for line in re.findall(r"^def test_(b\d\d)_", module.read_text(), re.M)
+    }
     assert set(lines) == tested
     assert len(lines) == len(tested)
 
@@ -192,7 +196,6 @@ def turn(role: str, text: str = "words") -> dict[str, Any]:
             "image",
         ),
         ({"system": [{"text": " "}]}, "system.0 is blank"),
-        ({"toolConfig": {"tools": [{"toolSpec": {"name": "t", "inputSchema": {"json": {}}}}]}}, "tool use"),
     ],
 )
 def test_b09_a_conversation_has_to_be_well_formed(client, request_, words):

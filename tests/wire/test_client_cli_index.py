@@ -18,6 +18,7 @@ from rich.console import Console
 from cicada.retrieval.ports import SearchQuery
 from clients.cli.deployment import Aws, Deployment
 from clients.cli.load import load
+from clients.cli.load_options import Asked
 from clients.cli.main import main
 from clients.cli.search import search
 from tests.support.embedding import WordEmbedder
@@ -205,7 +206,8 @@ def test_on_a_terminal_hits_are_a_table_and_progress_is_bars(
         {"bucket": bucket, "embedding_model_id": MODEL, "embedding_dimensions": str(DIMENSIONS)}, Aws()
     )
     err, out = (Console(file=io.StringIO(), force_terminal=True, width=120) for _ in range(2))
-    assert load(deployment, [script], "script", start_over=True, verify=False, as_json=False, err=err) == 0
+    asked = Asked((script,), "script", start_over=True)
+    assert load(deployment, asked, err=err) == 0
     bars = err.file.getvalue()  # type: ignore[attr-defined]
     for stage in ("reading", "embedding", "writing", "publishing"):
         assert stage in bars

@@ -26,7 +26,10 @@ def service() -> Iterator[EngineService]:
             "source": "STRING_VALUE",
             "page": "STRING_VALUE",
             "episode": "STRING_VALUE",
+            "chunk_summary": "STRING_VALUE",
             "tags": "STRING_LIST_VALUE",
+            "entities": "STRING_LIST_VALUE",
+            "entity_codes": "STRING_LIST_VALUE",
         }
         updates = [{"Name": name, "Type": type} for name, type in {**types, "collection": "STRING_VALUE"}.items()]
         running.client("kendra").update_index(Id=INDEX, DocumentMetadataConfigurationUpdates=updates)
@@ -131,6 +134,31 @@ def test_filters_become_attribute_filters(service: EngineService, filters: Filte
     assert "".join(sorted(hit.passage.id[0] for hit in hits)) == found
     if found == "c":
         assert hits[0].passage.collection == "papers"
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (Filters(entities=("Mira",)), "ab"),
+        (Filters(entities=("Jon", "Nobody")), "a"),
+        (Filters(codes=("P0700",)), "bc"),
+        (Filters(entities=("Mira",), codes=("P0700",), episodes=("ep1", "ep2")), "b"),
+        (Filters(entities=(*(f"name {number}" for number in range(25)), "Mira")), "ab"),
+    ],
+)
+def test_lists_are_filtered_by_any_of_their_values(service: EngineService, filters: Filters, found: str) -> None:
+    put(service, "a", "A bell.", entities=["Mira", "Jon"], episode="ep1")
+    put(service, "b", "A bell.", entities=["Mira"], entity_codes=["P0700", "A-1"], episode="ep2")
+    put(service, "c", "A bell.", entity_codes=["P0700"], episode="ep2")
+    assert "".join(sorted(hit.passage.id[0] for hit in search(service, "bell", filters=filters).hits)) == found
+
+
+def test_what_others_add_to_passages_comes_with_them(service: EngineService) -> None:
+    put(service, "a", "A bell.", entities=["Mira", "Jon"], entity_codes=["P0700"], chunk_summary="Of a bell.")
+    (hit,) = search(service, "bell").hits
+    passage = hit.passage
+    assert (passage.entities, passage.codes, passage.summary) == (("Mira", "Jon"), ("P0700",), "Of a bell.")
+    assert passage.metadata == {"source": "Unknown", "page": "N/A"}
 
 
 def test_a_filter_that_the_index_does_not_have_is_an_error_and_not_everything(service: EngineService) -> None:

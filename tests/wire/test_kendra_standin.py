@@ -223,6 +223,25 @@ def test_k12_putting_documents(client: Any) -> None:
     assert ids(retrieved(client, "bell")) == "good"
 
 
+def test_k13_filters_are_flat_and_short(client: Any) -> None:
+    equal = {"EqualsTo": attribute("_category", STRING, "a")}
+    deep = {"AndAllFilters": [{"OrAllFilters": [{"NotFilter": equal}]}]}
+    names = [f"name {number}" for number in range(11)]
+    assert ids(retrieved(client, "bell", AttributeFilter=deep)) == ""
+    assert ids(retrieved(client, "bell", AttributeFilter={"OrAllFilters": [equal] * 10})) == ""
+    assert (
+        ids(retrieved(client, "bell", AttributeFilter={"ContainsAny": attribute("_authors", LIST, names[:10])})) == ""
+    )
+    for where, told in (
+        ({"AndAllFilters": [{"OrAllFilters": [{"AndAllFilters": [equal]}]}]}, "depth of more than 2"),
+        ({"OrAllFilters": [equal] * 11}, "length of more than 10"),
+        ({"ContainsAny": attribute("_authors", LIST, names)}, "more than 10 strings"),
+    ):
+        code, message = refusal(retrieved, client=client, text="bell", AttributeFilter=where)
+        assert code == "ValidationException"
+        assert told in message
+
+
 def test_faults_strike(service: EngineService, client: Any) -> None:
     service.faults.arm("kendra.throttle", times=1)
     assert refusal(client.retrieve, IndexId=INDEX, QueryText="bell")[0] == "ThrottlingException"

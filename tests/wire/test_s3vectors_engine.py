@@ -213,6 +213,53 @@ def test_filters_apply_before_ranking(house: House, filters: Filters, found: set
         assert {hit.passage.id for hit in hits} == found
 
 
+def with_lists(number: int, entities: Iterable[str] = (), codes: Iterable[str] = ()) -> Passage:
+    update = {"entities": tuple(entities), "codes": tuple(codes)}
+    return said(number, f"The bell number {number}").model_copy(update=update)
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (Filters(entities=("Mira Oake",)), {"m1", "m2"}),
+        (Filters(entities=("Jon", "Nobody")), {"m1"}),
+        (Filters(codes=("P0700",)), {"m2", "m3"}),
+        (Filters(entities=("Mira Oake", "Jon"), codes=("P0700",)), {"m2"}),
+        (Filters(entities=("Nobody",)), set()),
+    ],
+)
+def test_lists_are_filtered_by_any_of_their_values(house: House, filters: Filters, found: set[str]) -> None:
+    first = with_lists(1, ["Mira Oake", "Jon"])
+    second = with_lists(2, ["Mira Oake"], ["P0700", "A-1"])
+    house.load(first, second, with_lists(3, codes=["P0700"]), LAMP)
+    hits = house.search("bell", filters=filters).hits
+    assert {hit.passage.id for hit in hits} == found
+    assert all(hit.passage in (first, second, with_lists(3, codes=["P0700"])) for hit in hits)
+
+
+def test_a_passage_of_more_names_than_there_is_room_for_is_still_filtered_exactly(house: House) -> None:
+    crowd = with_lists(1, (f"name {number}" for number in range(300)), (f"P{number:04}" for number in range(300)))
+    codes = with_lists(2, ["name 7"], (f"P{number:04}" for number in range(150)))
+    house.load(crowd, codes, with_lists(3, ["name 7"], ["P0007"]))
+    for wanted, found in (("name 7", {"m1", "m2", "m3"}), ("name 299", {"m1"}), ("name 300", set())):
+        assert {hit.passage.id for hit in house.search("bell", filters=Filters(entities=(wanted,))).hits} == found
+    for wanted, found in (("P0007", {"m1", "m2", "m3"}), ("P0149", {"m1", "m2"}), ("P0300", set())):
+        assert {hit.passage.id for hit in house.search("bell", filters=Filters(codes=(wanted,))).hits} == found
+
+
+def test_names_that_are_equal_by_chance_are_told_apart(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cicada.retrieval.s3vectors.labels._short_digest", lambda value: "same")
+    house.load(with_lists(1, ["Mira"]), with_lists(2, ["Jon"]))
+    hits = house.search("bell", filters=Filters(entities=("Jon",))).hits
+    assert {hit.passage.id for hit in hits} == {"m2"}
+
+
+def test_more_names_than_the_service_takes_are_refused(house: House) -> None:
+    house.load(BELL)
+    with pytest.raises(IndexMismatch, match="100 constraints"):
+        house.search("bell", filters=Filters(entities=tuple(f"name {number}" for number in range(100))))
+
+
 def test_documents_are_filtered_by_their_source(house: House) -> None:
     papers = [
         said(n, "A bell").model_copy(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
 from cicada.errors import SettingsInvalid
+from cicada.models.endpoints import Endpoints
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 
 DAY_S = 24 * 3600
@@ -81,6 +82,11 @@ class AnswerSettings(DeliverySettings):
     index_bucket: str
     generation_model_id: str
     direct_model_id: str
+    """Writes answers without retrieval, and completes questions."""
+    strategy_model_ids: Json[dict[Literal["hybrid", "rag", "cag", "direct"], str]] = {}
+    """Writes a strategy's answers in place of these."""
+    model_endpoints: Json[Endpoints] = Endpoints.none()
+    """Serve the models whose ids hold a slash."""
     embedding_model_id: str
     embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
     max_tokens: Annotated[int, Field(ge=1, le=128_000)] = 2048
@@ -93,6 +99,14 @@ class AnswerSettings(DeliverySettings):
     min_score: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MIN_SCORE
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = 10
     """How many of the hits go into the prompt."""
+    retrieval_pipeline: Literal["standard", "rerank", "advanced"] = "standard"
+    """What stands between a question and its passages; ``standard`` is one search."""
+    reranker_model_id: str = ""
+    """Judges passages in the other pipelines; the model of direct answers when empty."""
+    expansion_model_id: str = ""
+    """Writes other wordings of the question; the model of direct answers when empty."""
+    pipeline_budget_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    """Seconds for a pipeline's stages; what is late is left out."""
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""

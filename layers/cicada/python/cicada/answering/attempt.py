@@ -322,7 +322,7 @@ class AttemptRunner:
                         courier.event(fit_sources(_sources(attempt, course.asked, step)))
                     case Answered():
                         if step.citations is not None:
-                            for event in fit_citations(attempt, step.citations):
+                            for event in fit_citations(attempt, step.citations, step.not_attributed):
                                 courier.event(event)
                         return step
         raise StreamBroken("the strategy ended without an answer")

@@ -33,8 +33,10 @@ def _clip(source: Source, max_bytes: int) -> Source:
     return source.model_copy(update={"text": text, "clipped": True})
 
 
-def fit_citations(attempt: int, citations: Sequence[Citation]) -> Iterator[Citations]:
-    """The citations in as many events as they need; one, empty, where the answer has none."""
+def fit_citations(
+    attempt: int, citations: Sequence[Citation], not_attributed: tuple[int, ...] = ()
+) -> Iterator[Citations]:
+    """The citations in as many events as they need; one where the answer has none, with what is not attributed."""
     part: list[Citation] = []
     size = 0
     for citation in citations:
@@ -45,4 +47,4 @@ def fit_citations(attempt: int, citations: Sequence[Citation]) -> Iterator[Citat
             part, size = [], 0
         part.append(citation)
         size += added
-    yield Citations(attempt=attempt, citations=tuple(part))
+    yield Citations(attempt=attempt, citations=tuple(part), not_attributed=not_attributed)

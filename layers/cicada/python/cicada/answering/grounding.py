@@ -6,13 +6,13 @@ import logging
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.citations import check_citations
+from cicada.answering.citations import check_citations, not_attributed
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
-from cicada.answering.spending import Spending
+from cicada.answering.spending import ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
-from cicada.answering.writing import write
+from cicada.answering.writing import note_call, write
 from cicada.errors import BudgetSpent
-from cicada.models.ports import Prompt, TextDelta, TextModel
+from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel
 from cicada.protocol.events import Degraded, Source
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.story import tell
@@ -29,10 +29,13 @@ class Search:
     """Passages returned at most, unless the question says otherwise."""
     min_score: float
 
-    def __call__(self, asked: Asked) -> SearchResult:
-        """Search for a question. Raises as :class:`cicada.retrieval.ports.Retriever` does."""
+    def __call__(self, asked: Asked, spending: Spending) -> SearchResult:
+        """Search for a question, and note what models took for it.
+
+        Raises as :class:`cicada.retrieval.ports.Retriever` does.
+        """
         question = asked.question
-        return self.retriever.search(
+        found = self.retriever.search(
             SearchQuery(
                 text=asked.query,
                 filters=Filters(collections=question.collections, episodes=question.episodes),
@@ -40,6 +43,14 @@ class Search:
                 min_score=self.min_score,
             )
         )
+        for use in found.model_uses:
+            note_call(call_of(use), spending)
+        return found
+
+
+def call_of(use: ModelUse) -> ModelCall:
+    """A retrieval's use of a model as one of the answer's calls."""
+    return ModelCall("retrieval", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
 
 
 def degradations(found: SearchResult) -> tuple[Degraded, ...]:
@@ -103,4 +114,5 @@ def answer_from(
         return
     written = yield from write(model, prompt, spending)
     citations = check_citations(written.text, retrieved.sources)
-    yield Answered(written.finished.stop_reason, model.model_id, citations)
+    unattributed = not_attributed(written.text, retrieved.sources)
+    yield Answered(written.finished.stop_reason, model.model_id, citations, unattributed)

@@ -121,7 +121,10 @@ class HybridStrategy:
 
         retrieval_ms, cache_ms = self._concurrency.each(
             timed,
-            [lambda: found.append(self._search(asked)), lambda: earlier.append(self._look_up(asked, spending))],
+            [
+                lambda: found.append(self._search(asked, spending)),
+                lambda: earlier.append(self._look_up(asked, spending)),
+            ],
         )
         return found[0], retrieval_ms, earlier[0], cache_ms
 

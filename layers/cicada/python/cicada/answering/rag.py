@@ -43,7 +43,7 @@ class RagStrategy:
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port."""
         started = spending.monotonic()
-        found = self._search(asked)
+        found = self._search(asked, spending)
         took_ms = round((spending.monotonic() - started) * 1000)
         numbered = number_sources(found.hits[: self._prompt_passages])
         sources, prompt = fitting_prompt(asked.query, numbered, self._model, spending)

@@ -42,7 +42,7 @@ class RequestBudget:
         return self.cost_usd / MAX_MODEL_CALLS
 
 
-Purpose = Literal["answer", "complete_question"]
+Purpose = Literal["answer", "complete_question", "retrieval"]
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,8 @@ class Answered:
     """Who wrote the text: of a replayed answer, who wrote it then."""
     citations: tuple[Citation, ...] | None = None
     """Every marker of the text, checked; None where nothing was retrieved to cite."""
+    not_attributed: tuple[int, ...] = ()
+    """The numbers of all sources, where the text has no marker to say which of them it rests on."""
 
     @property
     def grounded(self) -> bool:

@@ -86,6 +86,27 @@ def write_whole(model: TextModel, prompt: Prompt, spending: Spending, purpose: P
             return written
 
 
+def note_call(call: ModelCall, spending: Spending) -> None:
+    """Note what a use of a model took, and tell it in the request's story."""
+    spending.note(call)
+    price = cost(call.model_id, call.usage) if call.usage.reported else None
+    tell(
+        logger,
+        "model_call",
+        "model called",
+        level=logging.WARNING if call.fault not in (None, STOPPED) else logging.INFO,
+        purpose=call.purpose,
+        model_id=call.model_id,
+        calls=call.calls,
+        input_tokens=call.usage.input_tokens,
+        output_tokens=call.usage.output_tokens,
+        cost_usd=price.usd if price else None,
+        took_ms=call.took_ms,
+        first_piece_ms=call.first_piece_ms,
+        fault=call.fault,
+    )
+
+
 class _Record:
     """Counts and times one use of a model; the leash that the model is held by."""
 
@@ -123,23 +144,7 @@ class _Record:
             first_piece_ms=self._first_piece_ms,
             fault=self.fault,
         )
-        self._spending.note(call)
-        price = cost(call.model_id, call.usage) if call.usage.reported else None
-        tell(
-            logger,
-            "model_call",
-            "model called",
-            level=logging.WARNING if call.fault not in (None, STOPPED) else logging.INFO,
-            purpose=call.purpose,
-            model_id=call.model_id,
-            calls=call.calls,
-            input_tokens=call.usage.input_tokens,
-            output_tokens=call.usage.output_tokens,
-            cost_usd=price.usd if price else None,
-            took_ms=call.took_ms,
-            first_piece_ms=call.first_piece_ms,
-            fault=call.fault,
-        )
+        note_call(call, self._spending)
 
     def _elapsed_ms(self) -> int:
         return round((self._spending.monotonic() - self._started) * 1000)

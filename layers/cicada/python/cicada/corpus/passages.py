@@ -90,11 +90,18 @@ Locator = Annotated[ScriptLocator | DocumentLocator, Field(discriminator="kind")
 """Every kind of locator. All have the same methods."""
 
 
+def _is_empty(value: tuple[str, ...]) -> bool:
+    return not value
+
+
 class Passage(CorpusModel):
     """What is found and cited.
 
     ``text`` is the passage's own words: what is shown and cited. ``context`` is the text with enough of its neighbours
     to be understood by whoever reads it (a short reply means nothing alone).
+
+    What enrichment adds (``summary``, ``entities``, ``codes``) is left out where it is written and there is none: a
+    passage that nobody enriched is written, and digested, as it was before there was enrichment.
     """
 
     id: str = Field(min_length=1, max_length=256, description="unique in its collection and stable across loads")
@@ -103,6 +110,14 @@ class Passage(CorpusModel):
     context: str = Field(min_length=1)
     locator: Locator
     metadata: dict[str, str] = Field(default_factory=dict)
-    summary: str | None = Field(None, description="what it says, in a sentence or two; None where nobody made one")
-    entities: tuple[str, ...] = Field((), description="who and what it names, as written most often, each once")
-    codes: tuple[str, ...] = Field((), description="identifiers in it, such as part numbers and error codes, each once")
+    summary: str | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="what it says, in a sentence or two; None where nobody made one",
+    )
+    entities: tuple[str, ...] = Field(
+        (), exclude_if=_is_empty, description="who and what it names, as written most often, each once"
+    )
+    codes: tuple[str, ...] = Field(
+        (), exclude_if=_is_empty, description="identifiers in it, such as part numbers and error codes, each once"
+    )

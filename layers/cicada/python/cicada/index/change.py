@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import CorpusInvalid
-from cicada.index.contents import content_digest, digests, id_digest
-from cicada.index.held import Held, IdDigests, words
+from cicada.index.contents import id_digest
+from cicada.index.held import Held, IdDigests
+from cicada.index.intake import Intake, Places
 
 
 @dataclass(frozen=True)
@@ -19,44 +20,79 @@ class Change:
     """A change of one collection, planned upon what it holds in one version."""
 
     collection: str
-    items: Sequence[Indexable]
-    """To write: new or changed."""
+    intake: Intake
+    chosen: Places
+    """To write: what is new or changed of the intake."""
     gone: IdDigests
     """Of the passages whose rows are to be deleted: changed or gone."""
     stands: Callable[[Held], bool]
     """Whether it still makes sense for what the collection holds after others have changed it."""
 
 
-def replacement(collection: str, items: Sequence[Indexable], held: Held) -> Change:
-    """The collection holds exactly these passages. It stands while nobody changes the collection's content."""
-    changed = _changed(held, items)
+def replacement(collection: str, intake: Intake, held: Held, *, kept: Collection[str] = ()) -> Change:
+    """The collection holds exactly these passages, beside what it has of the sources that are kept.
+
+    It stands while nobody changes the collection's content.
+
+    Raises:
+        CorpusInvalid: a passage has the id of one that is kept.
+    """
+    changed = _changed(held, intake)
+    kept_ids = held.ids_of(kept)
+    _refuse_shared(collection, intake, kept_ids)
     return Change(
         collection=collection,
-        items=_chosen(items, changed),
-        gone=np.setdiff1d(held.ids, _ids(items)[~changed]),
+        intake=intake,
+        chosen=np.flatnonzero(changed),
+        gone=np.setdiff1d(held.ids, np.concatenate([intake.ids[~changed], kept_ids])),
         stands=held.same_as,
     )
 
 
-def addition(collection: str, items: Sequence[Indexable], held: Held) -> Change:
+def addition(collection: str, intake: Intake, held: Held) -> Change:
     """The collection has these passages, in place of those of their ids. It stands while nobody changes the same."""
-    ids = _ids(items)
-    before, changed = held.states(ids), _changed(held, items)
+    ids = intake.ids
+    before, changed = held.states(ids), _changed(held, intake)
     return Change(
         collection=collection,
-        items=_chosen(items, changed),
+        intake=intake,
+        chosen=np.flatnonzero(changed),
         gone=np.intersect1d(ids[changed], held.ids),
         stands=lambda current: np.array_equal(current.states(ids), before),
     )
 
 
-def removal(collection: str, passage_ids: Collection[str], held: Held) -> Change:
+def exchange(collection: str, intake: Intake, sources: Collection[str], held: Held) -> Change:
+    """The documents of these sources consist of exactly these passages. It stands while nobody changes the same.
+
+    Raises:
+        CorpusInvalid: a passage has the id of one that another document has.
+    """
+    ids = intake.ids
+    theirs = held.ids_of(sources)
+    _refuse_shared(collection, intake, np.setdiff1d(held.ids, theirs))
+    before, changed = held.states(ids), _changed(held, intake)
+
+    def stands(current: Held) -> bool:
+        return np.array_equal(current.states(ids), before) and current.same_as(held, of=sources)
+
+    return Change(
+        collection=collection,
+        intake=intake,
+        chosen=np.flatnonzero(changed),
+        gone=np.setdiff1d(theirs, ids[~changed]),
+        stands=stands,
+    )
+
+
+def removal(collection: str, passage_ids: Collection[str], intake: Intake, held: Held) -> Change:
     """The collection has no passages of these ids. It stands while nobody changes the same."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
     before = held.states(ids)
     return Change(
         collection=collection,
-        items=[],
+        intake=intake,
+        chosen=np.empty(0, dtype=np.intp),
         gone=np.intersect1d(ids, held.ids),
         stands=lambda current: np.array_equal(current.states(ids), before),
     )
@@ -84,16 +120,13 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     return items
 
 
-def _ids(items: Sequence[Indexable]) -> IdDigests:
-    return np.fromiter((id_digest(item.passage.id) for item in items), dtype=np.uint64, count=len(items))
-
-
-def _changed(held: Held, items: Sequence[Indexable]) -> NDArray[np.bool_]:
+def _changed(held: Held, intake: Intake) -> NDArray[np.bool_]:
     """Of each passage whether the collection does not hold it just so."""
-    contents = words(digests(map(content_digest, items)))
-    changed: NDArray[np.bool_] = (held.states(_ids(items)) != contents).any(axis=1)
+    changed: NDArray[np.bool_] = (held.states(intake.ids) != intake.contents).any(axis=1)
     return changed
 
 
-def _chosen(items: Sequence[Indexable], mask: NDArray[np.bool_]) -> list[Indexable]:
-    return [item for item, chosen in zip(items, mask.tolist(), strict=True) if chosen]
+def _refuse_shared(collection: str, intake: Intake, others: IdDigests) -> None:
+    shared = np.isin(intake.ids, others)
+    if shared.any():
+        raise CorpusInvalid(f"{int(shared.sum())} passages have ids that other documents of {collection} have")

@@ -103,9 +103,10 @@ class ColumnPart:
         """The fields that there are."""
         return tuple(self._number)
 
-    def body_names(self) -> tuple[str, ...]:
-        """The sections to hold in memory."""
-        return tuple(name for number in self._number.values() for name in _names(number))
+    def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
+        """The sections to hold in memory: of some fields, or of all."""
+        chosen = [number for field, number in self._number.items() if fields is None or field in fields]
+        return tuple(name for number in chosen for name in _names(number))
 
     def spans(self, fields: Collection[str]) -> list[Span]:
         """What :meth:`decode` needs of these fields; two spans for each that there is."""

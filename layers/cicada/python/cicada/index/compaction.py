@@ -23,7 +23,8 @@ from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import Published, publish_on_top, read_current, refuse_late, successor, utc_now
 from cicada.index.store import ObjectStore
-from cicada.index.writer import SEGMENT_ROWS, write_segment
+from cicada.index.writer import SEGMENT_ROWS
+from cicada.index.writing import write_segment
 
 logger = logging.getLogger(__name__)
 

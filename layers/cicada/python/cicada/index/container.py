@@ -1,4 +1,4 @@
-"""A segment's binary format, version 2: named sections in one immutable object, every range of it verifiable.
+"""A segment's binary format, versions 2 and 3: named sections in one immutable object, every range of it verifiable.
 
 ::
 
@@ -12,6 +12,9 @@
 A body section is digested in chunks of 64 KiB, counted from its begin; ``digests`` holds the first 16 bytes of each
 chunk's SHA-256, section after section. The manifest vouches for the head with a SHA-256 of its own: so whoever has the
 manifest and the head can read any range of the body and know that it is what was written.
+
+Version 3 is laid out as version 2 is, and says that passages carry what enrichment adds: a reader that knows version 2
+alone would find these passages unreadable, and refuses such a segment when it is opened rather than when it is shown.
 """
 
 from __future__ import annotations
@@ -31,6 +34,8 @@ from cicada.index.sections import Encoded
 
 MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2
+ENRICHED_FORMAT_VERSION = 3
+"""Of segments with enriched passages, and of these alone."""
 ALIGNMENT_BYTES = 64
 CHUNK_BYTES = 64 * 2**10
 """What is verified at a time: small beside a range that is worth a request, large beside its digest."""
@@ -119,7 +124,13 @@ class Head:
 
 
 def encode_container(
-    *, collection: str, embedding_model_id: str, dimensions: int, count: int, parts: Mapping[str, Encoded]
+    *,
+    collection: str,
+    embedding_model_id: str,
+    dimensions: int,
+    count: int,
+    parts: Mapping[str, Encoded],
+    version: int = FORMAT_VERSION,
 ) -> EncodedSegment:
     """Lay out the parts of a segment. Equal input gives equal bytes."""
     body = {name: content for part in parts.values() for name, content in part.body.items()}
@@ -140,7 +151,7 @@ def encode_container(
         body=body_extents,
     )
     written = header.model_dump_json(by_alias=True).encode()
-    start = _PREFIX.pack(MAGIC, FORMAT_VERSION, len(written)) + written
+    start = _PREFIX.pack(MAGIC, version, len(written)) + written
     whole_head = _padded(start) + _padded(head_data)
     data = whole_head + body_data
     return EncodedSegment(data, len(whole_head), hashlib.sha256(whole_head).hexdigest(), count)
@@ -165,8 +176,11 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
         magic, version, length = _PREFIX.unpack_from(view)
         if magic != MAGIC:
             raise IndexCorrupt("an object of the index is no segment")
-        if version != FORMAT_VERSION:
-            raise IndexMismatch(f"a segment has format {version}; this version of Cicada reads {FORMAT_VERSION}")
+        if version not in (FORMAT_VERSION, ENRICHED_FORMAT_VERSION):
+            raise IndexMismatch(
+                f"a segment has format {version}; this version of Cicada reads {FORMAT_VERSION} and "
+                f"{ENRICHED_FORMAT_VERSION}"
+            )
         header = Header.model_validate_json(bytes(view[_PREFIX.size : _PREFIX.size + length]))
     except (ValidationError, ValueError, struct.error, RecursionError) as error:
         raise IndexCorrupt(f"a segment's head is not laid out as its format demands: {error}") from error

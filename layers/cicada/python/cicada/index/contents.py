@@ -16,6 +16,7 @@ from cicada.corpus.messages import LANGUAGE_KEY
 from cicada.index.columns import Column, columns_of, concat_columns
 from cicada.index.embedding import Vectors
 from cicada.index.lexical import TermRows, analyse, concat, take
+from cicada.index.lists import ListColumn, concat_lists, lists_of, take_lists
 
 DIGEST_BYTES = 16
 Digests = NDArray[np.void]
@@ -46,6 +47,7 @@ class SegmentContents:
     vectors: Vectors
     terms: TermRows
     columns: Mapping[str, Column]
+    lists: Mapping[str, ListColumn]
     rows: NDArray[np.intp]
     """For contents that were read from a segment: the row of each passage there; else just 0 to n - 1."""
 
@@ -66,6 +68,7 @@ class SegmentContents:
             vectors=vectors,
             terms=analyse([item.parts for item in items], [passage.metadata.get(LANGUAGE_KEY) for passage in passages]),
             columns=columns_of(passages),
+            lists=lists_of(passages),
             rows=np.arange(len(items)),
         )
 
@@ -73,6 +76,11 @@ class SegmentContents:
     def count(self) -> int:
         """How many passages."""
         return len(self.lines)
+
+    @property
+    def enriched(self) -> bool:
+        """Whether any passage carries what enrichment adds: its line goes on where others end, after the metadata."""
+        return not all(line.endswith(b"}}") for line in self.lines)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -91,6 +99,7 @@ class SegmentContents:
             vectors=self.vectors[places],
             terms=take(self.terms, places),
             columns={name: column.take(places) for name, column in self.columns.items()},
+            lists=take_lists(self.lists, places),
             rows=self.rows[places],
         )
 
@@ -111,6 +120,7 @@ class SegmentContents:
             vectors=np.concatenate([part.vectors for part in parts]),
             terms=concat([part.terms for part in parts], [None] * len(parts)),
             columns=concat_columns([(part.columns, part.count) for part in parts]),
+            lists=concat_lists([(part.lists, part.count) for part in parts]),
             rows=np.arange(count),
         )
 

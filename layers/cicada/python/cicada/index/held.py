@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.columns import SOURCE, Column
 from cicada.index.contents import Digests, SegmentContents, digests
 from cicada.index.embedding import Vector
 from cicada.index.manifest import SegmentEntry
@@ -27,7 +29,7 @@ PARALLEL_OPENINGS = 8
 
 IdDigests = NDArray[np.uint64]
 """Shape ``(n,)``, see :func:`cicada.index.contents.id_digest`."""
-_Words = NDArray[np.uint64]
+ContentDigests = NDArray[np.uint64]
 """Digests of 16 bytes as two integers each, shape ``(n, 2)``: numpy finds and compares these."""
 
 
@@ -39,12 +41,16 @@ class _Rows:
         self.ids: IdDigests = file.id_digests()
 
     @cached_property
-    def contents(self) -> _Words:
+    def contents(self) -> ContentDigests:
         return words(self.file.content_digests())
 
     @cached_property
-    def recipes(self) -> _Words:
+    def recipes(self) -> ContentDigests:
         return words(self.file.recipes())
+
+    @cached_property
+    def sources(self) -> Column | None:
+        return self.file.column(SOURCE)
 
 
 class HeldSegment:
@@ -85,9 +91,42 @@ class HeldSegment:
         return self._rows.ids[self.alive]
 
     @cached_property
-    def contents(self) -> _Words:
+    def contents(self) -> ContentDigests:
         """The digests of the live rows' contents."""
         return self._rows.contents[self.alive]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Live rows by source. A row need not have one."""
+        column = self._rows.sources
+        if column is None:
+            return Counter()
+        codes, counts = np.unique(column.codes[self.alive], return_counts=True)
+        return Counter(
+            {column.values[code - 1]: count for code, count in zip(codes, counts.tolist(), strict=True) if code}
+        )
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What its rows, deleted ones included, can be filtered by."""
+        return self._rows.file.fields
+
+    def of_sources(self, sources: Collection[str]) -> NDArray[np.bool_]:
+        """Which of the live rows are of these sources. Shape as :attr:`ids`."""
+        column = self._rows.sources
+        if column is None or not sources:
+            return np.zeros(len(self.ids), dtype=np.bool_)
+        wanted = frozenset(sources)
+        passing = np.array([False, *(value in wanted for value in column.values)])
+        matching: NDArray[np.bool_] = passing[column.codes[self.alive]]
+        return matching
+
+    def source_of(self, passage_id: int) -> str | None:
+        """The source of the live row whose id has this digest; None if there is no such row, or it has no source."""
+        rows = np.flatnonzero((self._rows.ids == passage_id) & self.alive)
+        column = self._rows.sources
+        code = int(column.codes[rows[0]]) if column is not None and len(rows) else 0
+        return column.values[code - 1] if column is not None and code else None
 
     def vectors_of(self, recipes: Mapping[bytes, int], found: dict[bytes, Vector]) -> None:
         """Add the vectors of those recipes that the segment has, its deleted rows included, to what is found."""
@@ -153,7 +192,7 @@ class Held:
         """Live passages."""
         return sum(segment.entry.live for segment in self.segments)
 
-    def states(self, ids: IdDigests) -> _Words:
+    def states(self, ids: IdDigests) -> ContentDigests:
         """For each id, whatever its passage's content is known by; zeros where there is no such passage.
 
         Returns:
@@ -167,9 +206,33 @@ class Held:
             states[present] = contents[place[present]]
         return states
 
-    def same_as(self, other: Held) -> bool:
-        """Whether both hold the same passages, however these are spread over segments."""
-        return all(np.array_equal(ours, theirs) for ours, theirs in zip(self._sorted, other._sorted, strict=True))
+    def same_as(self, other: Held, *, of: Collection[str] | None = None) -> bool:
+        """Whether both hold the same passages (``of`` some sources, or all), however these are spread over segments."""
+        ours, theirs = (self._sorted, other._sorted) if of is None else (self._sorted_of(of), other._sorted_of(of))
+        return all(np.array_equal(one, another) for one, another in zip(ours, theirs, strict=True))
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """Live passages by source. A passage need not have one."""
+        return sum((segment.counts for segment in self.segments), Counter())
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """Of the live passages."""
+        return frozenset(self.counts)
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """What its passages can be filtered by."""
+        return frozenset[str]().union(*(segment.fields for segment in self.segments))
+
+    def ids_of(self, sources: Collection[str]) -> IdDigests:
+        """Of the live passages of these sources, in ascending order."""
+        return self._sorted_of(sources)[0]
+
+    def source_of(self, passage_id: int) -> str | None:
+        """The source of the passage whose id has this digest; None if there is none, or it has no source."""
+        return next(filter(None, (segment.source_of(passage_id) for segment in self.segments)), None)
 
     def known_vectors(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
         """The vectors that were made by some of these recipes. What cannot be read is left out."""
@@ -183,11 +246,19 @@ class Held:
         return found
 
     @cached_property
-    def _sorted(self) -> tuple[IdDigests, _Words]:
-        ids = np.concatenate([np.empty(0, dtype=np.uint64), *(segment.ids for segment in self.segments)])
-        contents = np.concatenate([np.empty((0, 2), dtype=np.uint64), *(segment.contents for segment in self.segments)])
-        order = np.argsort(ids, kind="stable")
-        return ids[order], contents[order]
+    def _sorted(self) -> tuple[IdDigests, ContentDigests]:
+        return _in_order([(segment.ids, segment.contents) for segment in self.segments])
+
+    def _sorted_of(self, sources: Collection[str]) -> tuple[IdDigests, ContentDigests]:
+        masks = [(segment, segment.of_sources(sources)) for segment in self.segments]
+        return _in_order([(segment.ids[mask], segment.contents[mask]) for segment, mask in masks])
+
+
+def _in_order(parts: Sequence[tuple[IdDigests, ContentDigests]]) -> tuple[IdDigests, ContentDigests]:
+    ids = np.concatenate([np.empty(0, dtype=np.uint64), *(part[0] for part in parts)])
+    contents = np.concatenate([np.empty((0, 2), dtype=np.uint64), *(part[1] for part in parts)])
+    order = np.argsort(ids, kind="stable")
+    return ids[order], contents[order]
 
 
 def read_held(
@@ -243,6 +314,6 @@ def read_held(
     )
 
 
-def words(values: Digests) -> _Words:
+def words(values: Digests) -> ContentDigests:
     """Digests as integers. Shape ``(n, 2)``."""
     return np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=np.uint64).reshape(-1, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,8 @@ class LoadReport:
     collection: str
     files: int
     messages: int
-    episodes: int
+    episodes: Mapping[str, str]
+    """Names by id, in the order of the story."""
     written: Written
 
 
@@ -60,8 +61,7 @@ def load_script(
         PublishConflict: somebody else published the same collection meanwhile.
         ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
     """
-    if not _COLLECTION.fullmatch(collection):
-        raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
+    checked_collection(collection)
     files = script_files(paths)
     progress("reading", 0, len(files))
     messages = read_script(files)
@@ -72,8 +72,19 @@ def load_script(
         collection=collection,
         files=len(files),
         messages=len(messages),
-        episodes=len({message.episode_id for message in messages}),
+        episodes={message.episode_id: message.episode_name for message in messages},
         written=(
             writer.start_over(collection, items) if start_over else writer.replace(collection, items, verify=verify)
         ),
     )
+
+
+def checked_collection(collection: str) -> str:
+    """A collection's name.
+
+    Raises:
+        CorpusInvalid: it breaks the rule of such names.
+    """
+    if not _COLLECTION.fullmatch(collection):
+        raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
+    return collection

@@ -13,8 +13,12 @@ from cicada.errors import IndexCorrupt
 from cicada.index.columns import ColumnPart, Mask, RowFilter
 from cicada.index.embedding import Vector
 from cicada.index.lexical import LexicalPart, LexicalQuery
+from cicada.index.list_part import ListPart
+from cicada.index.lists import LIST_FIELDS
 from cicada.index.manifest import Manifest, SegmentEntry
+from cicada.index.numbering import Numbering
 from cicada.index.rounds import RoundReader, SegmentSections
+from cicada.index.sections import Span
 from cicada.index.texts import TextPart
 from cicada.index.vectors import VectorHits, VectorPart, cosines, search_vectors
 
@@ -43,6 +47,7 @@ class OpenSegment:
             self.vectors = VectorPart(sections, entry.count, sections.header.dimensions)
             self.lexical = LexicalPart(sections, entry.count)
             self.columns = ColumnPart(sections, entry.count)
+            self.lists = ListPart(sections, entry.count)
             self.texts = TextPart(sections, entry.count)
         except IndexCorrupt as error:
             raise IndexCorrupt(f"{entry.key}: {error}", key=entry.key) from error
@@ -50,7 +55,8 @@ class OpenSegment:
     @property
     def warm_names(self) -> tuple[str, ...]:
         """The sections without which a search would have to read, in the order in which they help most."""
-        return (PLACES, *self.columns.body_names(), *self.vectors.body_names, *self.lexical.body_names)
+        filters = (*self.columns.body_names(), *self.lists.body_names())
+        return (PLACES, *filters, *self.vectors.body_names, *self.lexical.body_names)
 
     @property
     def warm(self) -> bool:
@@ -87,6 +93,8 @@ class LoadedIndex:
     """Segments of the version that cannot be read, where it allows to do without them."""
     scopes: dict[tuple[tuple[str, frozenset[str]], ...], Scope] = field(default_factory=dict, compare=False)
     """Of the last filters; bounded by :data:`SCOPES_HELD`."""
+    numberings: dict[tuple[str, tuple[str, ...]], Numbering] = field(default_factory=dict, compare=False)
+    """Of fields that were counted, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
 
     @property
     def warm(self) -> bool:
@@ -146,6 +154,23 @@ class LoadedIndex:
         """
         self.rounds.load_at_once([(segment.sections, PLACES) for segment in scope.segments])
 
+    def in_document_order(self, scope: Scope) -> list[tuple[int, int]]:
+        """All rows of a scope as ``(segment in the scope, row)`` pairs, each segment's as they were written.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: they had to be read, and could not be.
+        """
+        every = [
+            list(range(one.entry.count)) if allowed is None else np.flatnonzero(allowed).tolist()
+            for one, allowed in zip(scope.segments, scope.allowed, strict=True)
+        ]
+        spans = [one.texts.place_spans(rows) for one, rows in zip(scope.segments, every, strict=True)]
+        found: list[tuple[int, int]] = []
+        for number, (rows, data) in enumerate(zip(every, _cut(self.rounds.gather(_flat(spans)), spans), strict=True)):
+            places = scope.segments[number].texts.places(rows, data)
+            found += [(number, row) for _, row in sorted(zip(places, rows, strict=True))]
+        return found
+
     def passages(self, scope: Scope, rows: Sequence[tuple[int, int]]) -> list[Passage]:
         """The passages of ``(segment in the scope, row)`` pairs, in order.
 
@@ -159,10 +184,10 @@ class LoadedIndex:
         texts = [scope.segments[segment].texts for segment, _ in asked]
 
         place_spans = [part.place_spans(of) for part, (_, of) in zip(texts, asked, strict=True)]
-        place_data = _cut(self.rounds.gather([span for spans in place_spans for span in spans]), place_spans)
+        place_data = _cut(self.rounds.gather(_flat(place_spans)), place_spans)
         places = [part.places(of, data) for part, (_, of), data in zip(texts, asked, place_data, strict=True)]
         block_spans = [part.block_spans(at) for part, at in zip(texts, places, strict=True)]
-        block_data = _cut(self.rounds.gather([span for spans in block_spans for span in spans]), block_spans)
+        block_data = _cut(self.rounds.gather(_flat(block_spans)), block_spans)
         found: dict[tuple[int, int], Passage] = {}
         for part, (segment, of), at, data in zip(texts, asked, places, block_data, strict=True):
             found.update(zip(((segment, row) for row in of), part.passages(at, data), strict=True))
@@ -180,20 +205,36 @@ class LoadedIndex:
     def _scope(self, where: dict[str, frozenset[str]]) -> Scope:
         collections = where.pop(COLLECTION, frozenset())
         chosen = [segment for segment in self.segments if not collections or segment.entry.collection in collections]
-        spans = [segment.columns.spans(where) for segment in chosen]
-        data = _cut(self.rounds.gather([span for each in spans for span in each]), spans)
+        listed = {name: where.pop(name) for name in LIST_FIELDS if name in where}
+        spans = [[*one.columns.spans(where), *one.lists.dictionary_spans(listed)] for one in chosen]
+        for segment, found in zip(chosen, _cut(self.rounds.gather(_flat(spans)), spans), strict=True):
+            columns = len(segment.columns.spans(where))
+            segment.columns.decode(where, found[:columns])
+            segment.lists.open(listed, found[columns:])
+        row_spans = [segment.lists.row_spans(listed) for segment in chosen]
+        rows = _cut(self.rounds.gather(_flat(row_spans)), row_spans)
         segments: list[OpenSegment] = []
         allowed: list[Mask | None] = []
         count = 0
-        for segment, found in zip(chosen, data, strict=True):
-            segment.columns.decode(where, found)
-            mask = segment.columns.matching(where)
-            if segment.alive is not None:
-                mask = segment.alive if mask is None else mask & segment.alive
+        for segment, found in zip(chosen, rows, strict=True):
+            mask = _both(segment.columns.matching(where), segment.lists.matching(listed, found))
+            mask = _both(mask, segment.alive)
             segments.append(segment)
             allowed.append(mask)
             count += segment.entry.count if mask is None else int(np.count_nonzero(mask))
         return Scope(tuple(segments), tuple(segment.alive for segment in segments), tuple(allowed), count)
+
+
+def _both(one: Mask | None, other: Mask | None) -> Mask | None:
+    """The rows of both masks, where None is all."""
+    if one is None or other is None:
+        return other if one is None else one
+    both: Mask = one & other
+    return both
+
+
+def _flat(spans: Sequence[Sequence[Span]]) -> list[Span]:
+    return [span for each in spans for span in each]
 
 
 def _cut(data: Sequence[memoryview], shape: Sequence[Sequence[object]]) -> list[list[memoryview]]:

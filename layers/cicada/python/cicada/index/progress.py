@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-Stage = Literal["reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
+Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
 
 
 class Progress(Protocol):
     """Is told each step, from the thread that works."""
 
     def __call__(self, stage: Stage, done: int, total: int) -> None:
-        """``done`` of ``total`` pieces of the stage: files, passages, segments, objects or versions."""
+        """``done`` of ``total`` pieces of the stage: documents, files, passages, segments, objects or versions."""
         ...
 
 

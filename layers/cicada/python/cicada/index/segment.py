@@ -9,11 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import CicadaError, IndexCorrupt
-from cicada.index.columns import ColumnPart, decode_columns, encode_columns
-from cicada.index.container import EncodedSegment, encode_container
+from cicada.index.columns import Column, ColumnPart, decode_columns, encode_columns
+from cicada.index.container import ENRICHED_FORMAT_VERSION, FORMAT_VERSION, EncodedSegment, encode_container
 from cicada.index.contents import DIGEST_BYTES, Digests, SegmentContents
 from cicada.index.embedding import Vectors
 from cicada.index.lexical import decode_lexical, encode_lexical, take
+from cicada.index.list_part import ListPart, decode_lists
+from cicada.index.lists import PART as LISTS
+from cicada.index.lists import encode_lists, take_lists
 from cicada.index.manifest import SegmentEntry
 from cicada.index.rounds import RoundReader, SegmentSections, open_segments
 from cicada.index.sections import Encoded, Span
@@ -37,6 +40,7 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
             _RECIPES: contents.recipes[order].tobytes(),
         },
     )
+    lists = {LISTS: encode_lists(contents.lists, order)} if contents.lists else {}
     return encode_container(
         collection=contents.collection,
         embedding_model_id=embedding_model_id,
@@ -48,7 +52,9 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
             "columns": encode_columns(contents.columns, order),
             "passages": encode_texts(contents.lines, order),
             "rows": rows,
+            **lists,
         },
+        version=ENRICHED_FORMAT_VERSION if contents.enriched else FORMAT_VERSION,
     )
 
 
@@ -96,12 +102,24 @@ class SegmentFile:
         data = b"".join(self._reader.gather(spans))
         return np.frombuffer(data, dtype="<f2").reshape(len(rows), self.dimensions).astype(np.float32)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What its rows can be filtered by."""
+        return ColumnPart(self._sections, self.count).fields
+
+    def column(self, field: str) -> Column | None:
+        """A field of every row; None if no row has it."""
+        part = ColumnPart(self._sections, self.count)
+        part.decode([field], self._reader.gather(part.spans([field])))
+        return part.column(field)
+
     def contents(self) -> SegmentContents:
         """Everything, in document order."""
         lines, order = self._text_part().decode(self._reader.gather)
         rows = np.empty(self.count, dtype=np.intp)
         rows[order] = np.arange(self.count)
         columns = decode_columns(ColumnPart(self._sections, self.count), self._reader.gather)
+        lists = decode_lists(ListPart(self._sections, self.count), self.count, self._reader.gather)
         return SegmentContents(
             collection=self._sections.header.collection,
             lines=tuple(lines),
@@ -111,6 +129,7 @@ class SegmentFile:
             vectors=decode_vectors(self._vector_part(), self._reader.gather)[rows],
             terms=take(decode_lexical(self._sections, self.count, self._reader.gather), rows),
             columns={name: column.take(rows) for name, column in columns.items()},
+            lists=take_lists(lists, rows),
             rows=rows,
         )
 

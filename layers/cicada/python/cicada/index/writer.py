@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+import numpy as np
+
 from cicada.corpus.indexable import Indexable
-from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
-from cicada.index.change import Change, addition, checked, removal, replacement
-from cicada.index.contents import SegmentContents
-from cicada.index.embedding import passage_vectors
+from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.index.change import Change, addition, checked, exchange, removal, replacement
+from cicada.index.columns import SOURCE, fields_of
+from cicada.index.embedding import Vector
 from cicada.index.held import Held, read_held
 from cicada.index.history import next_number, stored_versions, version_number
+from cicada.index.intake import InMemory, Intake, Places
 from cicada.index.lexical import ANALYZER_VERSION
-from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, new_segment_key, parse_manifest
-from cicada.index.progress import Progress, Stage, silent
+from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest
+from cicada.index.progress import Progress, silent
 from cicada.index.publish import Published, publish, publish_on_top, read_current, refuse_late, utc_now
-from cicada.index.segment import encode_segment
-from cicada.index.store import ObjectMissing, ObjectStore, put
+from cicada.index.store import ObjectMissing, ObjectStore
+from cicada.index.writing import write_segments
 from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
@@ -71,7 +74,14 @@ class IndexWriter:
         self._segment_rows = segment_rows
         self._now = now
 
-    def replace(self, collection: str, passages: Iterable[Indexable], *, verify: bool = False) -> Written:
+    def replace(
+        self,
+        collection: str,
+        passages: Iterable[Indexable],
+        *,
+        verify: bool = False,
+        known: Mapping[bytes, Vector] | None = None,
+    ) -> Written:
         """Publish a version in which the collection holds exactly these passages, and the others what they held.
 
         What is unchanged stays where it is; a collection that is unchanged as a whole publishes nothing. Segments of
@@ -81,6 +91,7 @@ class IndexWriter:
             collection: its name.
             passages: at least one.
             verify: read every byte that the collection has, to find all damage.
+            known: vectors by recipe: what is made by one of these is not embedded again.
 
         Raises:
             CorpusInvalid: there is no passage, or two have one id.
@@ -90,14 +101,8 @@ class IndexWriter:
             PublishConflict: somebody else changed the same collection meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
-        items = checked(collection, passages, empty=False)
-        base = read_current(self._store)
-        self._refuse_others(base, collection)
-        if base is not None and not self._same(base.manifest):
-            held = Held(unusable=base.manifest.of_collection(collection))
-        else:
-            held = self._held(base, collection, leave_out_damaged=True, verify=verify)
-        return self._carry_out(replacement(collection, items, held), base, held)
+        intake = InMemory(checked(collection, passages, empty=False), known or {})
+        return self.change(collection, lambda held: replacement(collection, intake, held), mend=True, verify=verify)
 
     def add(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that has these passages, in place of those of the same ids; the rest stays.
@@ -111,11 +116,43 @@ class IndexWriter:
             PublishConflict: somebody else changed the same passages meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
-        items = checked(collection, passages)
-        base = read_current(self._store)
-        self._refuse_others(base, None)
-        held = self._held(base, collection)
-        return self._carry_out(addition(collection, items, held), base, held)
+        intake = InMemory(checked(collection, passages), {})
+        return self.change(collection, lambda held: addition(collection, intake, held))
+
+    def replace_sources(
+        self,
+        collection: str,
+        items: Iterable[Indexable],
+        sources: Collection[str],
+        *,
+        known: Mapping[bytes, Vector] | None = None,
+    ) -> Written:
+        """Publish a version in which the documents of these sources consist of exactly these passages.
+
+        The collection's other documents stay. The index itself says which passages a source has.
+
+        Args:
+            collection: its name.
+            items: passages, each of one of the sources; none to delete the documents.
+            sources: the documents.
+            known: vectors by recipe: what is made by one of these is not embedded again.
+
+        Raises:
+            CorpusInvalid: two passages have one id, be it one of another document, or one is of another source.
+            IndexMissing: there is no passage, and no version is published.
+            IndexMismatch: the index is embedded with another model, or analysed by other rules.
+            IndexCorrupt: the collection is damaged; :meth:`replace` it.
+            IndexUnavailable: the store does not respond.
+            PublishConflict: somebody else changed the same documents meanwhile.
+            ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+        """
+        named = frozenset(sources)
+        passages = checked(collection, items)
+        for item in passages:
+            if _source_of(item) not in named:
+                raise CorpusInvalid(f"passage {item.passage.id} is of none of the documents that are replaced")
+        intake = InMemory(passages, known or {})
+        return self.change(collection, lambda held: exchange(collection, intake, named, held))
 
     def delete(self, collection: str, ids: Collection[str]) -> Written:
         """Publish a version without these passages of a collection. Ids that it does not have are left alone.
@@ -127,10 +164,37 @@ class IndexWriter:
             IndexUnavailable: the store does not respond.
             PublishConflict: somebody else changed the same passages meanwhile.
         """
+        nothing = InMemory([], {})
+        return self.change(collection, lambda held: removal(collection, ids, nothing, held))
+
+    def change(
+        self, collection: str, plan: Callable[[Held], Change], *, mend: bool = False, verify: bool = False
+    ) -> Written:
+        """Publish a version with a change of one collection: what the other methods are made of.
+
+        Args:
+            collection: its name.
+            plan: makes the change upon what the collection holds.
+            mend: the change replaces the collection: segments that are damaged, or of another model where the index
+                holds no other collection, are left out of what it holds, and of the new version.
+            verify: read every byte that the collection has, to find all damage.
+
+        Raises:
+            CorpusInvalid: as ``plan`` raises it.
+            IndexMissing: there is nothing to write, and no version is published.
+            IndexMismatch: the index is embedded with another model, or analysed by other rules.
+            IndexCorrupt: the collection is damaged, and that is not to be mended.
+            IndexUnavailable: the store does not respond.
+            PublishConflict: somebody else changed the same passages meanwhile.
+            ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+        """
         base = read_current(self._store)
-        self._refuse_others(base, None)
-        held = self._held(base, collection)
-        return self._carry_out(removal(collection, ids, held), base, held)
+        self._refuse_others(base, collection if mend else None)
+        if mend and base is not None and not self._same(base.manifest):
+            held = Held(unusable=base.manifest.of_collection(collection))
+        else:
+            held = self._held(base, collection, leave_out_damaged=mend, verify=verify)
+        return self._carry_out(plan(held), base, held)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
@@ -139,7 +203,16 @@ class IndexWriter:
             CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
                 :meth:`replace` does.
         """
-        items = checked(collection, passages, empty=False)
+        return self.start_over_with(collection, InMemory(checked(collection, passages, empty=False), {}))
+
+    def start_over_with(self, collection: str, intake: Intake) -> Written:
+        """:meth:`start_over` with at least one passage, which need not all be in memory at a time.
+
+        Raises:
+            IndexCorrupt: the passages cannot be read.
+            CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
+                :meth:`replace` does.
+        """
         began_at = self._now()
         base: Published | None = None
         replaces: str | None = None
@@ -151,7 +224,8 @@ class IndexWriter:
             pass
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("the index is started over", exc_info=error)
-        entries, asked = self._write(collection, items, Held())
+        everything = np.arange(len(intake.ids))
+        entries, asked = self._write(collection, intake, everything, Held())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
 
@@ -172,15 +246,15 @@ class IndexWriter:
         else:  # the collection of garbage may rewrite the manifest while the version stays
             manifest = publish_on_top(self._store, base, in_place_of)
         self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(items), len(items), 0, asked, len(entries))
+        return Written(manifest.version, True, len(everything), len(everything), 0, asked, len(entries))
 
     def _carry_out(self, change: Change, base: Published | None, held: Held) -> Written:
-        if not (change.items or len(change.gone) or held.unusable):
+        if not (len(change.chosen) or len(change.gone) or held.unusable):
             if base is None:
                 raise IndexMissing("no version is published, and there is nothing to publish")
             return Written(base.manifest.version, False, held.count, 0, 0, 0, len(held.segments))
         began_at = self._now()
-        new, asked = self._write(change.collection, change.items, held)
+        new, asked = self._write(change.collection, change.intake, change.chosen, held)
 
         def on_top_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
@@ -210,7 +284,7 @@ class IndexWriter:
             version=manifest.version,
             published=True,
             passages=sum(entry.live for entry in entries),
-            added=len(change.items),
+            added=len(change.chosen),
             removed=len(change.gone),
             embedded=asked,
             segments=len(entries),
@@ -275,30 +349,19 @@ class IndexWriter:
             ANALYZER_VERSION,
         )
 
-    def _write(self, collection: str, items: Sequence[Indexable], held: Held) -> tuple[tuple[SegmentEntry, ...], int]:
-        """Write the passages, and return their segments and the number of texts that the model was asked for."""
-        starts = range(0, len(items), self._segment_rows)
-        entries: list[SegmentEntry] = []
-        asked = 0
-        for start in starts:
-            rows = items[start : start + self._segment_rows]
-            known = held.known_vectors({item.recipe() for item in rows})
-            embedded = passage_vectors(self._embedder, rows, known, self._progress_of(start, len(rows), len(items)))
-            asked += embedded.asked
-            self._progress("writing", len(entries), len(starts))
-            contents = SegmentContents.of(collection, rows, embedded.vectors)
-            entries.append(write_segment(self._store, contents, self._embedder.model_id))
-        if starts:
-            self._progress("writing", len(starts), len(starts))
-        return tuple(entries), asked
-
-    def _progress_of(self, start: int, count: int, passages: int) -> Progress:
-        """Progress with one of several segments' texts, as progress with all passages."""
-
-        def told(stage: Stage, done: int, total: int) -> None:
-            self._progress(stage, start + (done * count // total if total else count), passages)
-
-        return told
+    def _write(
+        self, collection: str, intake: Intake, chosen: Places, held: Held
+    ) -> tuple[tuple[SegmentEntry, ...], int]:
+        return write_segments(
+            self._store,
+            self._embedder,
+            intake,
+            chosen,
+            collection=collection,
+            known=held.known_vectors,
+            segment_rows=self._segment_rows,
+            progress=self._progress,
+        )
 
     def _manifest(
         self,
@@ -322,22 +385,5 @@ class IndexWriter:
         )
 
 
-def write_segment(store: ObjectStore, contents: SegmentContents, embedding_model_id: str) -> SegmentEntry:
-    """Write a segment, all rows live, and return its entry.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
-    encoded = encode_segment(contents, embedding_model_id)
-    key = new_segment_key(encoded.sha256)
-    put(store, key, encoded.data)
-    return SegmentEntry(
-        key=key,
-        collection=contents.collection,
-        count=encoded.count,
-        live=encoded.count,
-        bytes=len(encoded.data),
-        head_bytes=encoded.head_bytes,
-        sha256=encoded.sha256,
-        tombstones=None,
-    )
+def _source_of(item: Indexable) -> str | None:
+    return fields_of(item.passage).get(SOURCE)

@@ -8,6 +8,7 @@ whatever is done again finds what was done before.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -47,6 +48,28 @@ class Recipe(IngestModel):
     chunks: ChunkOptions = Field(default_factory=ChunkOptions)
     enrichment: EnrichmentOptions = Field(default_factory=EnrichmentOptions)
 
+    def digest(self) -> str:
+        """What tells two recipes apart: 32 hexadecimal digits."""
+        return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()[:32]
+
+
+class LoadingRules(IngestModel):
+    """How a collection's documents are cut and enriched."""
+
+    chunks: ChunkOptions = Field(default_factory=ChunkOptions)
+    enrichment: EnrichmentOptions = Field(default_factory=EnrichmentOptions)
+
+
+class LoadingPlan(IngestModel):
+    """The rules of every collection."""
+
+    others: LoadingRules = Field(default_factory=LoadingRules)
+    collections: dict[str, LoadingRules] = Field(default_factory=dict)
+
+    def model_ids(self) -> list[str]:
+        """The models that enrich, sorted."""
+        return sorted({rules.enrichment.model_id for rules in (self.others, *self.collections.values())} - {""})
+
 
 class SourceItem(IngestModel):
     """One document to prepare."""
@@ -58,6 +81,10 @@ class SourceItem(IngestModel):
     size: int = Field(ge=0, description="bytes")
     title: str | None = None
     metadata: dict[str, str] = Field(default_factory=dict, description="of every passage, workflow_id among it")
+
+    def source_digest(self) -> str:
+        """What the source is known by in keys: 16 hexadecimal digits."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
 
 
 class Prepared(IngestModel):

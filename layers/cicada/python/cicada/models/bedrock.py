@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import urllib3.exceptions
@@ -13,6 +12,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.models.failure import Failure
 
 
 def bedrock_client_config(
@@ -37,17 +37,6 @@ def bedrock_client_config(
         retries={"mode": "standard", "total_max_attempts": 1},
         tcp_keepalive=True,
     )
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A failed call in the domain's words."""
-
-    error: ModelError
-    retry: bool
-    """Whether calling again at once, or after a short wait, can help."""
-    invalid: bool = False
-    """A ValidationException: the request itself is refused."""
 
 
 _CODES: dict[str, tuple[type[ModelError], bool]] = {

@@ -2,7 +2,7 @@
 
 What botocore does with a broken stream differs with the fault: an EventStreamError, urllib3's ProtocolError, a
 ChecksumMismatch, a time-out, or nothing at all: a cut, close-delimited stream just ends. The rule that covers all of
-them is that an answer is whole only when its ``messageStop`` arrived.
+them is that an answer is whole only when its ``messageStop`` arrived (:mod:`cicada.models.streaming`).
 """
 
 from __future__ import annotations
@@ -11,71 +11,22 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
-from contextlib import closing
-from functools import partial
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from botocore.exceptions import ClientError
 
-from cicada.errors import BudgetSpent, ModelUnavailable, StreamBroken
-from cicada.models.bedrock import Failure, read_failure
+from cicada.models.bedrock import read_failure
 from cicada.models.converse_events import NORMAL_STOPS, MessageStop, incomplete, read_event
+from cicada.models.failure import Failure
 from cicada.models.lines import carry_lines
-from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
+from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy
 from cicada.models.sampling import LEARNT, Sampling
-from cicada.models.stream_reader import CallFailed, ReadFailed, StreamEnded, StreamEvent, StreamReader
+from cicada.models.stream_reader import EventStream
+from cicada.models.streaming import Said, Stop, Streaming, wait
 
 logger = logging.getLogger(__name__)
-
-METADATA_WAIT_S = 2.0
-"""How long the token usage, which follows ``messageStop``, is waited for. The answer is whole without it."""
-
-
-class _NotBegun(Exception):
-    """A call failed before its first piece of text: nothing has been shown, so it may be made again."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure.error))
-        self.failure = failure
-
-
-class _Watch:
-    """Passes the leash's stop on to whatever the answer waits for."""
-
-    def __init__(self) -> None:
-        self.stopped = threading.Event()
-        self._reader: StreamReader | None = None
-
-    def stop(self) -> None:
-        """Stop; from any thread."""
-        self.stopped.set()
-        if (reader := self._reader) is not None:
-            reader.stop()
-
-    def over(self, reader: StreamReader) -> None:
-        """From now on the answer waits for this reader."""
-        self._reader = reader
-        if self.stopped.is_set():
-            reader.stop()
-
-    def check(self) -> None:
-        """Raise Stopped after a stop."""
-        if self.stopped.is_set():
-            raise Stopped("nobody wants the answer any more")
-
-
-def _allows_another(leash: Leash) -> bool:
-    try:
-        leash.call()
-    except BudgetSpent:
-        return False
-    return True
-
-
-def _wait(seconds: float, stopped: threading.Event) -> None:
-    stopped.wait(seconds)
 
 
 class BedrockTextModel:
@@ -100,7 +51,7 @@ class BedrockTextModel:
         retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
         clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = _wait,
+        pause: Callable[[float, threading.Event], None] = wait,
         share: Callable[[], float] = random.random,
     ) -> None:
         """Wire the model.
@@ -126,12 +77,8 @@ class BedrockTextModel:
         self._wanted = {
             name: value for name, value in (("temperature", temperature), ("topP", top_p)) if value is not None
         }
-        self._silence_s = silence_s
-        self._retry = retry
         self._sampling = sampling
-        self._clock = clock
-        self._pause = pause
-        self._share = share
+        self._streaming = Streaming(model_id, silence_s=silence_s, retry=retry, clock=clock, pause=pause, share=share)
 
     @property
     def model_id(self) -> str:
@@ -155,85 +102,12 @@ class BedrockTextModel:
             BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
             Stopped: the leash's stop, whatever was being waited for.
         """
-        return self._answer(prompt, self._clock() + time_budget_s, leash)
 
-    def _answer(self, prompt: Prompt, deadline_s: float, leash: Leash) -> Generator[TextDelta | Finished, None, None]:
-        watch = _Watch()
-        unregister = leash.on_stop(watch.stop)
-        try:
-            watch.check()
-            if self._clock() >= deadline_s:
-                raise ModelUnavailable("no time is left to call the model")
-            leash.call()
-            yield from self._tries(prompt, deadline_s, leash, watch)
-        finally:
-            unregister()
-
-    def _tries(
-        self, prompt: Prompt, deadline_s: float, leash: Leash, watch: _Watch
-    ) -> Generator[TextDelta | Finished, None, None]:
-        """Try, and try again while that can help. The leash has allowed the first try."""
-        attempts = 0
-        while True:
+        def call() -> _Call:
             sampling = self._sampling.accepted(self._model_id, self._wanted)
-            with closing(self._attempt(prompt, sampling, deadline_s, watch)) as pieces:
-                try:
-                    first = next(pieces)
-                except _NotBegun as not_begun:
-                    failure = not_begun.failure
-                else:
-                    yield first
-                    yield from pieces
-                    return
-            pause_s: float | None
-            if failure.invalid and self._sampling.learn(self._model_id, sampling, str(failure.error)):
-                logger.warning("the model refuses a sampling parameter", extra={"model": self._model_id})
-                pause_s = 0.0
-            else:
-                attempts += 1
-                pause_s = self._retry.pause_s(attempts, left_s=deadline_s - self._clock(), share=self._share())
-                if not failure.retry or pause_s is None:
-                    raise failure.error
-            if not _allows_another(leash):
-                raise failure.error
-            if pause_s > 0:
-                self._pause(pause_s, watch.stopped)
-            watch.check()
-            if self._clock() >= deadline_s:
-                raise failure.error
-            logger.info("the model is called again", extra={"model": self._model_id, "code": failure.error.code})
+            return _Call(self._client, self._request(prompt, sampling), sampling, self._sampling)
 
-    def _attempt(
-        self, prompt: Prompt, sampling: Mapping[str, float], deadline_s: float, watch: _Watch
-    ) -> Generator[TextDelta | Finished, None, None]:
-        """One call. Raises :class:`_NotBegun` before the first piece if the call failed, else the port's errors."""
-        begun = False
-        stop: MessageStop | None = None
-        usage: Usage | None = None
-        with closing(StreamReader(partial(self._client.converse_stream, **self._request(prompt, sampling)))) as reader:
-            watch.over(reader)
-            while stop is None or usage is None:
-                left_s = deadline_s - self._clock()
-                wait_s = min(left_s, self._silence_s if stop is None else METADATA_WAIT_S)
-                item = reader.next(wait_s) if wait_s > 0 else None
-                watch.check()
-                if not isinstance(item, StreamEvent):
-                    if stop is not None:
-                        break  # the model has said it all; only its usage is not known
-                    raise self._fault(item, begun=begun, out_of_time=left_s <= self._silence_s)
-                match read_event(item.content):
-                    case TextDelta() as delta:
-                        begun = True
-                        yield delta
-                    case MessageStop() as stop:
-                        pass
-                    case Usage() as usage:
-                        pass
-            else:
-                reader.finish()
-        if stop.reason not in NORMAL_STOPS:
-            raise incomplete(stop.reason, usage)
-        yield Finished(stop.reason, usage or Usage(reported=False))
+        return self._streaming.stream(call, time_budget_s=time_budget_s, leash=leash)
 
     def _request(self, prompt: Prompt, sampling: Mapping[str, float]) -> dict[str, Any]:
         request = {
@@ -245,30 +119,33 @@ class BedrockTextModel:
             request["system"] = [{"text": prompt.system}]
         return request
 
-    def _fault(
-        self, item: CallFailed | ReadFailed | StreamEnded | None, *, begun: bool, out_of_time: bool
-    ) -> Exception:
-        """What to raise when a stream without a ``messageStop`` sends no further event."""
-        match item:
-            case None:
-                why = "the time budget ran out" if out_of_time else f"nothing arrived for {self._silence_s:g} s"
-                if begun:
-                    return StreamBroken(why)
-                return _NotBegun(Failure(ModelUnavailable(why), retry=False))
-            case StreamEnded():
-                return StreamBroken("the stream ended without its messageStop")
-            case CallFailed(error):
-                failure = read_failure(error)
-                return error if failure is None else _not_begun(failure, error)  # none of the service's: a bug
-            case ReadFailed(error):
-                failure = read_failure(error) if isinstance(error, ClientError) and not begun else None
-                if failure is not None:  # for example throttled in the stream, before its first piece
-                    return _not_begun(failure, error)
-                broken = StreamBroken(f"{type(error).__name__}: {error}")
-                broken.__cause__ = error
-                return broken
 
+class _Call:
+    """One ConverseStream, as :class:`cicada.models.streaming.Call`."""
 
-def _not_begun(failure: Failure, cause: Exception) -> _NotBegun:
-    failure.error.__cause__ = cause
-    return _NotBegun(failure)
+    def __init__(self, client: Any, request: Mapping[str, Any], sent: dict[str, float], sampling: Sampling) -> None:
+        self._client = client
+        self._request = request
+        self._sent = sent
+        self._sampling = sampling
+
+    def open(self) -> EventStream:
+        stream: EventStream = self._client.converse_stream(**self._request)["stream"]
+        return stream
+
+    def read(self, event: Mapping[str, Any]) -> Iterable[Said]:
+        said = read_event(event)
+        if isinstance(said, MessageStop):
+            normal = said.reason in NORMAL_STOPS
+            return (Stop(said.reason, None if normal else type(incomplete(said.reason, None))),)
+        return () if said is None else (said,)
+
+    def failure(self, error: Exception, *, opened: bool) -> Failure | None:
+        return read_failure(error) if isinstance(error, ClientError) or not opened else None
+
+    def learn(self, failure: Failure) -> bool:
+        model_id = str(self._request["modelId"])
+        if not failure.invalid or not self._sampling.learn(model_id, self._sent, str(failure.error)):
+            return False
+        logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
+        return True

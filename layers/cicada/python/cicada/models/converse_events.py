@@ -53,18 +53,19 @@ def read_event(event: Mapping[str, Any]) -> TextDelta | MessageStop | Usage | No
             return MessageStop(event["messageStop"]["stopReason"])
     except KeyError as error:
         raise StreamBroken(f"an event of the stream has no {error}") from error
-    if "metadata" in event:
-        counts = event["metadata"].get("usage")
-        return (
-            Usage(
-                input_tokens=counts.get("inputTokens", 0),
-                output_tokens=counts.get("outputTokens", 0),
-                cache_read_tokens=counts.get("cacheReadInputTokens", 0),
-            )
-            if counts
-            else Usage(reported=False)
-        )
-    return None
+    return read_usage(event["metadata"]) if "metadata" in event else None
+
+
+def read_usage(metadata: Mapping[str, Any]) -> Usage:
+    """The token counts of a stream's ``metadata``, or of a whole response."""
+    counts = metadata.get("usage")
+    if not counts:
+        return Usage(reported=False)
+    return Usage(
+        input_tokens=counts.get("inputTokens", 0),
+        output_tokens=counts.get("outputTokens", 0),
+        cache_read_tokens=counts.get("cacheReadInputTokens", 0),
+    )
 
 
 def incomplete(stop_reason: str, usage: Usage | None) -> AnswerIncomplete:

@@ -1,6 +1,6 @@
-"""Ends a call to Bedrock from another thread, whatever the call is waiting for.
+"""Ends a call to a model from another thread, whatever the call is waiting for.
 
-Neither boto3 nor botocore offers that, and a thread that waits in a socket's ``recv`` notices nothing but its socket.
+Neither boto3 nor urllib3 offers that, and a thread that waits in a socket's ``recv`` notices nothing but its socket.
 urllib3's ``HTTPResponse.shutdown`` could wake it once there is a response; the wait for the response itself, often the
 longest, would stay out of reach. So the client's connections are told which call they carry.
 
@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection as _Connection
+
+    from urllib3 import PoolManager
 else:
-    _Connection = object  # it is mixed into botocore's own connection classes
+    _Connection = object  # it is mixed into urllib3's connection classes, or botocore's
 
 _lock = threading.Lock()
 _thread = threading.local()
@@ -28,8 +30,9 @@ _thread = threading.local()
 class Line:
     """What carries one call: nothing until a connection is chosen for it, and nothing after its end.
 
-    A call whose client was not given to :func:`carry_lines`, or has no connections of botocore's, is never carried:
-    cutting its line does nothing, and it ends by itself, at its read time-out at the latest.
+    A call whose client was not given to :func:`carry_lines` or :func:`carry_lines_of`, or has no connections of
+    urllib3's, is never carried: cutting its line does nothing, and it ends by itself, at its read time-out at the
+    latest.
     """
 
     def __init__(self) -> None:
@@ -69,7 +72,7 @@ class Line:
 
 
 class _Carrier(_Connection):
-    """Mixed into a connection class of botocore's: knows the line of the call that it carries."""
+    """Mixed into a connection class: knows the line of the call that it carries."""
 
     line: Line | None = None
     _open: socket.socket | None = None
@@ -108,9 +111,22 @@ def carry_lines(client: Any) -> None:
     pools = getattr(session, "_pool_classes_by_scheme", None)
     if session is None or not isinstance(pools, dict):
         return
-    plain = {scheme: pool for scheme, pool in pools.items() if not issubclass(pool.ConnectionCls, _Carrier)}
-    for scheme, pool in plain.items():
-        carrier = type("Carrying" + pool.ConnectionCls.__name__, (_Carrier, pool.ConnectionCls), {})
-        pools[scheme] = type("Carrying" + pool.__name__, (pool,), {"ConnectionCls": carrier})
-    if plain:
+    carrying = _carrying(pools)
+    if carrying != pools:
+        pools.update(carrying)
         session.close()
+
+
+def carry_lines_of(manager: PoolManager) -> None:
+    """The same for a pool manager of urllib3's that has no connections yet."""
+    manager.pool_classes_by_scheme = _carrying(manager.pool_classes_by_scheme)
+
+
+def _carrying(pools: Mapping[str, type[Any]]) -> dict[str, type[Any]]:
+    """The pools' classes by scheme, with connections that know which call they carry."""
+    carrying = dict(pools)
+    for scheme, pool in pools.items():
+        if not issubclass(pool.ConnectionCls, _Carrier):
+            carrier = type("Carrying" + pool.ConnectionCls.__name__, (_Carrier, pool.ConnectionCls), {})
+            carrying[scheme] = type("Carrying" + pool.__name__, (pool,), {"ConnectionCls": carrier})
+    return carrying

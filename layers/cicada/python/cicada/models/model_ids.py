@@ -1,4 +1,4 @@
-"""What a Bedrock model id names: a base model, and the inference profile it is called through.
+"""What a model id names: on Bedrock a base model, and the inference profile it is called through; else an endpoint.
 
 The same model has several names: ``amazon.nova-lite-v1:0``, its cross-Region inference profiles
 (``us.amazon.nova-lite-v1:0``, ``global.…``) and the ARNs of both. An *application* inference profile's ARN ends in an
@@ -31,3 +31,12 @@ def read_model_id(model_id: str) -> ModelName:
     name = model_id.rsplit("/", 1)[-1] if model_id.startswith("arn:") else model_id
     first, _, rest = name.partition(".")
     return ModelName(rest, first) if first in _PROFILES and "." in rest else ModelName(name)
+
+
+def read_endpoint_id(model_id: str) -> tuple[str, str] | None:
+    """The endpoint and its own name of the model, of ``<endpoint>/<model>``; None for a model of Bedrock.
+
+    Bedrock's ids hold no slash, and its ARNs begin with ``arn:``. The model's own name may hold slashes.
+    """
+    endpoint, slash, name = model_id.partition("/")
+    return (endpoint, name) if slash and not model_id.startswith("arn:") else None

@@ -20,6 +20,8 @@ class Usage:
     cache_read_tokens: int = 0
     reported: bool = True
     """False if the service did not say, and the counts are zero for that reason."""
+    queries: int = 0
+    """Of a re-ranking model, which is paid by the query: see :func:`cicada.models.prices.queries`."""
 
 
 @dataclass(frozen=True)
@@ -216,3 +218,5 @@ class Reranked:
 
     scores: tuple[float, ...]
     uses: tuple[ModelUse, ...]
+    unscored: tuple[int, ...] = ()
+    """The places of texts that could not be judged although others were: their score is 0, and says nothing."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from cicada.models.endpoint_prices import told_price
 from cicada.models.model_ids import LOCAL_PREFIX, read_model_id
 from cicada.models.ports import Usage
+from cicada.tokens import estimated_tokens
 
 _MILLION = 1_000_000
 
@@ -40,14 +44,19 @@ def cost(model_id: str, usage: Usage) -> Cost | None:
     A call through an inference profile costs what the table lists for that profile, else what the base model costs,
     with the surcharge that newer models have on geographic profiles. Prices are those of us-east-1; other Regions
     differ by a few per cent. Cached input costs its own, lower price. Models of the local cloud cost nothing.
+    A model of another endpoint costs what the deployment's settings say (:mod:`cicada.models.endpoint_prices`).
 
     Args:
-        model_id: a model id, an inference profile's id, or the ARN of either.
-        usage: its tokens. ``input_tokens`` does not contain ``cache_read_tokens``, as in Bedrock's report.
+        model_id: a model id, an inference profile's id, the ARN of either, or ``<endpoint>/<model>``.
+        usage: its tokens, or its queries for a re-ranking model. ``input_tokens`` does not contain
+            ``cache_read_tokens``, as in Bedrock's report.
     """
     table = _table()
     if model_id.startswith(LOCAL_PREFIX):
         return Cost(0.0, table["date"])
+    told = told_price(model_id)
+    if told is not None:
+        return Cost(told.usd(usage), table["date"])
     name = read_model_id(model_id)
     models = table["models"]
     prices, factor = models.get(f"{name.profile}.{name.base}"), 1.0
@@ -66,4 +75,16 @@ def cost(model_id: str, usage: Usage) -> Cost | None:
         + usage.cache_read_tokens * prices.get("cache_read", prices["input"])
         + usage.output_tokens * prices.get("output", 0.0)
     )
-    return Cost(usd * factor / _MILLION, table["date"])
+    return Cost(usd * factor / _MILLION + usage.queries * prices.get("query", 0.0), table["date"])
+
+
+def queries(query: str, texts: Sequence[str]) -> int:
+    """How many queries a re-ranking of texts is charged as, by the lengths of query and texts: rather too many.
+
+    A charged query holds a number of chunks; a text that is longer, together with the query, than a chunk counts as
+    several. The table says how many and how long.
+    """
+    rule: dict[str, int] = _table()["query"]
+    asked = estimated_tokens(query)
+    chunks = sum(max(1, math.ceil((asked + estimated_tokens(text)) / rule["tokens_a_text"])) for text in texts)
+    return math.ceil(chunks / rule["texts"])

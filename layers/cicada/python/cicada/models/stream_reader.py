@@ -1,25 +1,37 @@
-"""Reads a ConverseStream call on a thread of its own, so that whoever waits for its events can stop waiting.
+"""Reads a model's stream on a thread of its own, so that whoever waits for its events can stop waiting.
 
-boto3 offers no time limit for one call: a read blocks until the client's read time-out, whatever the caller's budget.
-A reader also keeps draining the socket while the caller is busy delivering what it has.
+Neither boto3 nor urllib3 offers a time limit for one call: a read blocks until the client's read time-out, whatever the
+caller's budget. A reader also keeps draining the socket while the caller is busy delivering what it has.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from cicada.models.lines import Line
 
 
+class EventStream(Protocol):
+    """An open stream, as the service's client gives it."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """The events, in order. Raises whatever the client raises when the stream breaks."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the stream: of its connection, too, unless it has been read to its end."""
+        ...
+
+
 @dataclass(frozen=True)
 class StreamEvent:
-    """One event of the stream, as botocore parsed it."""
+    """One event of the stream, as the client parsed it."""
 
-    content: Mapping[str, Any]
+    content: Any
 
 
 @dataclass(frozen=True)
@@ -47,13 +59,13 @@ Item = StreamEvent | CallFailed | ReadFailed | StreamEnded
 class StreamReader:
     """One call and its stream."""
 
-    def __init__(self, call: Callable[[], Mapping[str, Any]]) -> None:
-        """Start calling. ``call`` returns the response of ``converse_stream``."""
+    def __init__(self, call: Callable[[], EventStream]) -> None:
+        """Start calling. ``call`` makes the request and returns the stream."""
         self._items: SimpleQueue[Item] = SimpleQueue()
         self._line = Line()
         self._unwanted = threading.Event()
         self._whole = False
-        threading.Thread(target=self._read, args=(call,), name="bedrock-stream", daemon=True).start()
+        threading.Thread(target=self._read, args=(call,), name="model-stream", daemon=True).start()
 
     def next(self, wait_s: float) -> Item | None:
         """The next item, or None when nothing arrives for ``wait_s`` seconds."""
@@ -77,14 +89,15 @@ class StreamReader:
         if not self._whole:
             self._line.cut()
 
-    def _read(self, call: Callable[[], Mapping[str, Any]]) -> None:
-        # Only botocore's code runs in these blocks, and what it raises on a broken stream has no common base:
-        # EventStreamError, its parsers' errors, urllib3's, a plain ValueError.
+    def _read(self, call: Callable[[], EventStream]) -> None:
+        # Mostly the clients' code runs in these blocks, and what it raises on a broken stream has no common base:
+        # EventStreamError, parsers' errors, urllib3's, a plain ValueError.
         try:
             with self._line.calling():
-                stream = call()["stream"]
+                stream = call()
         except Exception as error:
             self._items.put(CallFailed(error))
+            self._line.end()
             return
         try:
             if self._unwanted.is_set():

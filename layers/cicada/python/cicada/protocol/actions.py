@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -19,6 +18,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cicada.errors import InvalidMessage, UnknownAction, UnsupportedVersion
+from cicada.visible import visible
 
 PROTOCOL_VERSION = 1
 """The version of the messages. A client may name it as ``v`` in any action; another version is refused."""
@@ -29,7 +29,6 @@ MAX_FIELD_CHARS = 100
 """As much of a field's name as a refusal repeats: unknown fields are named by whoever sent them."""
 MAX_FILTER_VALUES = 50
 """Collections or episodes that one question may be limited to."""
-_KEPT = frozenset("\n\t\u200c\u200d")
 
 
 def _canonical_uuid(value: str) -> str:
@@ -37,19 +36,6 @@ def _canonical_uuid(value: str) -> str:
         return str(UUID(value))
     except ValueError:
         raise ValueError("must be a UUID") from None
-
-
-def _visible(value: str) -> str:
-    """Without the characters that nobody sees: a question that looks like another must be the other.
-
-    Format characters, the tags and the supplementary variation selectors among them, and control characters are left
-    out; the joiners stay, with which Persian and Indic words are written.
-    """
-    return "".join(char for char in value if char in _KEPT or not _unseen(char))
-
-
-def _unseen(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs") or "\U000e0100" <= char <= "\U000e01ef"
 
 
 def _not_blank(value: str) -> str:
@@ -86,7 +72,7 @@ class Ask(Action):
     action: Literal["ask"] = "ask"
     request_id: RequestId
     query: Annotated[
-        str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(_visible), AfterValidator(_not_blank)
+        str, Field(min_length=1, max_length=MAX_QUERY_CHARS), AfterValidator(visible), AfterValidator(_not_blank)
     ]
     session_id: Annotated[str, StringConstraints(min_length=1, max_length=128)] | None = None
     collections: _FilterValues = Field((), description="only these collections; all when empty")

@@ -72,14 +72,19 @@ class Reused(Payload):
 
 
 class Citation(Payload):
-    """One use of one ``[n]`` in the answer, checked against its passage."""
+    """One use of one marker in the answer (``[n]``, ``[Doc n: file, Page p]``), checked against its passage."""
 
-    n: int
+    n: int = Field(description="the passage's number; 0 where the marker has none and names no passage")
     verdict: Literal["verified", "unverified"]
     sentence: str = Field(description="the sentence of the answer that carries the marker")
-    passage_id: str | None = Field(None, description="absent when no passage has this number")
+    passage_id: str | None = Field(None, description="absent when the marker names no passage")
     locator: Locator | None = None
-    reason: str | None = Field(None, description="why it is unverified")
+    code: str | None = Field(
+        None,
+        description="why it is unverified; stable: no_such_passage, wrong_place, quote_not_found, number_missing, "
+        "name_missing, contradicted, unsupported, other_language, nothing_to_compare",
+    )
+    reason: str | None = Field(None, description="why it is unverified, in words for people")
 
 
 class StrategyFailure(Payload):
@@ -182,6 +187,11 @@ class Citations(Event):
     type: Literal["citations"] = "citations"
     attempt: int
     citations: tuple[Citation, ...]
+    not_attributed: tuple[int, ...] = Field(
+        (),
+        description="the numbers of all sources, where the answer has no marker: none of its sentences says which of "
+        "them it rests on. Empty for an answer with markers, and for one that says that nothing was found",
+    )
 
 
 class Complete(Event):

@@ -17,12 +17,15 @@ from cicada.retrieval.managed import Laps, read_failure
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchQuery, SearchResult
 
 ENGINE = "kendra"
+ENTITIES, ENTITY_CODES = "entities", "entity_codes"
 NAME = "Amazon Kendra"
 COLLECTION = "kendra"
 """The collection of a document that names none."""
 UNKNOWN_SOURCE = "Unknown"
 NO_PAGE = "N/A"
 MAX_RESULTS = 100
+MAX_LIST_VALUES = 10
+"""Strings of one list of values."""
 MAX_QUERY_CHARS = 1000
 """More is not sent: of a query Kendra looks at 30 words, without stop words and punctuation."""
 
@@ -40,6 +43,7 @@ _MAX_COLLECTION_CHARS = 64
 _MAX_DOCUMENT_ID_CHARS = 200
 _DIGEST_CHARS = 16
 _SOURCES = ("source", "_source")
+_SUMMARIES = ("chunk_summary", "summary")
 _URIS = ("source_uri", "_source_uri", "document_uri")
 _PAGES = ("page", "_excerpt_page_number")
 
@@ -99,8 +103,9 @@ def _notes(query: SearchQuery) -> tuple[Degradation, ...]:
 def attribute_filter(filters: Filters) -> dict[str, Any] | None:
     """A search's filters as Retrieve takes them; None when everything is allowed.
 
-    The attributes are called as the filters are, and hold one string each. Kendra refuses an attribute that its index
-    does not have.
+    The attributes are called as the filters are, and hold one string each; ``entities`` and ``entity_codes`` hold lists
+    of strings. Kendra refuses an attribute that its index does not have, and more than 10 filters, or as many lists of
+    values, side by side.
     """
     fields: dict[str, Sequence[str]] = {
         "collection": filters.collections,
@@ -108,7 +113,9 @@ def attribute_filter(filters: Filters) -> dict[str, Any] | None:
         "speaker": filters.speakers,
         **filters.metadata,
     }
+    lists: dict[str, Sequence[str]] = {ENTITIES: filters.entities, ENTITY_CODES: filters.codes}
     groups = [_any_of(key, values) for key, values in fields.items() if values]
+    groups += [_contains_any(key, values) for key, values in lists.items() if values]
     if len(groups) > 1:
         return {"AndAllFilters": groups}
     return groups[0] if groups else None
@@ -117,6 +124,12 @@ def attribute_filter(filters: Filters) -> dict[str, Any] | None:
 def _any_of(key: str, values: Sequence[str]) -> dict[str, Any]:
     equal = [{"EqualsTo": {"Key": key, "Value": {"StringValue": value}}} for value in values]
     return {"OrAllFilters": equal} if len(equal) > 1 else equal[0]
+
+
+def _contains_any(key: str, values: Sequence[str]) -> dict[str, Any]:
+    lists = [list(values[at : at + MAX_LIST_VALUES]) for at in range(0, len(values), MAX_LIST_VALUES)]
+    contains = [{"ContainsAny": {"Key": key, "Value": {"StringListValue": some}}} for some in lists]
+    return {"OrAllFilters": contains} if len(contains) > 1 else contains[0]
 
 
 def _hits(items: Sequence[Mapping[str, Any]]) -> Iterator[Hit]:
@@ -130,10 +143,12 @@ def passage_of(item: Mapping[str, Any]) -> Passage:
     """A result of Retrieve, with text, as a passage.
 
     The source is the attribute ``source``, else the title, else *Unknown*; the page is an attribute or *N/A*; the
-    address is an attribute ``source_uri`` or ``_source_uri``, else the document's URI.
+    address is an attribute ``source_uri`` or ``_source_uri``, else the document's URI. The attributes ``entities``,
+    ``entity_codes`` and ``chunk_summary`` or ``summary`` are what enrichment adds to passages elsewhere.
     """
     content: str = item["Content"]
-    attributes = {one["Key"]: _plain(one.get("Value", {})) for one in item.get("DocumentAttributes", ())}
+    given = {one["Key"]: one.get("Value", {}) for one in item.get("DocumentAttributes", ())}
+    attributes = {key: _plain(value) for key, value in given.items()}
     attributes = {key: value for key, value in attributes.items() if value}
     title = str(item.get("DocumentTitle") or attributes.get("_document_title") or "").strip()
     source = _first(attributes, _SOURCES) or title or UNKNOWN_SOURCE
@@ -141,7 +156,7 @@ def passage_of(item: Mapping[str, Any]) -> Passage:
     uri = _first(attributes, _URIS) or str(item.get("DocumentURI") or "")
     collection = attributes.get("collection", COLLECTION)
     shown = {"source": source, "page": page, **({"source_uri": uri} if uri else {})}
-    mapped = {"collection", *_SOURCES, *_PAGES, *_URIS}
+    mapped = {"collection", ENTITIES, ENTITY_CODES, *_SOURCES, *_PAGES, *_URIS, *_SUMMARIES}
     own = {key: value for key, value in attributes.items() if key not in mapped and not key.startswith("_")}
     return Passage(
         id=_stable_id(str(item.get("DocumentId") or source), content),
@@ -150,6 +165,9 @@ def passage_of(item: Mapping[str, Any]) -> Passage:
         context=content,
         locator=DocumentLocator(source=source, title=title, page=_page_number(page)),
         metadata={**own, **shown},
+        summary=_first(attributes, _SUMMARIES) or None,
+        entities=_listed(given.get(ENTITIES, {})),
+        codes=_listed(given.get(ENTITY_CODES, {})),
     )
 
 
@@ -166,6 +184,12 @@ def _first(attributes: Mapping[str, str], keys: Sequence[str]) -> str:
 
 def _page_number(page: str) -> int | None:
     return int(page) if page.isascii() and page.isdigit() and int(page) > 0 else None
+
+
+def _listed(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """An attribute's values: those of a list, or its one."""
+    found = value.get("StringListValue") or [_plain(value)]
+    return tuple(dict.fromkeys(str(one).strip() for one in found if str(one).strip()))
 
 
 def _plain(value: Mapping[str, Any]) -> str:

@@ -66,8 +66,8 @@ class Degradation:
     """What a search had to do without."""
 
     code: str
-    """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded) or
-    ``engine_fallback`` (a managed engine did not answer)."""
+    """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded),
+    ``engine_fallback`` (a managed engine did not answer), or ``<stage>_incomplete`` (a pipeline left something out)."""
     message: str
     """A sentence for people."""
 

@@ -10,6 +10,7 @@ from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
 from cicada.index.columns import METADATA, SOURCE, RowFilter
 from cicada.index.embedding import Vector, unit_vectors
+from cicada.index.lists import ENTITIES, ENTITY_CODES
 from cicada.index.loaded import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
@@ -55,8 +56,7 @@ class ShardRetriever:
                 break
         timer.lap("rank")
         self._reader.warm_soon()
-        if index.unreadable:
-            degraded = (*degraded, _partial(index))
+        degraded = (*degraded, *partial_index(index, "searched"))
         return SearchResult(hits, index.manifest.version, searched, timer.laps_ms, degraded=degraded)
 
     def version(self) -> str:
@@ -101,7 +101,13 @@ class ShardRetriever:
 
 def row_filter(filters: Filters) -> RowFilter:
     """A query's filters as the index's fields."""
-    where = {COLLECTION: filters.collections, "episode": filters.episodes, "speaker": filters.speakers}
+    where = {
+        COLLECTION: filters.collections,
+        "episode": filters.episodes,
+        "speaker": filters.speakers,
+        ENTITIES: filters.entities,
+        ENTITY_CODES: filters.codes,
+    }
     for key, allowed in filters.metadata.items():
         where[SOURCE if key == SOURCE else METADATA + key] = allowed
     return where
@@ -124,11 +130,13 @@ def _one_a_message(
     return hits
 
 
-def _partial(index: LoadedIndex) -> Degradation:
+def partial_index(index: LoadedIndex, done: str) -> tuple[Degradation, ...]:
+    """What a version in part is short of, if it is; ``done`` says what was not done with it, such as ``searched``."""
+    if not index.unreadable:
+        return ()
     missing = sum(entry.live for entry in index.unreadable)
-    return Degradation(
-        "partial_index", f"{missing:,} of {index.manifest.count:,} passages cannot be read, and were not searched."
-    )
+    told = f"{missing:,} of {index.manifest.count:,} passages cannot be read, and were not {done}."
+    return (Degradation("partial_index", told),)
 
 
 class _Timer:

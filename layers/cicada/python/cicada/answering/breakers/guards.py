@@ -11,7 +11,19 @@ from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, mode
 from cicada.answering.reuse import EarlierAnswers
 from cicada.answering.strategy import Asked
 from cicada.errors import DependencyDown, ModelUnavailable, StreamBroken
-from cicada.models.ports import Embedder, Finished, Leash, Prompt, TextDelta, TextModel
+from cicada.models.ports import (
+    Embedder,
+    Filled,
+    Finished,
+    Form,
+    Leash,
+    Prompt,
+    Reranked,
+    Reranker,
+    StructuredModel,
+    TextDelta,
+    TextModel,
+)
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 
 if TYPE_CHECKING:
@@ -146,6 +158,71 @@ class GuardedEmbedder:
             vectors = self._embedder.embed(texts, time_budget_s=time_budget_s)
             call.succeeded()
             return vectors
+
+
+class GuardedForms:
+    """A :class:`cicada.models.ports.StructuredModel` that raises DependencyDown, too, while its breaker is open."""
+
+    def __init__(self, model: StructuredModel, breakers: Breakers) -> None:
+        """Guard a model; ``breakers`` are told of every form."""
+        self._model = model
+        self._breakers = breakers
+
+    @property
+    def model_id(self) -> str:
+        """See the port."""
+        return self._model.model_id
+
+    @property
+    def max_tokens(self) -> int:
+        """See the port."""
+        return self._model.max_tokens
+
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+        """See the port.
+
+        Raises:
+            DependencyDown: the model keeps failing, and is left alone for now.
+        """
+        with self._breakers.admit(model_breaker(self._model.model_id)) as call:
+            try:
+                filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, leash=leash)
+            except ModelUnavailable:
+                if time_budget_s < FAIR_BUDGET_S:
+                    call.released()
+                raise
+            call.succeeded()
+            return filled
+
+
+class GuardedReranker:
+    """A :class:`cicada.models.ports.Reranker` that raises DependencyDown, too, while its breaker is open."""
+
+    def __init__(self, reranker: Reranker, breakers: Breakers) -> None:
+        """Guard a re-ranker; ``breakers`` are told of every re-ranking."""
+        self._reranker = reranker
+        self._breakers = breakers
+
+    @property
+    def model_id(self) -> str:
+        """See the port."""
+        return self._reranker.model_id
+
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+        """See the port.
+
+        Raises:
+            DependencyDown: the model keeps failing, and is left alone for now.
+        """
+        with self._breakers.admit(model_breaker(self._reranker.model_id)) as call:
+            try:
+                reranked = self._reranker.rerank(query, texts, time_budget_s=time_budget_s)
+            except ModelUnavailable:
+                if time_budget_s < FAIR_BUDGET_S:
+                    call.released()
+                raise
+            call.succeeded()
+            return reranked
 
 
 class GuardedCache:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from cicada.protocol.markers import without_markers
 from cicada.tokens import estimated_tokens
 
 MAX_ASKED_CHARS = 1_000
 """As much of a question as its turn keeps."""
 MAX_ANSWER_CHARS = 600
 """As much of an answer as its turn keeps: who and what it is about stands at its beginning."""
-_MARKER = re.compile(r"\s*\[\d+(?:\s*[,;]\s*\d+)*\]")
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Turn:
             at_ms=at_ms,
             asked=clipped(asked, MAX_ASKED_CHARS),
             query=clipped(query, MAX_ASKED_CHARS),
-            answer=clipped(_MARKER.sub("", answer), MAX_ANSWER_CHARS),
+            answer=clipped(without_markers(answer), MAX_ANSWER_CHARS),
         )
 
     @property

@@ -65,7 +65,9 @@ class RetrieveRequest(ApiModel):
         description="of the pipeline `facets`: the fields whose values are counted: entities, entity_codes, source, "
         "episode, speaker, collection, workflow_id, doc_type, or a metadata key",
     )
-    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.0, description="only documents with at least this score")
+    min_score: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.0, description="only what a search scores at least so, before fusion and re-ranking"
+    )
     time_budget_s: Annotated[float, Field(gt=0, le=60)] = Field(
         DEFAULT_TIME_BUDGET_S, description="seconds for all stages; what is late is left out and named in `degraded`"
     )
@@ -143,7 +145,10 @@ class SkippedStage(ApiModel):
     """What the response had to do without."""
 
     stage: str
-    code: str = Field(description="stable: the code of the error, `out_of_time`, or a search's own degradation")
+    code: str = Field(
+        description="stable: the code of the error, `out_of_time`, a search's own degradation, or not_configured, "
+        "nothing_usable, unknown_language, index_changed"
+    )
     message: str
 
 

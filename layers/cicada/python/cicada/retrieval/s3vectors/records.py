@@ -25,7 +25,7 @@ from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
 from cicada.index.manifest import PREFIX
 from cicada.index.store import ObjectMissing, ObjectStore
-from cicada.retrieval.s3vectors.labels import Filterable, labels_of
+from cicada.retrieval.s3vectors.labels import Filterable, bytes_of, labels_of
 
 TEXT_KEY, CONTEXT_KEY, PASSAGE_KEY = "_text", "_context", "_passage"
 SEARCHED_KEYS = (TEXT_KEY, CONTEXT_KEY)
@@ -70,11 +70,11 @@ def record_of(passage: Passage, vector: NDArray[np.float32]) -> Record:
     rest = passage.model_dump_json(by_alias=True, exclude={"text", "context"})
     metadata: Filterable = {**labels, **searched, PASSAGE_KEY: rest}
     overflow = None
-    if _bytes_of(metadata) > MAX_METADATA_BYTES:
+    if bytes_of(metadata) > MAX_METADATA_BYTES:
         whole = passage.model_dump_json(by_alias=True).encode()
         overflow = (f"{OVERFLOW_PREFIX}{hashlib.sha256(whole).hexdigest()}.json", whole)
         metadata = {**labels, PASSAGE_KEY: json.dumps({_OBJECT: overflow[0]})}
-        metadata |= _shortened(searched, MAX_METADATA_BYTES - _bytes_of(metadata))
+        metadata |= _shortened(searched, MAX_METADATA_BYTES - bytes_of(metadata))
     digest = hashlib.sha256(np.ascontiguousarray(vector, dtype="<f4").tobytes())
     digest.update(json.dumps(metadata, sort_keys=True).encode())
     key = f"{passage.collection}/{passage.id}/{digest.hexdigest()[:_DIGEST_CHARS]}"
@@ -124,9 +124,5 @@ def _beginning(text: str, max_bytes: int) -> str:
     low, high = 0, min(len(text), max_bytes)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if _bytes_of(text[:middle]) <= max_bytes else (low, middle - 1)
+        low, high = (middle, high) if bytes_of(text[:middle]) <= max_bytes else (low, middle - 1)
     return text[:low]
-
-
-def _bytes_of(value: object) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())

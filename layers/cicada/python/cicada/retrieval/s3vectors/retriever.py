@@ -17,7 +17,7 @@ from cicada.retrieval.managed import Laps, read_failure
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 from cicada.retrieval.s3vectors.calls import NAME
 from cicada.retrieval.s3vectors.held import Held, HeldReader
-from cicada.retrieval.s3vectors.labels import metadata_filter
+from cicada.retrieval.s3vectors.labels import metadata_filter, passes
 from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, passage_of
 
 logger = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class S3VectorsRetriever:
             laps.lap("query")
             held = self._held.current()
             self._check_model(held)
-            hits = tuple(islice(self._hits(found, held.passages, query.min_score), query.top_k))
+            hits = tuple(islice(self._hits(found, held.passages, query), query.top_k))
         except IndexMismatch:
             self._held.current()  # that nothing was loaded yet says more
             raise
@@ -163,13 +163,15 @@ class S3VectorsRetriever:
             raise failure from error
         return found
 
-    def _hits(self, found: Sequence[Mapping[str, Any]], passages: int, min_score: float) -> Iterator[Hit]:
+    def _hits(self, found: Sequence[Mapping[str, Any]], passages: int, query: SearchQuery) -> Iterator[Hit]:
         seen: set[tuple[str, str | None]] = set()
         for vector in found:
             score = self._score(vector, passages)
-            if score < min_score:
+            if score < query.min_score:
                 continue
             passage = passage_of(vector.get("metadata"), self._store)
+            if not passes(passage, query.filters):
+                continue
             whole = passage.locator.whole()
             if whole is None or (passage.collection, whole) not in seen:
                 seen.add((passage.collection, whole))

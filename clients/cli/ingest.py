@@ -1,0 +1,161 @@
+"""``cicada ingest``: what became of the documents that were uploaded below ``incoming/``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from cicada.errors import CicadaError
+from clients.cli.ask import complain
+from clients.cli.deployment import Deployment
+from clients.cli.exits import Exit
+from clients.cli.index import store_of
+from clients.cli.text import counted
+
+if TYPE_CHECKING:
+    from cicada.ingest.incoming.records import RunReport
+
+REPORT_NEEDS = ("bucket",)
+RUN_NEEDS = ("bucket", "ingest_machine_arn")
+"""What these commands must know of the deployment: they call no model."""
+
+POLL_S = 1.0
+WINDOW_S = 5
+"""A run that is asked for by hand waits for no further uploads."""
+DEFAULT_WAIT_S = 3600.0
+
+Command = Callable[[argparse.Namespace], Exit]
+
+
+def add_ingest(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    report_command: Command,
+    run_command: Command,
+    add_aws: Callable[[argparse._ArgumentGroup], None],
+) -> None:
+    """Add the command and its own commands to the grammar."""
+    parser = commands.add_parser(
+        "ingest",
+        help="look after uploaded documents",
+        description="What becomes of documents that are uploaded to incoming/<collection>/ of the bucket.",
+    )
+    actions = parser.add_subparsers(dest="ingest_command", required=True, metavar="COMMAND")
+
+    reporting = actions.add_parser(
+        "report", help="tell what a run came to", description="Tell what the last run of a collection came to."
+    )
+    reporting.add_argument("--run", dest="of_run", metavar="ID", help="of this run (default: the last that ended)")
+    reporting.add_argument("--json", action="store_true", help="the report as a JSON object")
+    reporting.set_defaults(run=report_command)
+
+    running = actions.add_parser(
+        "run",
+        help="look at a collection's uploads now",
+        description="Start a run over a collection's uploads, as an upload does, and wait for its end.",
+    )
+    running.add_argument("--no-wait", action="store_true", help="do not wait for its end")
+    running.add_argument("--json", action="store_true", help="the report as a JSON object")
+    running.set_defaults(run=run_command)
+
+    for command in actions.choices.values():
+        command.add_argument("--collection", required=True, help="the folder below incoming/, and the collection")
+        group = command.add_argument_group("deployment")
+        group.add_argument("--bucket", help="the bucket that holds uploads and index (CICADA_INDEX_BUCKET)")
+        if command is running:
+            group.add_argument(
+                "--ingest-machine", metavar="ARN", help="the ingest's state machine (CICADA_INGEST_MACHINE_ARN)"
+            )
+        add_aws(group)
+
+
+def report(deployment: Deployment, collection: str, run: str | None, *, as_json: bool) -> Exit:
+    """Tell what a run came to."""
+    from cicada.ingest.incoming.places import report_key
+    from cicada.ingest.incoming.steps import read_report, reports
+
+    store = store_of(deployment)
+    try:
+        keys = [report_key(collection, run)] if run else list(reports(store, collection))[-1:]
+        if not keys:
+            complain(f"no run of {collection} has ended yet")
+            return Exit.FAILED
+        found = read_report(store, keys[0])
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+    return _told(found, as_json=as_json)
+
+
+def run(
+    deployment: Deployment,
+    collection: str,
+    *,
+    wait: bool,
+    as_json: bool,
+    sleep: Callable[[float], None] = time.sleep,
+    wait_s: float = DEFAULT_WAIT_S,
+) -> Exit:
+    """Start a run, and wait for its report unless told otherwise."""
+    from cicada.ingest.incoming.places import report_key
+    from cicada.ingest.incoming.starting import START_CONFIG, IngestStarter
+
+    client = deployment.aws.client("stepfunctions", START_CONFIG)
+    machine_arn = deployment.ingest_machine_arn
+    try:
+        started = IngestStarter(client, machine_arn, window_s=WINDOW_S).start(collection, now_s=time.time())
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+    if not wait:
+        print(json.dumps({"run": started}) if as_json else f"Run {started} is started.")
+        return Exit.DONE
+    arn = f"{machine_arn.replace(':stateMachine:', ':execution:')}:{started}"
+    status = _ended(client, arn, sleep, wait_s)
+    if status == "SUCCEEDED":
+        from cicada.index.store import ObjectMissing
+
+        try:
+            store_of(deployment).read(report_key(collection, started))
+        except ObjectMissing:
+            print(json.dumps({"run": started, "needed": False}) if as_json else "There was nothing to do.")
+            return Exit.DONE
+        return report(deployment, collection, started, as_json=as_json)
+    complain(f"run {started} {'goes on' if status == 'RUNNING' else 'ended as ' + status}")
+    return Exit.FAILED
+
+
+def _ended(client: object, execution_arn: str, sleep: Callable[[float], None], wait_s: float) -> str:
+    """The status that an execution ends with; ``RUNNING`` if it has not ended in time."""
+    for _ in range(max(1, round(wait_s / POLL_S))):
+        status = str(client.describe_execution(executionArn=execution_arn)["status"])  # type: ignore[attr-defined]
+        if status != "RUNNING":
+            return status
+        sleep(POLL_S)
+    return "RUNNING"
+
+
+def _told(found: RunReport, *, as_json: bool) -> Exit:
+    print(found.model_dump_json(by_alias=True) if as_json else "\n".join(_words(found)))
+    return Exit.FAILED if found.report.quarantined or found.not_prepared else Exit.DONE
+
+
+def _words(found: RunReport) -> Sequence[str]:
+    report = found.report
+    new = report.loaded - report.unchanged
+    lines = [
+        f"Run {found.run} ended at {found.ended_at}.",
+        f"{report.collection}: {counted(report.loaded, 'document')} of {report.documents:,} loaded, {new:,} of them "
+        f"new or changed; {counted(report.added, 'passage')} added, {report.deleted:,} deleted.",
+    ]
+    if report.published:
+        lines.append(f"Version {report.version} was published.")
+    if report.removed:
+        lines.append(f"Deleted with their uploads: {', '.join(report.removed)}.")
+    lines += [f"Set aside: {one.source}: {one.message} ({one.code})" for one in report.quarantined]
+    lines += [f"Not prepared, to be tried again: {source}" for source in found.not_prepared]
+    lines += [f"Uploaded anew meanwhile: {source}" for source in found.superseded]
+    lines += [f"Note on {source}: {note}" for source, notes in report.notes.items() for note in notes]
+    return lines

@@ -1,0 +1,50 @@
+"""Ends a run of the ingest workflow: publishes what was prepared, deletes what is gone, and writes the report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.ingest.committing import commit
+from cicada.ingest.contracts import IngestReport, Prepared
+from cicada.ingest.incoming.bucket import IncomingBucket
+from cicada.ingest.incoming.steps import finish
+from cicada.ingest.settings import IngestSettings
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.telemetry import logger, metrics
+
+settings = IngestSettings.read(os.environ)
+s3 = boto3.client("s3", config=CLIENT_CONFIG)
+embedder = BedrockEmbedder(
+    boto3.client("bedrock-runtime", config=bedrock_client_config()),
+    settings.embedding_model_id,
+    settings.embedding_dimensions,
+)
+store, uploads = S3Store(s3, settings.index_bucket), IncomingBucket(s3, settings.index_bucket)
+
+
+def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
+    """Commit with the deployment's embedding model, with which everything prepared was embedded: it is not called."""
+    return commit(store, embedder, collection, prepared, gone=gone)
+
+
+@metrics.log_metrics
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Finish the run, and say what it came to."""
+    collection, run = event["collection"], event["run"]
+    logger.append_keys(collection=collection, run=run)
+    finished = finish(collection, run, uploads, store, publish)
+    logger.info("ingest finished", extra=finished.model_dump())
+    # A metric costs by the hour in which it has a value: a run without trouble has none.
+    if finished.quarantined or finished.not_prepared:
+        metrics.add_metric(name="DocumentsQuarantined", unit=MetricUnit.Count, value=finished.quarantined)
+        metrics.add_metric(name="DocumentsNotPrepared", unit=MetricUnit.Count, value=finished.not_prepared)
+    return finished.model_dump(by_alias=True)

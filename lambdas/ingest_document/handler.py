@@ -1,0 +1,51 @@
+"""Prepares one batch of a run's documents: reads, cuts, enriches and embeds each of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import boto3
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.ingest.incoming.bucket import IncomingBucket
+from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.steps import TIME_MARGIN_S, prepare
+from cicada.ingest.settings import IngestSettings
+from cicada.ingest.wiring import preparer
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.choosing import Models
+from cicada.telemetry import logger
+
+settings = IngestSettings.read(os.environ)
+s3 = boto3.client("s3", config=CLIENT_CONFIG)
+bedrock = boto3.client("bedrock-runtime", config=bedrock_client_config())
+models = Models(
+    bedrock=lambda: bedrock,
+    secrets=lambda: boto3.client("secretsmanager"),
+    endpoints=settings.model_endpoints,
+)
+store, uploads = S3Store(s3, settings.index_bucket), IncomingBucket(s3, settings.index_bucket)
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
+    """Prepare the batch. What became of it lies in the bucket: a workflow has no room for the outcomes of all."""
+    batch = Batch.model_validate(event)
+    logger.append_keys(collection=batch.collection, run=batch.run, batch=batch.number)
+
+    def remaining_s() -> float:
+        return context.get_remaining_time_in_millis() / 1000
+
+    one = preparer(
+        settings.recipe(batch.collection),
+        batch.collection,
+        store,
+        bedrock,
+        models,
+        time_left_s=lambda: max(1.0, remaining_s() - TIME_MARGIN_S),
+    )
+    outcome = prepare(batch, uploads, store, one.prepare, remaining_s=remaining_s)
+    told = {"prepared": len(outcome.prepared), "quarantined": len(outcome.quarantined)}
+    logger.info("batch prepared", extra=told)

@@ -1,0 +1,22 @@
+"""Retrieves passages by a pipeline: a request of ``docs/functions.md`` in, its response out."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from cicada.integrators.calling import respond
+from cicada.integrators.settings import RetrieveSettings
+from cicada.integrators.wiring import pipelines_of
+from cicada.retrieval.pipelines.api import parse_retrieve_request
+from cicada.telemetry import logger
+
+pipelines = pipelines_of(RetrieveSettings.read(os.environ))
+
+
+@logger.inject_lambda_context(clear_state=True)
+def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
+    """Answer one call."""
+    return respond(event, parse_retrieve_request, pipelines.run)

@@ -1,0 +1,178 @@
+"""Numbers in a text: digits, words, percentages, amounts and times of day, each with its unit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from cicada.answering.citations.number_words import (
+    CURRENCIES,
+    DOUBTFUL_WORDS,
+    MULTIPLIERS,
+    NUMBER_WORDS,
+    TIMES,
+    UNITS,
+    german_compound,
+)
+
+_MAX_DIGITS = 18
+_DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
+_TOKEN = re.compile(rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>(?:(?![〇零一二三四五六七八九十百千万億两兩])[^\W\d_])+)|(?P<sign>[%°$€£¥₩₽])")
+_ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
+_HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
+_THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
+_CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
+_UNIT_REACH = 2
+"""Words after a number among which its unit is looked for."""
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number, in one form whatever it is written in."""
+
+    value: str
+    unit: str
+    """Canonical; empty where none is known."""
+    shown: str
+    """As the text has it."""
+    start: int
+    end: int
+    """Of the number alone, in characters of the text in compatibility form (NFKC)."""
+
+
+@lru_cache(2_048)
+def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
+    """The numbers of a text, in order. *One* and its kin are words: they count as numbers too seldom.
+
+    Args:
+        text: in any language.
+        doubtful: whether to take words for numbers that are something else in another language (*sei*, *once*).
+    """
+    return tuple(_found(unicodedata.normalize("NFKC", text), DOUBTFUL_WORDS if doubtful else {}))
+
+
+def _found(text: str, doubtful: Mapping[str, int]) -> Iterator[Quantity]:
+    tokens = list(_TOKEN.finditer(text))
+    at = 0
+    while at < len(tokens):
+        value, used = _value(tokens, at, doubtful)
+        if value is None:
+            at += 1
+            continue
+        unit, with_unit = _unit(tokens, at, at + used)
+        start, end = tokens[at].start(), tokens[at + used - 1].end()
+        yield Quantity(value, unit, text[start : max(end, tokens[with_unit - 1].end())].strip(), start, end)
+        at += used
+
+
+def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) -> tuple[str | None, int]:
+    """The number that begins at a token, and how many tokens it takes."""
+    token = tokens[at]
+    if token["digits"]:
+        clock = _CLOCK.fullmatch(token["digits"])
+        if clock:
+            return f"{int(clock[1])}:{clock[2]}", 1
+        number = _decimal(token["digits"])
+        used = 1
+        if number is not None and at + 1 < len(tokens):
+            following = (tokens[at + 1]["word"] or "").lower()
+            adjoined = tokens[at + 1].start() == token.end()
+            if following in MULTIPLIERS and (len(following) > 2 or adjoined):  # noqa: PLR2004
+                return _shown(number * MULTIPLIERS[following]), 2
+            if following in _ORDINAL_ENDING and adjoined:
+                used = 2
+        return (token["digits"] if number is None else _shown(number)), used
+    if token["han"]:
+        value = _han(token["han"])
+        return (None if value is None or token["han"] == "一" else str(value)), 1
+    if token["word"]:
+        return _spelled(tokens, at, doubtful)
+    return None, 1
+
+
+def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) -> tuple[str | None, int]:
+    """*Twenty-five thousand*; a lone *one* is a pronoun more often than a number."""
+    total = current = Decimal(0)
+    used, last = 0, 0
+    while at + used < len(tokens) and tokens[at + used]["word"]:
+        word = tokens[at + used]["word"].lower()
+        value = NUMBER_WORDS.get(word, doubtful.get(word, german_compound(word)))
+        if value is not None and (used == 0 or (last >= 20 and value < last) or last == -1):  # noqa: PLR2004
+            current += value
+            last = value
+        elif word in MULTIPLIERS and len(word) > 2:  # noqa: PLR2004
+            if used == 0 and word not in ("hundred", "thousand", "tausend", "hundert", "cent", "mille", "mil", "cien"):
+                break
+            scale = MULTIPLIERS[word]
+            current = (current or 1) * scale
+            if scale >= 1000:  # noqa: PLR2004
+                total, current = total + current, Decimal(0)
+            last = -1
+        else:
+            break
+        used += 1
+    if not used:
+        return None, 1
+    value_of_all = total + current
+    return (None if value_of_all == 1 else _shown(value_of_all)), used
+
+
+def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
+    """The unit around a number, and the index after its last token."""
+    if at and tokens[at - 1]["sign"] in CURRENCIES:
+        return CURRENCIES[tokens[at - 1]["sign"]], after
+    for place in range(after, min(after + _UNIT_REACH, len(tokens))):
+        token = tokens[place]
+        if token["digits"] or token["han"]:
+            break
+        word = (token["word"] or token["sign"]).lower()
+        if word == "°" and place + 1 < len(tokens) and tokens[place + 1]["word"]:
+            word += tokens[place + 1]["word"].lower()
+        if word == "per" and place + 1 < len(tokens) and tokens[place + 1]["word"] == "cent":
+            return "%", place + 2
+        if word in UNITS and (place == after or len(word) > 2):  # noqa: PLR2004
+            return UNITS[word], place + 1
+    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
+        return TIMES[tokens[after]["word"][0]], after
+    return "", after
+
+
+def _decimal(digits: str) -> Decimal | None:
+    """The value of digits with separators of either custom; None where they are none (``1.2.3``)."""
+    if len(digits) > _MAX_DIGITS:
+        return None
+    plain = digits
+    grouped = _THOUSANDS.fullmatch(digits)
+    if grouped and not digits.startswith("0"):
+        separator = grouped[1]
+        plain = plain.replace(separator, "")
+    plain = plain.replace(",", ".")
+    return Decimal(plain) if plain.count(".") < 2 and ":" not in plain else None  # noqa: PLR2004
+
+
+def _shown(value: Decimal) -> str:
+    shown = format(value.normalize(), "f")
+    return shown
+
+
+def _han(run: str) -> int | None:
+    """The value of a run of Chinese numerals: by place (``一九六二``) or with units (``二百十三``)."""
+    if all(sign in _HAN for sign in run):
+        return int("".join(str(_HAN[sign]) for sign in run))
+    total = section = digit = 0
+    for sign in run:
+        if sign in _HAN:
+            digit = _HAN[sign]
+        elif sign in _HAN_UNITS:
+            section += (digit or 1) * _HAN_UNITS[sign]
+            digit = 0
+        else:
+            total += (section + digit or 1) * _HAN_MYRIADS[sign]
+            section = digit = 0
+    return total + section + digit

@@ -1,0 +1,132 @@
+"""Whether two clauses with the same words say them of other people or things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from cicada.answering.citations.reading import ENGLISH, Clause, Word
+from cicada.answering.citations.terms import matched
+from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, PAST, has_ed
+
+_THAN = "than"
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """Two words that have exchanged their parts."""
+
+    reason: str
+    compares: bool = False
+    """Around *than*: with the opposite comparison it says the same again."""
+
+
+@dataclass(frozen=True)
+class OtherSubject:
+    """Somebody else of whom the passage says it."""
+
+    reason: str
+    terms: tuple[str, ...]
+    """The sentence's own subject, and something that is said of it."""
+
+
+def exchanged(clause: Clause, other: Clause, language: str) -> Exchanged | None:
+    """Which words have exchanged their parts between two clauses, or None.
+
+    Two words that stand on both sides of a verb in both clauses, the other way round in one of them, have; and so has a
+    name that stands just before its verb in one clause and just after it in the other, or a word on the other side of
+    *than*. Of other languages than English names alone are compared, and no passives.
+    """
+    english = language == ENGLISH
+    if not english and (clause.agent_at is not None or other.agent_at is not None):
+        return None
+    if english and (compared := _around_than(clause, other)) is not None:
+        return compared
+    mine, theirs = _ordered(clause), _ordered(other)
+    at, there = _places(mine), _places(theirs)
+    shared = [word for word in dict.fromkeys(word.term for word in mine) if word in there]
+    names = {word.term for word in (*mine, *theirs) if word.name and len(word.shown) > 1 or word.name and word.shown == "I"}
+    verbs = [
+        term for term in shared
+        if term not in names and (not english or _is_verb(mine[at[term]]) or _is_verb(theirs[there[term]]))
+    ]
+    for verb in verbs:
+        for one, two in combinations((term for term in shared if term != verb), 2):
+            if not english and not {one, two} <= names:
+                continue
+            first, second = (one, two) if at[one] < at[two] else (two, one)
+            if at[first] < at[verb] < at[second] and there[second] < there[verb] < there[first]:
+                reason = f"the passage has {mine[at[first]].shown} and {mine[at[second]].shown} the other way round"
+                return Exchanged(reason)
+        for name in (term for term in shared if term in names):
+            before, after = at[name] - at[verb], there[name] - there[verb]
+            if {before, after} == {-1, 1}:
+                return Exchanged(f"the passage gives {mine[at[name]].shown} another part")
+    return None
+
+
+def other_subject(
+    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: frozenset[str]
+) -> OtherSubject | None:
+    """The passage's subject, where the sentence says all the same of somebody whom the passage speaks of elsewhere."""
+    mine, theirs = _ordered(clause), _ordered(other)
+    if len(mine) < 2 or not theirs:  # noqa: PLR2004
+        return None
+    subject, theirs_subject = mine[0], theirs[0]
+    rest = mine[1:]
+    if subject not in lone or not matched(subject.term, known) or _is_verb(theirs_subject):
+        return None
+    if other.words[0].term.startswith("#"):
+        return None
+    if theirs_subject.term in {word.term for word in mine[:2]}:
+        return None
+    named = subject.name or (subject.opens and subject.shown[:1].isupper())
+    if any(word in lone for word in rest if not (named and word.name)) or share < 1 - 1 / max(2, len(mine)) - 0.25:
+        return None
+    at = next((place for place, word in enumerate(theirs) if matched(word.term, {rest[-1].term, rest[0].term})), 0)
+    if at == 0:
+        return None
+    said = next(word.term for word in reversed(rest) if matched(word.term, other.terms))
+    return OtherSubject(f"the passage says it of {theirs_subject.shown}, not of {subject.shown}", (subject.term, said))
+
+
+def _around_than(clause: Clause, other: Clause) -> Exchanged | None:
+    mine, theirs = _sides(clause), _sides(other)
+    if mine is None or theirs is None:
+        return None
+    for here, there in ((0, 1), (1, 0)):
+        moved = (mine[here] & theirs[there]) - mine[there] - theirs[here]
+        if moved:
+            return Exchanged(f"the passage compares {min(moved)} the other way round", compares=True)
+    return None
+
+
+def _sides(clause: Clause) -> tuple[frozenset[str], frozenset[str]] | None:
+    at = next((at for at, word in enumerate(clause.words) if word.term == _THAN), None)
+    if at is None:
+        return None
+    sides = (clause.words[:at], clause.words[at + 1 :])
+    before, after = (frozenset(word.term for word in side if not word.turning) for side in sides)
+    return before, after
+
+
+def _ordered(clause: Clause) -> list[Word]:
+    """The clause's words that can have a part, in the order of an active sentence."""
+    words = list(clause.words)
+    if clause.agent_at is not None and 0 < clause.agent_at < len(words):
+        at = clause.agent_at
+        words = [*words[at:], words[at - 1], *words[: at - 1]]
+    return [word for word in words if not (word.owner or word.turning or word.term.startswith("#"))]
+
+
+def _is_verb(word: Word) -> bool:
+    low = word.shown.lower()
+    return has_ed(low) or low in PAST or low in PARTICIPLES
+
+
+def _places(words: Sequence[Word]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    for at, word in enumerate(words):
+        places.setdefault(word.term, at)
+    return places

@@ -1,0 +1,202 @@
+"""Whether a passage says the opposite: denied, exchanged for an opposite, of more or fewer, required or allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from cicada.answering.citations.codes import Objection
+from cicada.answering.citations.english_tables import CONVERSE, OPPOSITES
+from cicada.answering.citations.other_tables import UNSPACED_OPPOSITES, opposites
+from cicada.answering.citations.reading import ANY, ENGLISH, Clause, Word
+from cicada.answering.citations.roles import exchanged, other_subject
+from cicada.answering.citations.terms import matched
+
+MIN_ALIKE = 0.5
+"""The share of a clause's words that a clause of the passage must have, for one to speak against the other."""
+MIN_ALIKE_SHORT = 0.3
+"""The same, where the clause of the passage is a short one of whose own words half are in the sentence."""
+NEARLY_ALL = 0.75
+"""From this share on a denial counts whatever it stands before."""
+_TURNING_WEIGHT = 0.5
+_UNSPACED = frozenset(frozenset((f"\t{one}", f"\t{other}")) for one, other in UNSPACED_OPPOSITES)
+_EXCHANGED_LEVELS = frozenset(
+    pair
+    for line in """
+    all counted · all share · most counted · none counted · none share · all some · all few · all most · all half · all only · all none · most some · most few · most half · most none
+    some all · some most · some none · some only · half all · half most · half none · few all · few most
+    none all · none some · none few · none only · only all · only some · only none
+    """.strip().split("\n")
+    for group in line.split("·")
+    for pair in (tuple(group.split()),)
+)
+
+
+@dataclass(frozen=True)
+class _Against:
+    """Why a clause of the passage speaks against one of the sentence."""
+
+    reason: str
+    turned: tuple[str, ...] = ()
+    """The sentence's terms that are turned: a clause of the passage that says the same must have them."""
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A clause of the sentence beside one of the passage."""
+
+    share: float
+    """Of the sentence's clause, in [0, 1]."""
+    near: bool
+    """Whether they speak of the same thing."""
+    other: Clause
+    against: _Against | None
+
+
+def contradiction(
+    claim: Sequence[Clause], passage: Sequence[Clause], known: frozenset[str], language: str
+) -> Objection | None:
+    """What the passage says against the sentence, or None.
+
+    A clause of the sentence is held against the clause of the passage that has most of its words; it is contradicted
+    if that one says the opposite and no clause that says the same has as many.
+
+    Args:
+        claim: the sentence's clauses.
+        passage: those of the passages that it cites.
+        known: all terms of these passages.
+        language: the sentence's, ISO 639-3.
+    """
+    for clause in claim:
+        if all(word.turning or word.name for word in clause.words) or _only_names_a_speaker(clause):
+            continue
+        found = [_compare(clause, other, known, language) for other in passage]
+        for one in sorted(found, key=lambda one: -one.share):
+            if one.against is not None and one.near and one.share > _agreeing(found, one.against.turned):
+                return Objection("contradicted", one.against.reason)
+    return None
+
+
+def _only_names_a_speaker(clause: Clause) -> bool:
+    return len(clause.words) == 1 and clause.words[0].opens and not (clause.negations or clause.levels)
+
+
+def _agreeing(found: Sequence[_Compared], turned: Sequence[str]) -> float:
+    return max(
+        (
+            one.share
+            for one in found
+            if one.against is None and all(matched(term, one.other.terms) for term in turned)
+        ),
+        default=0.0,
+    )
+
+
+def _compare(clause: Clause, other: Clause, known: frozenset[str], language: str) -> _Compared:
+    terms = other.terms
+    total = found = 0.0
+    lone: list[Word] = []
+    for word in clause.words:
+        weight = _TURNING_WEIGHT if word.turning else 1.0
+        total += weight
+        if matched(word.term, terms):
+            found += weight
+        else:
+            lone.append(word)
+    if not found:
+        return _Compared(0.0, False, other, None)
+    size = sum(_TURNING_WEIGHT if word.turning else 1.0 for word in other.words)
+    share = found / total
+    near = share >= MIN_ALIKE or (share >= MIN_ALIKE_SHORT and found >= size / 2)
+    return _Compared(share, near, other, _against(clause, other, lone, share, known, language) if near else None)
+
+
+def _against(
+    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: frozenset[str], language: str
+) -> _Against | None:
+    opposed = list(_opposed(clause, other, lone, language))
+    swapped = exchanged(clause, other, language)
+    if swapped is not None and any(frozenset((one.term, two.term)) in CONVERSE or swapped.compares for one, two in opposed):
+        opposed, swapped = opposed[1:], None
+    denied = _denied(clause, other, share)
+    if (denied is not None) != bool(len(opposed) % 2):
+        if opposed:
+            mine, theirs = opposed[0]
+            return _Against(f"the passage says {theirs.shown.strip()}, not {mine.shown.strip()}", (mine.term,))
+        reason = "the passage says it, and the sentence denies it" if clause.negations else "the passage denies it"
+        return _Against(reason, (denied,) if denied else ())
+    if denied is not None or opposed:
+        return None
+    reason = _of_levels(clause, other) or _of_modes(clause, other)
+    if reason is not None:
+        return _Against(reason)
+    if swapped is not None:
+        return _Against(swapped.reason)
+    subject = other_subject(clause, other, lone, share, known)
+    return _Against(subject.reason, subject.terms) if subject else None
+
+
+def _denied(clause: Clause, other: Clause, share: float) -> str | None:
+    """The term that one of the two clauses denies and the other does not; empty for all that it says. None for none."""
+    if bool(clause.negations) == bool(other.negations):
+        return None
+    denying, stating = (clause, other) if clause.negations else (other, clause)
+    if "until" in stating.terms:  # as long as it is not shipped: until it is shipped
+        return None
+    terms = stating.terms
+    for head in denying.negations:
+        if head in ("", ANY):
+            return ""
+        if matched(head, terms):
+            return head if denying is other else ""
+    return "" if share >= NEARLY_ALL else None
+
+
+def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str) -> Iterator[tuple[Word, Word]]:
+    """Pairs of words of which each stands in one clause alone, and one is the other's opposite."""
+    pairs = OPPOSITES if language == ENGLISH else opposites(language) | _UNSPACED
+    own = clause.terms
+    beyond = [word for word in other.words if not matched(word.term, own)]
+    used: set[str] = set()
+    for word in lone:
+        for rival in beyond:
+            if rival.term in used:
+                continue
+            if frozenset((word.term, rival.term)) in pairs or _counts_the_same(word, clause, rival, other):
+                used.add(rival.term)
+                yield word, rival
+                break
+
+
+def _counts_the_same(word: Word, clause: Clause, rival: Word, other: Clause) -> bool:
+    """Whether two numbers stand beside the same word: *grade 40*, *grade 30*."""
+    if not (word.term.startswith("#") and rival.term.startswith("#")):
+        return False
+    return bool(_beside(word, clause) & _beside(rival, other))
+
+
+def _beside(word: Word, clause: Clause) -> frozenset[str]:
+    at = next(at for at, one in enumerate(clause.words) if one is word)
+    return frozenset(one.term for one in (*clause.words[max(0, at - 1) : at], *clause.words[at + 1 : at + 2]))
+
+
+def _of_levels(clause: Clause, other: Clause) -> str | None:
+    if clause.levels & other.levels:
+        return None
+    for one in sorted(clause.levels):
+        for level in sorted(other.levels):
+            if (one, level) in _EXCHANGED_LEVELS:
+                return f"the passage speaks of {level}, not of {one}"
+    return None
+
+
+def _of_modes(clause: Clause, other: Clause) -> str | None:
+    if clause.negations or other.negations or "only" in clause.levels | other.levels:
+        return None
+    if "must" in clause.modes and "may" in other.modes and "must" not in other.modes:
+        return "the passage allows it, and does not require it"
+    if "may" in clause.modes and "must" in other.modes and "may" not in other.modes:
+        return "the passage requires it, and does not only allow it"
+    if "perhaps" in other.modes and not clause.modes:
+        return "the passage only says that it may be so"
+    return None

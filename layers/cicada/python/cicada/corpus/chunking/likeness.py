@@ -1,0 +1,96 @@
+"""How alike what stands on either side of an edge is: by the words they share, or by an embedding model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Self
+
+import numpy as np
+
+from cicada.corpus.chunking.units import Unit
+
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+"""Texts in, a vector each out."""
+
+REACH = 3
+"""Sentences on either side that are compared: one alone shares too little with the next to tell anything."""
+MIN_LETTERS = 4
+"""Shorter words join sentences rather than tell what they are about."""
+STEM_LETTERS = 6
+"""Words are cut to these, so that inflections meet."""
+
+_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+_FIRST_UNSPACED = "\u0e00"
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_TERM = re.compile(rf"[{_UNSPACED}]+|[^\W\d_{_UNSPACED}]{{{MIN_LETTERS},}}|\d{{2,}}")
+
+
+def by_words(units: Sequence[Unit]) -> list[float | None]:
+    """For each unit, how alike it is to what stands before it; None for the first, and beside what is no prose.
+
+    The cosine of the bags of words on either side, repetitions counted by their logarithm. No statistics of the
+    document: an edit elsewhere must not change it.
+    """
+    terms = [_terms(unit.text) if unit.prose else [] for unit in units]
+
+    @cache
+    def bag(side: range) -> _Bag:  # what stands behind one edge stands before another
+        return _Bag.of([term for at in side for term in terms[at]])
+
+    def cosine(left: range, right: range) -> float:
+        return bag(left).cosine(bag(right))
+
+    return _compared(units, cosine)
+
+
+def by_embedding(units: Sequence[Unit], embed: Embed) -> list[float | None]:
+    """The same by the cosine of the sums of the sentences' vectors on either side."""
+    texts = list(dict.fromkeys(unit.text.strip() for unit in units if unit.prose))
+    vector_of = dict(zip(texts, np.asarray(embed(texts), dtype=np.float64), strict=True)) if texts else {}
+
+    def cosine(left: range, right: range) -> float:
+        a, b = (np.sum([vector_of[units[at].text.strip()] for at in side], axis=0) for side in (left, right))
+        return float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b) or 1.0))
+
+    return _compared(units, cosine)
+
+
+def _compared(units: Sequence[Unit], cosine: Callable[[range, range], float]) -> list[float | None]:
+    found: list[float | None] = []
+    for at in range(len(units)):
+        left = right = at
+        while left > max(0, at - REACH) and units[left - 1].prose:
+            left -= 1
+        while right < min(len(units), at + REACH) and units[right].prose:
+            right += 1
+        found.append(min(max(cosine(range(left, at), range(at, right)), 0.0), 1.0) if left < at < right else None)
+    return found
+
+
+def _terms(text: str) -> list[str]:
+    terms = []
+    for run in _TERM.findall(text.casefold()):
+        if run[0] >= _FIRST_UNSPACED and _IS_UNSPACED.match(run):
+            terms += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        else:
+            terms.append(run[:STEM_LETTERS])
+    return terms
+
+
+class _Bag:
+    def __init__(self, weights: dict[str, float]) -> None:
+        self._weights = weights
+        self._length = math.sqrt(sum(weight * weight for weight in weights.values()))
+
+    @classmethod
+    def of(cls, terms: Sequence[str]) -> Self:
+        return cls({term: 1.0 + math.log(count) for term, count in Counter(terms).items()})
+
+    def cosine(self, other: _Bag) -> float:
+        shared = self._weights.keys() & other._weights.keys()
+        product = sum(self._weights[term] * other._weights[term] for term in sorted(shared))
+        return product / (self._length * other._length or 1.0)

@@ -1,0 +1,155 @@
+"""From a document to its passages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os.path import commonprefix
+
+from cicada.corpus.chunking.cutting import groups_of
+from cicada.corpus.chunking.likeness import Embed, by_embedding, by_words
+from cicada.corpus.chunking.options import ChunkOptions
+from cicada.corpus.chunking.sections import runs_of
+from cicada.corpus.chunking.units import Edge, Unit, joined
+from cicada.corpus.documents import Document
+from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.tokens import estimated_tokens
+
+DOC_TYPE_KEY = "doc_type"
+PAGES_KEY = "pages"
+"""Of a passage that goes on over the page: from which to which."""
+SECTION_SEPARATOR = " > "
+ID_DIGITS = 32
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A stretch of a document."""
+
+    text: str
+    """What it repeats of the chunk before, and its own."""
+    own: str
+    section: tuple[str, ...]
+    pages: tuple[int, ...]
+    """Of its own text, each once, ascending."""
+
+
+def chunks_of(document: Document, options: ChunkOptions, embed: Embed | None = None) -> Iterator[Chunk]:
+    """Cut a document, in order.
+
+    Args:
+        document: not a script.
+        options: how.
+        embed: asked for the vectors of all sentences where ``boundaries`` is ``embedding``.
+
+    Raises:
+        ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
+        ModelError: from ``embed``.
+    """
+    size = options.chunk_size
+    for run in runs_of(document.blocks, size):
+        leads = max(estimated_tokens(unit.lead) + 1 if unit.lead else 0 for unit in run)
+        before: Sequence[Unit] = ()
+        for group in groups_of(run, size - leads, _likeness(run, options, embed), options.similarity):
+            own = joined(group)
+            repeated = _repeated(before, group, options)
+            lead = f"{group[0].lead}\n" if group[0].lead else ""
+            yield Chunk(
+                text=lead + joined([*repeated, *group]),
+                own=own,
+                section=tuple(commonprefix([unit.section for unit in group])),
+                pages=tuple(sorted({unit.page for unit in group if unit.page is not None})),
+            )
+            before = group
+
+
+def passages_of(
+    document: Document,
+    collection: str,
+    options: ChunkOptions,
+    *,
+    embed: Embed | None = None,
+    metadata: Mapping[str, str] = {},  # noqa: B006 (it is only read)
+) -> list[Indexable]:
+    """Cut a document into passages, in order.
+
+    A passage's id is a digest of the source, the section and its own text, without what it repeats, and of how many
+    passages before it have the same: an edit elsewhere in the document does not change it.
+
+    Args:
+        document: not a script.
+        collection: of the passages.
+        options: how to cut.
+        embed: texts in, a vector each out; asked for all sentences where ``boundaries`` is ``embedding``.
+        metadata: of every passage, beside what the document says of itself; wins over it.
+
+    Raises:
+        ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
+        ModelError: from ``embed``.
+    """
+    shared = {**document.metadata, **metadata, DOC_TYPE_KEY: document.doc_type}
+    seen: Counter[tuple[tuple[str, ...], str]] = Counter()
+    items = []
+    for chunk in chunks_of(document, options, embed):
+        key = (chunk.section, chunk.own)
+        pages = {PAGES_KEY: f"{chunk.pages[0]}-{chunk.pages[-1]}"} if len(chunk.pages) > 1 else {}
+        passage = Passage(
+            id=_id(document.source, chunk, seen[key]),
+            collection=collection,
+            text=chunk.text,
+            context=chunk.text,
+            locator=DocumentLocator(
+                source=document.source,
+                title=document.title,
+                page=chunk.pages[0] if chunk.pages else None,
+                section=SECTION_SEPARATOR.join(chunk.section) or None,
+            ),
+            metadata={**shared, **pages},
+        )
+        seen[key] += 1
+        items.append(Indexable(passage, _vector_parts(document.title, chunk)))
+    return items
+
+
+def _vector_parts(title: str, chunk: Chunk) -> tuple[Part, ...]:
+    return (Part(chunk.text, 1.0),)
+
+
+def _id(source: str, chunk: Chunk, earlier: int) -> str:
+    written = json.dumps([source, chunk.section, chunk.own, earlier])
+    return hashlib.sha256(written.encode()).hexdigest()[:ID_DIGITS]
+
+
+def _likeness(run: Sequence[Unit], options: ChunkOptions, embed: Embed | None) -> Sequence[float | None]:
+    if options.boundaries == "structure" or sum(unit.tokens for unit in run) <= options.chunk_size // 2:
+        return [None] * len(run)
+    if options.boundaries == "words":
+        return by_words(run)
+    if embed is None:
+        raise ValueError("boundaries by embedding need a model: embed is missing")
+    return by_embedding(run, embed)
+
+
+def _repeated(before: Sequence[Unit], group: Sequence[Unit], options: ChunkOptions) -> Sequence[Unit]:
+    """The last whole sentences of the chunk before, as many as the overlap and this chunk have room for."""
+    start = len(before)
+    tokens = 0
+    while start > 1 and before[start - 1].prose and tokens + before[start - 1].tokens <= options.overlap:
+        start -= 1
+        tokens += before[start].tokens
+    while start < len(before) and not _may_begin(before[start:], group, options):
+        start += 1
+    return before[start:]
+
+
+def _may_begin(repeated: Sequence[Unit], group: Sequence[Unit], options: ChunkOptions) -> bool:
+    return (
+        repeated[0].edge is not Edge.WITHIN
+        and group[0].prose
+        and estimated_tokens(joined(repeated)) <= options.overlap
+        and estimated_tokens(joined([*repeated, *group])) <= options.chunk_size
+    )

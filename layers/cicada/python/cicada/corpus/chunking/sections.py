@@ -1,0 +1,72 @@
+"""Runs of blocks that may share a chunk: a section each, and small neighbouring sections together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from cicada.corpus.chunking.cutting import least_groups
+from cicada.corpus.chunking.units import Unit, units_of
+from cicada.corpus.documents import Block
+
+SMALL_SHARE = 1 / 8
+"""Of ``chunk_size``: a section below it shares its chunk with small neighbours."""
+
+
+@dataclass(frozen=True)
+class _Section:
+    path: tuple[str, ...]
+    blocks: Sequence[Block]
+    body: Sequence[Unit]
+    """Without its heading, which its path tells."""
+
+
+def runs_of(blocks: Sequence[Block], limit: int) -> Iterator[Sequence[Unit]]:
+    """The runs of a document, in order: no chunk has units of two.
+
+    A heading begins a run, and is told by the ``section`` of the units below it. It stays in the text where nothing is
+    below it, and where small sections share a run. Those are neighbours, and no heading between two of them is of a
+    higher level than theirs. A record is a run by itself.
+    """
+    least = round(limit * SMALL_SHARE)
+    small: list[_Section] = []
+    for section in _sections(blocks, limit):
+        fits = section.blocks[0].kind != "record" and sum(unit.tokens for unit in section.body) < least
+        if small and not (fits and _belongs(section, small)):
+            yield from _together(small, limit, least)
+            small = []
+        if fits:
+            small.append(section)
+        else:
+            yield section.body
+    yield from _together(small, limit, least)
+
+
+def _sections(blocks: Sequence[Block], limit: int) -> Iterator[_Section]:
+    groups: list[list[Block]] = []
+    for block in blocks:
+        begins = block.kind in ("heading", "record") or not groups or block.section != groups[-1][0].section
+        if begins or groups[-1][0].kind == "record":
+            groups.append([])
+        groups[-1].append(block)
+    for group, following in zip_longest(groups, groups[1:]):
+        path = group[0].section
+        told = group[0].kind == "heading" and path[-1:] == (group[0].text,)
+        below = group[1:]
+        if not below and told and following and following[0].section[: len(path)] == path != following[0].section:
+            continue
+        yield _Section(path, group, units_of(below if told and below else group, limit))
+
+
+def _belongs(section: _Section, small: Sequence[_Section]) -> bool:
+    level = min(len(other.path) for other in small)
+    above = max(level - 1, 0)
+    return len(section.path) >= level and section.path[:above] == small[0].path[:above]
+
+
+def _together(small: Sequence[_Section], limit: int, least: int) -> Iterator[Sequence[Unit]]:
+    for start, end in least_groups([section.body for section in small], least):
+        shared = small[start:end]
+        alone = len(shared) == 1
+        yield shared[0].body if alone else units_of([block for section in shared for block in section.blocks], limit)

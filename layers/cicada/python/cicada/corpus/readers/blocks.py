@@ -1,0 +1,109 @@
+"""Collecting a document's blocks: cleaned, below their headings, within the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from cicada.corpus.documents import Block, BlockKind
+from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
+from cicada.corpus.readers.cleaning import cleaned, one_line
+from cicada.corpus.readers.limits import ReadLimits
+from cicada.errors import DocumentTooLarge
+
+MAX_HEADING_CHARS = 300
+"""A longer heading is cut where it stands above others; its own block holds all of it."""
+_HIGHEST_LEVEL = 9
+
+
+class Blocks:
+    """The blocks read so far, and the headings that the next one stands under."""
+
+    def __init__(self, limits: ReadLimits) -> None:
+        self.limits = limits
+        self._blocks: list[Block] = []
+        self._chars = 0
+        self._headings: list[tuple[int, str]] = []
+        self._tables = 0
+
+    def heading(self, text: str, level: int, page: int | None = None) -> None:
+        """Add a heading; those of its level and below end here. A blank one is none."""
+        if not (line := one_line(text)):
+            return
+        self.enter(line, level)
+        self._add(Block("heading", line, self._section(), page))
+
+    def enter(self, heading: str, level: int) -> None:
+        """Let what follows stand under a heading that is no block of the text."""
+        level = min(max(level, 1), _HIGHEST_LEVEL)
+        self._headings = [held for held in self._headings if held[0] < level]
+        self._headings.append((level, heading[:MAX_HEADING_CHARS]))
+
+    def add(self, kind: BlockKind, text: str, page: int | None = None) -> None:
+        """Add text. What is blank is left out."""
+        if line := cleaned(text, indented=kind in ("list_item", "code")):
+            self._add(Block(kind, line, self._section(), page))
+
+    def new_table(self) -> int:
+        """The number of the table whose rows come next."""
+        self._tables += 1
+        return self._tables
+
+    def fields(
+        self, kind: BlockKind, fields: Iterable[tuple[str, str]], table: int | None = None, page: int | None = None
+    ) -> None:
+        """Add a row or a record by its names and values. Empty values are left out, and so is one without any."""
+        kept = tuple((one_line(name), line) for name, value in fields if (line := one_line(value)))
+        if len(kept) > self.limits.max_fields:
+            raise DocumentTooLarge(f"has a {kind} of more than {self.limits.max_fields:,} fields (max_fields)")
+        if kept:
+            self._add(Block(kind, rendered(kept), self._section(), page, kept, table))
+
+    def first_heading(self) -> str | None:
+        """The first heading, if it comes before anything else: what many documents give their title by."""
+        first = self._blocks[0] if self._blocks else None
+        return first.text[:MAX_HEADING_CHARS] if first and first.kind == "heading" else None
+
+    def all(self) -> tuple[Block, ...]:
+        """Every block, in reading order."""
+        return tuple(self._blocks)
+
+    def _section(self) -> tuple[str, ...]:
+        return tuple(heading for _, heading in self._headings)
+
+    def _add(self, block: Block) -> None:
+        self._chars += len(block.text)
+        if self._chars > self.limits.max_text_chars:
+            raise DocumentTooLarge(f"holds more than {self.limits.max_text_chars:,} characters (max_text_chars)")
+        if len(self._blocks) == self.limits.max_blocks:
+            raise DocumentTooLarge(f"holds more than {self.limits.max_blocks:,} blocks (max_blocks)")
+        self._blocks.append(block)
+
+
+def rendered(fields: Sequence[tuple[str, str]]) -> str:
+    """The text of a row or a record: ``name: value``, a line each."""
+    return "\n".join(f"{name}: {value}" if name else value for name, value in fields)
+
+
+def column_names(header: Sequence[str]) -> list[str]:
+    """A table's names: blank ones get their column's number, and each is there once."""
+    names: list[str] = []
+    seen: set[str] = set()
+    for number, cell in enumerate(header, start=1):
+        name = one_line(cell) or column_name(number)
+        if name in seen:
+            name = f"{name} ({number})"
+        seen.add(name)
+        names.append(name)
+    return names
+
+
+def column_name(number: int) -> str:
+    """What a column without a name is called; columns are counted from 1."""
+    return f"column {number}"
+
+
+def bounded_metadata(found: Mapping[str, str | None]) -> dict[str, str]:
+    """What a file says of itself, cut to what a passage's metadata may hold. What is blank is left out."""
+    lines = ((one_line(name)[:MAX_METADATA_KEY_CHARS], one_line(value or "")) for name, value in found.items())
+    kept = {name: value[:MAX_METADATA_VALUE_CHARS] for name, value in lines if name and value}
+    return dict(list(kept.items())[:MAX_METADATA_ENTRIES])

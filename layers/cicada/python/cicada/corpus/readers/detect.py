@@ -1,0 +1,74 @@
+"""Which format a file has: by what it begins with, and by its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from cicada.corpus.documents import DocType
+from cicada.errors import DocumentUnsupported
+
+HEAD_BYTES = 16_384
+"""As much of a file's beginning as decides."""
+
+_BY_SUFFIX: dict[str, DocType] = {
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".docm": "docx",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".txt": "text",
+    ".text": "text",
+    ".log": "text",
+    ".rst": "text",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+SUFFIXES = tuple(_BY_SUFFIX)
+"""The endings of names that are read."""
+
+_FOREIGN = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "a file of an old Office program",
+    b"\x1f\x8b": "compressed by gzip",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"GIF8": "an image",
+    b"{\\rtf": "Rich Text",
+    b"\x7fELF": "a program",
+    b"MZ\x90": "a program",
+    b"SQLite format 3": "a database",
+}
+_PDF = re.compile(rb"%PDF-\d")
+_PDF_WITHIN_BYTES = 1_024
+"""The mark may stand behind as many bytes: what PDF viewers accept."""
+_MESSAGE_NAMES = tuple(re.compile(rb'"%s"\s*:' % name) for name in (b"episodeId", b"messageId"))
+
+
+def doc_type_of(source: str, head: bytes) -> DocType:
+    """The format of the file that is known as ``source`` and begins with ``head``.
+
+    A PDF is one whatever its name. A JSON file whose beginning names a message's fields is a script.
+
+    Raises:
+        DocumentUnsupported: the format is none that is read; the message says what it looks like.
+    """
+    suffix = PurePosixPath(source).suffix.lower()
+    if _PDF.search(head[:_PDF_WITHIN_BYTES]):
+        return "pdf"
+    found = _BY_SUFFIX.get(suffix)
+    if found in ("pdf", "docx"):
+        return found
+    for mark, what in _FOREIGN.items():
+        if head.startswith(mark):
+            raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
+    if found == "json":
+        return "script" if all(name.search(head) for name in _MESSAGE_NAMES) else "json"
+    if found:
+        return found
+    if not suffix and b"\0" not in head:
+        return "text"
+    raise DocumentUnsupported(f"{suffix or 'binary data'} is not read; read are {', '.join(SUFFIXES)}")

@@ -1,0 +1,136 @@
+"""How the child that reads documents and its parent write to each other.
+
+A document crosses as JSON whose parts the parent checks one by one: what comes out of the child is trusted no more than
+what went in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from cicada import errors
+from cicada.corpus.documents import Block, BlockKind, DocType, Document
+from cicada.corpus.readers.blocks import rendered
+from cicada.corpus.readers.limits import ReadLimits
+from cicada.corpus.readers.naming import MAX_TITLE_CHARS
+from cicada.errors import DocumentRefused
+from cicada.visible import visible
+
+MAX_MESSAGE_CHARS = 500
+_KINDS = frozenset(get_args(BlockKind))
+_TYPES = frozenset(get_args(DocType))
+
+
+class MalformedResultError(Exception):
+    """What the child wrote is no result: it was stopped while it wrote, or worse."""
+
+
+def _refusals(kind: type[DocumentRefused] = DocumentRefused) -> Iterator[type[DocumentRefused]]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _refusals(below)
+
+
+_REFUSALS = {kind.code: kind for kind in _refusals() if kind.__module__ == errors.__name__}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the child is asked to read; the file itself comes as an open descriptor."""
+
+    source: str
+    title: str | None
+    limits: ReadLimits
+
+    def write(self) -> bytes:
+        """As JSON; so short that one message of any kind of socket holds it."""
+        title = self.title and self.title[:MAX_TITLE_CHARS]
+        return json.dumps([self.source, title, vars(self.limits)], ensure_ascii=False).encode(errors="replace")
+
+    @classmethod
+    def read(cls, data: bytes) -> Order:
+        """From what :meth:`write` gave."""
+        source, title, limits = json.loads(data)
+        return cls(source, title, ReadLimits(**limits))
+
+
+def written_document(document: Document) -> bytes:
+    """A document on its way to the parent. The text of rows and records is made again from their fields there."""
+    sections: dict[tuple[str, ...], int] = {}
+    blocks = [
+        [
+            block.kind,
+            None if block.fields else block.text,
+            sections.setdefault(block.section, len(sections)),
+            block.page,
+            block.fields,
+            block.table,
+        ]
+        for block in document.blocks
+    ]
+    head = [document.source, document.title, document.doc_type, document.digest, document.pages]
+    return json.dumps([head, dict(document.metadata), document.notes, list(sections), blocks]).encode()
+
+
+def written_refusal(error: DocumentRefused) -> bytes:
+    """A refusal on its way to the parent."""
+    return json.dumps({"code": error.code, "message": str(error)[:MAX_MESSAGE_CHARS]}).encode()
+
+
+def max_result_bytes(limits: ReadLimits) -> int:
+    """As much as a document within the limits can take: six bytes a character, and each block's own."""
+    return 6 * limits.max_text_chars + 400 * limits.max_blocks + 2**20
+
+
+def read_result(data: bytes) -> Document:
+    """The document that the child read.
+
+    Raises:
+        DocumentRefused: the child refused it.
+        MalformedResultError: this is no result.
+    """
+    try:
+        found = json.loads(data)
+        if isinstance(found, dict):
+            raise _REFUSALS[found["code"]](visible(str(found["message"]))[:MAX_MESSAGE_CHARS])
+        (source, title, doc_type, digest, pages), metadata, notes, sections, blocks = found
+        _check(doc_type in _TYPES)
+        headings = [tuple(map(_string, section)) for section in sections]
+        return Document(
+            source=_string(source),
+            title=_string(title),
+            doc_type=doc_type,
+            digest=_string(digest),
+            blocks=tuple(_block(block, headings) for block in blocks),
+            pages=_number(pages),
+            metadata={_string(name): _string(value) for name, value in metadata.items()},
+            notes=tuple(map(_string, notes)),
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise MalformedResultError(type(error).__name__) from None
+
+
+def _block(written: Any, headings: list[tuple[str, ...]]) -> Block:
+    kind, text, section, page, pairs, table = written
+    fields = tuple((_string(name), _string(value)) for name, value in pairs)
+    text = rendered(fields) if fields else _string(text)
+    _check(kind in _KINDS and bool(text.strip()))
+    return Block(kind, text, headings[section], _number(page), fields, _number(table))
+
+
+def _string(value: Any) -> str:
+    _check(isinstance(value, str))
+    return str(value)
+
+
+def _number(value: Any) -> int | None:
+    _check(value is None or type(value) is int)
+    return None if value is None else int(value)
+
+
+def _check(holds: bool) -> None:
+    if not holds:
+        raise ValueError

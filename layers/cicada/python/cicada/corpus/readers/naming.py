@@ -1,0 +1,34 @@
+"""The names by which documents are known."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from cicada.corpus.readers.cleaning import one_line
+from cicada.errors import DocumentUnsafe
+from cicada.visible import is_unseen
+
+MAX_SOURCE_CHARS = 512
+MAX_TITLE_CHARS = 300
+
+
+def checked_source(source: str) -> str:
+    """The source itself, if it names a place below the one that was loaded.
+
+    Raises:
+        DocumentUnsafe: it is empty or too long, begins at the root, leads upwards, or holds a backslash or a character
+            that is not seen.
+    """
+    if not 0 < len(source) <= MAX_SOURCE_CHARS:
+        raise DocumentUnsafe(f"the source's name must have 1 to {MAX_SOURCE_CHARS} characters")
+    if any(is_unseen(char) for char in source) or source != source.strip():
+        raise DocumentUnsafe("the source's name holds characters that are not seen")
+    if "\\" in source or source.startswith("/") or not {".", ".."}.isdisjoint(source.split("/")):
+        raise DocumentUnsafe("the source's name leads out of its folder")
+    return source
+
+
+def title_of(source: str, given: str | None, found: str | None) -> str:
+    """The title: as given, else as the file says, else its name without the ending."""
+    lines = (one_line(title or "") for title in (given, found, PurePosixPath(source).stem, source))
+    return next(line for line in lines if line)[:MAX_TITLE_CHARS]

@@ -1,0 +1,179 @@
+"""Counting the values of a field over the rows of a scope: exact, over all its segments, for columns of both kinds.
+
+Segments number their values each for itself. What a count needs beside the segments' own sections is one numbering for
+all of them, made when a field is first counted and kept with the version.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.index.columns import Column, Mask
+from cicada.index.list_part import Dictionary, Postings
+from cicada.index.lists import LIST_FIELDS
+from cicada.index.loaded import COLLECTION, LoadedIndex, OpenSegment, Scope
+from cicada.index.numbering import Numbering
+
+NUMBERINGS_HELD = 16
+"""Fields, each over some of the segments, whose numbering is kept: about 12 bytes a distinct value."""
+
+
+@dataclass(frozen=True)
+class ValueCounts:
+    """The values of a field."""
+
+    unique: int
+    """Distinct values that a row has."""
+    values: tuple[tuple[str, int], ...]
+    """The most frequent of them with their rows; of equal counts, in ascending order."""
+
+
+class FieldOfSegment(Protocol):
+    """A field in one segment."""
+
+    def values(self) -> Sequence[str]:
+        """The segment's distinct values, by its own numbers."""
+        ...
+
+    def value(self, code: int) -> str:
+        """The value of a number."""
+        ...
+
+    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
+        """Rows of a mask that have each value; of None, all rows."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Single:
+    """A field with at most one value a row."""
+
+    column: Column
+
+    def values(self) -> Sequence[str]:
+        return self.column.values
+
+    def value(self, code: int) -> str:
+        return self.column.values[code]
+
+    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
+        codes = self.column.codes if mask is None else self.column.codes[mask]
+        return np.bincount(codes, minlength=len(self.column.values) + 1)[1:].astype(np.int64)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """A field with any number of values a row."""
+
+    postings: Postings
+    dictionary: Dictionary
+
+    def values(self) -> Sequence[str]:
+        return self.dictionary.values()
+
+    def value(self, code: int) -> str:
+        return self.dictionary.value(code)
+
+    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
+        return self.postings.counts(mask)
+
+
+def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> ValueCounts:
+    """Count a field's values over the rows of a scope.
+
+    Args:
+        index: the version.
+        scope: its rows.
+        field: as the index calls it, see :func:`cicada.index.columns.fields_of` and :mod:`cicada.index.lists`, or
+            ``collection``.
+        limit: values to return at most.
+
+    Raises:
+        IndexCorrupt, IndexUnavailable: the field had to be read, and could not be.
+    """
+    if field == COLLECTION:
+        return _collections(scope, limit)
+    load_field(index, scope, field)
+    parts = [
+        (field_of(index, segment, field), mask) for segment, mask in zip(scope.segments, scope.allowed, strict=True)
+    ]
+    known = [(part, mask) for part, mask in parts if part is not None]
+    if not known:
+        return ValueCounts(0, ())
+    fields = [part for part, _ in known]
+    numbering = _numbering(index, scope, field, fields)
+    counts = np.zeros(len(numbering.owner), dtype=np.int64)
+    for (part, mask), place in zip(known, numbering.places, strict=True):
+        counts[place] += part.counts(mask)  # a segment has each value once
+    return ValueCounts(
+        int(np.count_nonzero(counts)),
+        tuple(
+            (fields[numbering.owner[place]].value(int(numbering.code[place])), int(counts[place]))
+            for place in most_frequent(counts, limit).tolist()
+        ),
+    )
+
+
+def load_field(index: LoadedIndex, scope: Scope, field: str) -> None:
+    """Bring a field of all segments of a scope into memory, in one round.
+
+    Raises:
+        IndexCorrupt, IndexUnavailable: it could not be read.
+    """
+    index.rounds.load_at_once(
+        [
+            (segment.sections, name)
+            for segment in scope.segments
+            for name in (
+                segment.lists.body_names([field]) if field in LIST_FIELDS else segment.columns.body_names([field])
+            )
+        ]
+    )
+
+
+def field_of(index: LoadedIndex, segment: OpenSegment, field: str) -> FieldOfSegment | None:
+    """A field of a segment that is in memory; None if no row has it.
+
+    Raises:
+        IndexCorrupt: it does not fit the segment.
+    """
+    if field in LIST_FIELDS:
+        postings = segment.lists.postings(field, index.rounds.gather)
+        return None if postings is None else _Listed(postings, postings.dictionary)
+    segment.columns.decode([field], index.rounds.gather(segment.columns.spans([field])))
+    column = segment.columns.column(field)
+    return None if column is None else _Single(column)
+
+
+def most_frequent(counts: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
+    """The places of the largest counts above 0, the largest first; of equal ones the lower place first."""
+    least = 1
+    if 0 < limit < len(counts):
+        least = max(1, int(np.partition(counts, -limit)[-limit]))
+    candidates = np.flatnonzero(counts >= least)
+    return candidates[np.argsort(-counts[candidates], kind="stable")][:limit]
+
+
+def _collections(scope: Scope, limit: int) -> ValueCounts:
+    counts: Counter[str] = Counter()
+    for segment, mask in zip(scope.segments, scope.allowed, strict=True):
+        counts[segment.entry.collection] += segment.entry.count if mask is None else int(np.count_nonzero(mask))
+    found = sorted(((name, count) for name, count in counts.items() if count), key=lambda item: (-item[1], item[0]))
+    return ValueCounts(len(found), tuple(found[:limit]))
+
+
+def _numbering(index: LoadedIndex, scope: Scope, field: str, fields: Sequence[FieldOfSegment]) -> Numbering:
+    key = (field, tuple(segment.entry.key for segment in scope.segments))
+    found = index.numberings.get(key)
+    if found is None:
+        found = Numbering.of([part.values() for part in fields])
+        if len(index.numberings) >= NUMBERINGS_HELD:
+            index.numberings.clear()
+        index.numberings[key] = found
+    return found

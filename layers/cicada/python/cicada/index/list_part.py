@@ -1,0 +1,218 @@
+"""A segment's list columns, read as they are needed; :mod:`cicada.index.lists` says how they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt
+from cicada.index.columns import Mask, RowFilter
+from cicada.index.lists import PART, ListColumn, Rows, row_type, section_names
+from cicada.index.sections import Gather, Sections, Span
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The distinct values of a field, in ascending order, and where the rows of each are."""
+
+    field: str
+    written: memoryview
+    """All values in UTF-8, one after another."""
+    ends: NDArray[np.uint32]
+    """Shape ``(n + 1,)``: where each value begins, and the last ends."""
+    starts: NDArray[np.uint32]
+    """Shape ``(n + 1,)``: where each value's rows begin, and the last's end."""
+
+    def __len__(self) -> int:
+        """How many values."""
+        return len(self.ends) - 1
+
+    def value(self, code: int) -> str:
+        """The value at a place.
+
+        Raises:
+            IndexCorrupt: it is no UTF-8.
+        """
+        try:
+            return str(self._bytes(code), "utf-8")
+        except UnicodeDecodeError as error:
+            raise IndexCorrupt(f"column {self.field} has an unreadable value") from error
+
+    def values(self) -> list[str]:
+        """All values, ascending.
+
+        Raises:
+            IndexCorrupt: one is no UTF-8.
+        """
+        return [self.value(code) for code in range(len(self))]
+
+    def find(self, value: str) -> int | None:
+        """The place of a value, by binary search."""
+        wanted = value.encode(errors="surrogatepass")  # what is no text is in no dictionary
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._bytes(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return low if low < len(self) and self._bytes(low) == wanted else None
+
+    def _bytes(self, code: int) -> bytes:
+        return bytes(self.written[int(self.ends[code]) : int(self.ends[code + 1])])
+
+
+@dataclass(frozen=True)
+class Postings:
+    """A field of a segment, whole: ``rows[starts[code] : starts[code + 1]]`` have the value ``code``, ascending."""
+
+    dictionary: Dictionary
+    rows: Rows
+
+    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
+        """How many rows of a mask, shape ``(count,)``, have each value; None for all rows."""
+        starts = self.dictionary.starts
+        if mask is None:
+            return starts[1:].astype(np.int64) - starts[:-1]
+        return np.add.reduceat(mask[self.rows], starts[:-1], dtype=np.int64)
+
+
+class ListPart:
+    """A segment's list columns. A segment that was written without them has none."""
+
+    def __init__(self, sections: Sections, count: int) -> None:
+        """Take the sections of a segment with that many rows."""
+        self._sections = sections
+        self._count = count
+        self._type = row_type(count)
+        fields = sections.meta(PART).get("fields", [])
+        if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+            raise IndexCorrupt("a segment's list columns are not named")
+        self._number = {field: number for number, field in enumerate(fields)}
+        self._dictionaries: dict[str, Dictionary] = {}
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that there are."""
+        return tuple(self._number)
+
+    def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
+        """The sections to hold in memory: of some fields, or of all."""
+        chosen = [number for field, number in self._number.items() if fields is None or field in fields]
+        return tuple(name for number in chosen for name in section_names(number))
+
+    def dictionary_spans(self, fields: Collection[str]) -> list[Span]:
+        """What :meth:`open` needs of these fields; two spans for each that there is."""
+        return [
+            self._whole(name)
+            for field in fields
+            if field in self._number
+            for name in section_names(self._number[field])[:2]
+        ]
+
+    def open(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
+        """Take what the :meth:`dictionary_spans` of the same fields hold.
+
+        Raises:
+            IndexCorrupt: it does not fit the segment.
+        """
+        known = [field for field in fields if field in self._number]
+        for field, values, offsets in zip(known, data[::2], data[1::2], strict=True):
+            if field not in self._dictionaries:
+                self._dictionaries[field] = self._dictionary(field, values, offsets)
+
+    def row_spans(self, where: RowFilter) -> list[Span]:
+        """What :meth:`matching` needs of fields that were opened; a span for each value that a row has."""
+        return [
+            Span(self._sections, section_names(self._number[field])[2], first * self._type.itemsize, length)
+            for field, allowed in where.items()
+            for first, length in self._ranges(field, allowed)
+        ]
+
+    def matching(self, where: RowFilter, data: Sequence[memoryview]) -> Mask | None:
+        """The rows that have one of the allowed values in every field; None for all.
+
+        Args:
+            where: fields that were opened.
+            data: what the :meth:`row_spans` of the same filter hold.
+
+        Raises:
+            IndexCorrupt: it does not fit the segment.
+        """
+        mask: Mask | None = None
+        pieces = iter(data)
+        for field, allowed in where.items():
+            if allowed:
+                found = np.zeros(self._count, dtype=np.bool_)
+                for _ in self._ranges(field, allowed):
+                    found[self._checked(field, next(pieces))] = True
+                mask = found if mask is None else mask & found
+        return mask
+
+    def postings(self, field: str, gather: Gather) -> Postings | None:
+        """A field, whole; None if no row has it.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: it had to be read, and could not be, or does not fit the segment.
+        """
+        if field not in self._number:
+            return None
+        values, offsets, rows = gather([self._whole(name) for name in section_names(self._number[field])])
+        self.open([field], [values, offsets])
+        dictionary = self._dictionaries[field]
+        return Postings(dictionary, self._checked(field, rows))
+
+    def _ranges(self, field: str, allowed: Collection[str]) -> list[tuple[int, int]]:
+        """Where the rows of some values lie: the first's place, and how many bytes."""
+        dictionary = self._dictionaries.get(field)
+        if dictionary is None:  # passages without the field have none of the allowed values
+            return []
+        found = sorted(code for value in set(allowed) if (code := dictionary.find(value)) is not None)
+        starts = dictionary.starts
+        return [(int(starts[code]), int(starts[code + 1] - starts[code]) * self._type.itemsize) for code in found]
+
+    def _dictionary(self, field: str, values: memoryview, offsets: memoryview) -> Dictionary:
+        known = np.frombuffer(offsets, dtype="<u4") if len(offsets) % 8 == 0 and len(offsets) >= 16 else None
+        if known is None:
+            raise IndexCorrupt(f"column {field} does not say where its values are")
+        ends, starts = np.split(known, 2)
+        rows_bytes = self._sections.size(section_names(self._number[field])[2])
+        if ends[0] or (ends[1:] < ends[:-1]).any() or ends[-1] != len(values):
+            raise IndexCorrupt(f"column {field} has its values elsewhere than it says")
+        if starts[0] or (starts[1:] <= starts[:-1]).any() or int(starts[-1]) * self._type.itemsize != rows_bytes:
+            raise IndexCorrupt(f"column {field} has its rows elsewhere than it says")
+        return Dictionary(field, values, ends, starts)
+
+    def _checked(self, field: str, data: memoryview) -> Rows:
+        rows = np.frombuffer(data, dtype=self._type)
+        if int(rows.max()) >= self._count:
+            raise IndexCorrupt(f"column {field} has a row that the segment does not have")
+        return rows
+
+    def _whole(self, name: str) -> Span:
+        return Span(self._sections, name, 0, self._sections.size(name))
+
+
+def decode_lists(part: ListPart, count: int, gather: Gather) -> Mapping[str, ListColumn]:
+    """All list columns of a segment with that many rows, by row.
+
+    Raises:
+        IndexCorrupt, IndexUnavailable: they cannot be read, or are not in the order that the format demands.
+    """
+    columns: dict[str, ListColumn] = {}
+    for field in part.fields:
+        postings = part.postings(field, gather)
+        assert postings is not None  # it is one of the part's fields
+        values, starts = tuple(postings.dictionary.values()), postings.dictionary.starts.astype(np.int64)
+        if any(one >= other for one, other in pairwise(values)):
+            raise IndexCorrupt(f"column {field} has its values in disorder")
+        rows = postings.rows.astype(np.int64)
+        of_value = np.repeat(np.arange(len(values)), np.diff(starts))
+        if ((np.diff(rows) <= 0) & (np.diff(of_value) == 0)).any():
+            raise IndexCorrupt(f"column {field} has its rows in disorder")
+        columns[field] = ListColumn.from_postings(values, starts, postings.rows, count)
+    return columns

@@ -1,0 +1,255 @@
+"""Which entities the rows of some segments name, by row and by entity: what an entity graph is made of.
+
+An entity is all spellings of a name that differ in case, in spaces or in the form of their characters alone. Entities
+are numbered in the order of their names. :class:`Mentions` depends on the segments alone and is kept for as long as
+these are; :class:`ScopedMentions` sees of it the rows that a filter lets pass, and knows no others.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.index.columns import Mask
+from cicada.index.list_part import Postings
+from cicada.index.lists import Rows
+from cicada.index.numbering import Numbering
+
+Counts = NDArray[np.int64]
+Entities = NDArray[np.int32]
+"""Entities by their numbers."""
+
+
+def folded(name: str) -> str:
+    """What the spellings of one name have in common."""
+    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+
+
+@dataclass(frozen=True)
+class SegmentMentions:
+    """The entities of each row of a segment."""
+
+    rows: NDArray[np.uint32]
+    """The rows that name any, ascending."""
+    starts: NDArray[np.int64]
+    """Shape ``(len(rows) + 1,)``: where each of these rows begins in ``entities``, and the last ends."""
+    entities: Entities
+    """In each row ascending, each once."""
+
+    @classmethod
+    def of(cls, postings: Postings, entity_of: Entities, entities: int) -> Self:
+        """Turn postings, whose values are the entities ``entity_of``, round; there are so many entities in all."""
+        lengths = postings.counts(None)
+        keys = postings.rows.astype(np.int64) * entities + np.repeat(entity_of, lengths)
+        keys.sort()
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]  # a row may spell a name in two ways
+        row = keys // entities
+        begins = np.flatnonzero(np.concatenate([[True], row[1:] != row[:-1]]))
+        starts = np.append(begins, len(keys))
+        return cls(row[begins].astype(np.uint32), starts, (keys % entities).astype(np.int32))
+
+    def of_rows(self, rows: Rows) -> Entities:
+        """The entities of rows that name some, row after row."""
+        places = np.searchsorted(self.rows, rows)
+        lengths = self.starts[places + 1] - self.starts[places]
+        ends = np.cumsum(lengths)
+        if not len(ends):
+            return np.zeros(0, dtype=np.int32)
+        found: Entities = self.entities[np.repeat(self.starts[places] - ends + lengths, lengths) + np.arange(ends[-1])]
+        return found
+
+    def lengths(self, rows: Rows) -> NDArray[np.int64]:
+        """How many entities each of some rows names."""
+        places = np.searchsorted(self.rows, rows)
+        return self.starts[places + 1] - self.starts[places]
+
+
+@dataclass(frozen=True)
+class Mentions:
+    """The mentions of some segments: about 4 bytes each, 12 a row and 20 a distinct spelling."""
+
+    spellings: Numbering
+    entity_of: Entities
+    """By spelling."""
+    by_entity: NDArray[np.int32]
+    """The spellings, those of one entity together, in the entities' order."""
+    begins: NDArray[np.int64]
+    """Shape ``(entities + 1,)``: where each entity's spellings begin there, and the last's end."""
+    segments: tuple[SegmentMentions, ...]
+
+    @classmethod
+    def of(cls, postings: Sequence[Postings]) -> Self:
+        """The mentions in segments that have some."""
+        values = [one.dictionary.values() for one in postings]
+        spellings = Numbering.of(values)
+        pairs = zip(spellings.owner.tolist(), spellings.code.tolist(), strict=True)
+        names = [folded(values[owner][code]) for owner, code in pairs]
+        number = {name: entity for entity, name in enumerate(sorted(set(names)))}
+        entity_of = np.fromiter((number[name] for name in names), dtype=np.int32, count=len(names))
+        begins = np.zeros(len(number) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(entity_of, minlength=len(number)), out=begins[1:])
+        return cls(
+            spellings,
+            entity_of,
+            np.argsort(entity_of, kind="stable").astype(np.int32),
+            begins,
+            tuple(
+                SegmentMentions.of(one, entity_of[place], len(number))
+                for one, place in zip(postings, spellings.places, strict=True)
+            ),
+        )
+
+    @property
+    def entities(self) -> int:
+        """How many entities."""
+        return len(self.begins) - 1
+
+    @property
+    def count(self) -> int:
+        """How many mentions."""
+        return sum(len(segment.entities) for segment in self.segments)
+
+    def spellings_of(self, entity: int) -> list[int]:
+        """An entity's spellings, ascending."""
+        return [int(one) for one in self.by_entity[self.begins[entity] : self.begins[entity + 1]]]
+
+
+class ScopedMentions:
+    """Mentions in the rows that pass a filter."""
+
+    def __init__(
+        self, mentions: Mentions, postings: Sequence[Postings], allowed: Sequence[Mask | None], total: int
+    ) -> None:
+        """Take the postings that the mentions were made of, and for each segment the rows that pass; None for all.
+
+        Args:
+            mentions: of the segments.
+            postings: of the same segments.
+            allowed: by segment.
+            total: rows that pass, in all segments of the scope.
+        """
+        self.mentions = mentions
+        self.total = total
+        self._postings = postings
+        self._allowed = allowed
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many rows name each entity. Shape ``(entities,)``."""
+        counts = np.zeros(self.mentions.entities, dtype=np.int64)
+        for segment, mask in self.segments():
+            passing = segment.entities if mask is None else segment.entities[np.repeat(mask, np.diff(segment.starts))]
+            counts += np.bincount(passing, minlength=len(counts))
+        return counts
+
+    def segments(self) -> list[tuple[SegmentMentions, Mask | None]]:
+        """Each segment, and which of its rows that name any entity pass; None for all."""
+        return [
+            (segment, None if mask is None else mask[segment.rows])
+            for segment, mask in zip(self.mentions.segments, self._allowed, strict=True)
+        ]
+
+    def find(self, name: str) -> int | None:
+        """The entity of a name, however it is spelt; None if no row that passes names it."""
+        wanted, low, high = folded(name), 0, self.mentions.entities
+        while low < high:
+            middle = (low + high) // 2
+            if self.key(middle) < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        found = low < self.mentions.entities and self.key(low) == wanted and self.counts[low] > 0
+        return low if found else None
+
+    def key(self, entity: int) -> str:
+        """The name of an entity, folded."""
+        return folded(self._spelling(int(self.mentions.by_entity[self.mentions.begins[entity]])))
+
+    def name(self, entity: int) -> str:
+        """The name of an entity, as most rows that pass spell it; of equally many, the first in order."""
+        spellings = self.mentions.spellings_of(entity)
+        if len(spellings) == 1:
+            return self._spelling(spellings[0])
+        counts = [sum(len(rows) for rows in self._rows_of_spelling(spelling)) for spelling in spellings]
+        return self._spelling(spellings[counts.index(max(counts))])
+
+    def rows(self, entity: int) -> list[Rows]:
+        """The rows that name an entity, ascending, by segment."""
+        found = [self._rows_of_spelling(spelling) for spelling in self.mentions.spellings_of(entity)]
+        if len(found) == 1:
+            return found[0]
+        return [np.unique(np.concatenate(of_segment)) for of_segment in zip(*found, strict=True)]
+
+    def rows_of_all(self, entities: Sequence[int]) -> list[Rows]:
+        """The rows that name every one of some entities, ascending, by segment."""
+        first, *others = (self.rows(entity) for entity in entities)
+        for other in others:
+            first = [_common(one, two) for one, two in zip(first, other, strict=True)]
+        return first
+
+    def partners(self, entity: int) -> tuple[Entities, Counts]:
+        """The entities that a row names together with one, ascending, and how many rows name both."""
+        rows = self.rows(entity)
+        named = np.concatenate(
+            [segment.of_rows(of_segment) for segment, of_segment in zip(self.mentions.segments, rows, strict=True)]
+        )
+        if 2 * len(named) > self.mentions.entities:
+            every = np.bincount(named, minlength=self.mentions.entities)
+            found, counts = np.flatnonzero(every), every[every > 0]
+        else:
+            found, counts = np.unique(named, return_counts=True)
+        others = found != entity
+        return found[others].astype(np.int32), counts[others].astype(np.int64)
+
+    def hops_to(self, entity: int, max_hops: int) -> NDArray[np.int8]:
+        """How many hops over rows in common each entity is from one; -1 where more than ``max_hops``, or for ever.
+
+        Shape ``(entities,)``. A breadth-first search, each hop of which is one pass over all mentions.
+        """
+        hops = np.full(self.mentions.entities, -1, dtype=np.int8)
+        hops[entity] = 0
+        edge = hops == 0
+        for hop in range(1, max_hops + 1):
+            reached = np.zeros(len(hops), dtype=np.bool_)
+            for segment, mask in self.segments():
+                touched = np.logical_or.reduceat(edge[segment.entities], segment.starts[:-1])
+                if mask is not None:
+                    touched &= mask
+                reached[segment.entities[np.repeat(touched, np.diff(segment.starts))]] = True
+            edge = reached & (hops < 0)
+            if not edge.any():
+                break
+            hops[edge] = hop
+        return hops
+
+    def _spelling(self, spelling: int) -> str:
+        numbering = self.mentions.spellings
+        return self._postings[int(numbering.owner[spelling])].dictionary.value(int(numbering.code[spelling]))
+
+    def _rows_of_spelling(self, spelling: int) -> list[Rows]:
+        found: list[Rows] = []
+        for postings, places, mask in zip(self._postings, self.mentions.spellings.places, self._allowed, strict=True):
+            code = int(np.searchsorted(places, spelling))
+            if code < len(places) and places[code] == spelling:
+                starts = postings.dictionary.starts
+                rows = postings.rows[int(starts[code]) : int(starts[code + 1])]
+            else:
+                rows = postings.rows[:0]
+            found.append(rows if mask is None else rows[mask[rows]])
+        return found
+
+
+def _common(one: Rows, other: Rows) -> Rows:
+    """The rows of both, each ascending."""
+    few, many = (one, other) if len(one) < len(other) else (other, one)
+    if not len(few):
+        return few
+    places = np.minimum(np.searchsorted(many, few), len(many) - 1)
+    common: Rows = few[many[places] == few]
+    return common

@@ -1,0 +1,132 @@
+"""Prepared documents on their way into a collection: which may go in, and their passages, read as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from cicada.corpus.indexable import Indexable
+from cicada.errors import DocumentInvalid
+from cicada.index.columns import MAX_FIELDS
+from cicada.index.embedding import Vector
+from cicada.index.held import ContentDigests, Held, IdDigests
+from cicada.index.intake import Places, Supply
+from cicada.index.store import ObjectStore
+from cicada.ingest.contracts import Quarantined
+from cicada.ingest.prepared import PreparedFile, PreparedText
+
+SLICE_BYTES = 64 * 2**20
+"""Of passages with their parts, as JSON, that are in memory at once; a segment ends there. What is made of them while
+a segment is written takes about twelve times as much."""
+PARALLEL_READS = 8
+"""Prepared documents that are read at once."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """An :class:`~cicada.index.intake.Intake` of prepared documents: 28 bytes a passage in memory, and one slice."""
+
+    store: ObjectStore
+    files: Sequence[PreparedFile]
+
+    @cached_property
+    def ids(self) -> IdDigests:
+        """See the port."""
+        return np.concatenate([np.empty(0, dtype=np.uint64), *(file.ids for file in self.files)])
+
+    @cached_property
+    def contents(self) -> ContentDigests:
+        """See the port."""
+        return np.concatenate([np.empty((0, 2), dtype=np.uint64), *(file.contents for file in self.files)])
+
+    def slices(self, chosen: Places, rows: int) -> list[Places]:
+        """See the port."""
+        sizes = np.concatenate([np.empty(0, dtype=np.int64), *(file.sizes for file in self.files)])[chosen]
+        return [chosen[start:end] for start, end in _cuts(sizes.tolist(), rows)]
+
+    def supply(self, places: Places) -> Supply:
+        """See the port."""
+        of_file = np.searchsorted(self._starts, places, side="right") - 1
+
+        def read(number: int) -> PreparedText:
+            chosen = places[of_file == number] - self._starts[number]
+            return self.files[number].read(self.store, chosen.tolist())
+
+        items: list[Indexable] = []
+        known: dict[bytes, Vector] = {}
+        with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="prepared-read") as pool:
+            for text in pool.map(read, np.unique(of_file).tolist()):
+                items += text.items
+                known.update((item.recipe(), vector) for item, vector in zip(text.items, text.vectors, strict=True))
+        return Supply(items, known)
+
+    @cached_property
+    def _starts(self) -> Places:
+        return np.cumsum([0, *(file.count for file in self.files)])
+
+
+@dataclass
+class Admission:
+    """Which documents go into a collection together, and which are in another's way."""
+
+    files: list[PreparedFile] = field(default_factory=list)
+    quarantined: list[Quarantined] = field(default_factory=list)
+
+
+def admit(
+    store: ObjectStore, files: Sequence[PreparedFile], held: Held, staying: IdDigests, fields: Collection[str]
+) -> Admission:
+    """Let documents in, one after another; whoever is in the way of one before it stays outside.
+
+    Args:
+        store: where the documents are, to name a passage.
+        files: the documents, in their order.
+        held: what the collection holds.
+        staying: the ids of what it holds that none of these documents replaces.
+        fields: what that can be filtered by.
+
+    Raises:
+        IndexCorrupt, IndexUnavailable: a document cannot be read.
+    """
+    ids = np.concatenate([staying, *(file.ids for file in files)])
+    unique = len(np.unique(ids)) == len(ids)
+    taken = set() if unique else set(staying.tolist())
+    owner: dict[int, str] = {}
+    known = set(fields)
+    found = Admission()
+    for file in files:
+        theirs = [] if unique else file.ids.tolist()
+        shared = next((place for place, one in enumerate(theirs) if one in taken), None)
+        if shared is not None:
+            one = theirs[shared]
+            other = owner.get(one) or held.source_of(one) or "a document without a source"
+            passage = file.read(store, [shared]).items[0].passage
+            found.quarantined.append(_invalid(file, f"its passage {passage.id} has an id that one of {other} has"))
+        elif len(known | set(file.fields)) > MAX_FIELDS:
+            told = f"with its metadata's keys the collection would have more than {MAX_FIELDS} fields to filter by"
+            found.quarantined.append(_invalid(file, told))
+        else:
+            known.update(file.fields)
+            taken.update(theirs)
+            owner.update((one, file.source) for one in theirs)
+            found.files.append(file)
+    return found
+
+
+def _invalid(file: PreparedFile, message: str) -> Quarantined:
+    return Quarantined(source=file.source, code=DocumentInvalid.code, message=message)
+
+
+def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
+    start = used = 0
+    for place, size in enumerate(sizes):
+        if place > start and (place - start == rows or used + size > SLICE_BYTES):
+            yield start, place
+            start, used = place, 0
+        used += size
+    if sizes:
+        yield start, len(sizes)

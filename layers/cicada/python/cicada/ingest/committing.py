@@ -1,0 +1,248 @@
+"""Committing prepared documents: one version of the index that has them all."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from cicada.errors import CorpusInvalid, DocumentInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.index.change import Change, exchange, replacement
+from cicada.index.held import Held
+from cicada.index.progress import Progress, silent
+from cicada.index.publish import read_current
+from cicada.index.store import ObjectStore
+from cicada.index.writer import IndexWriter, Written
+from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
+from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
+from cicada.ingest.prepared import PreparedFile
+from cicada.models.ports import Embedder
+
+logger = logging.getLogger(__name__)
+
+MAX_COMMIT_PASSAGES = 2_000_000
+"""Of one commit. Beside one slice of their texts it holds their digests, 28 bytes a passage, and several copies of
+these: about 0.4 GB at this bound."""
+COMMIT_ROWS = 16_384
+"""Passages in one segment of a commit at most: with vectors of 1,024 numbers 64 MiB of them are in memory at once."""
+COMMIT_ATTEMPTS = 3
+"""How often a commit is planned anew after another writer changed the same documents."""
+
+
+def commit(
+    store: ObjectStore,
+    embedder: Embedder,
+    collection: str,
+    prepared: Sequence[Prepared],
+    *,
+    gone: Collection[str] = (),
+    exactly: bool = False,
+    quarantined: Sequence[Quarantined] = (),
+    start_over: bool = False,
+    verify: bool = False,
+    progress: Progress = silent,
+) -> IngestReport:
+    """Publish one version with the prepared documents in place of what the collection had of their sources.
+
+    Nothing is embedded, and texts are read of changed passages only. A document that is in the way of another (they
+    have a passage id in common), or whose prepared object is damaged, is quarantined; what the collection held of it
+    stays, as it does of those that were quarantined before. A commit that finds nothing new publishes nothing.
+
+    Args:
+        store: the bucket.
+        embedder: the model that the documents were prepared with.
+        collection: its name.
+        prepared: the documents, each source once; of two that are in each other's way the later one is quarantined.
+        gone: sources whose passages are deleted.
+        exactly: the collection holds nothing but these documents afterwards, and what it held of quarantined ones.
+            Segments that are damaged are left out. If nothing at all would be left, nothing is changed.
+        quarantined: documents that could not be prepared.
+        start_over: as ``exactly``, and the index holds no other collection: for another embedding model, or a damaged
+            index. Nothing stays of quarantined documents.
+        verify: with ``exactly``, read every byte that the collection has, to find all damage.
+        progress: told of each segment.
+
+    Raises:
+        CorpusInvalid: there are more passages than one commit may have.
+        IndexMismatch: the index, or a document, is embedded with another model.
+        IndexCorrupt: the collection is damaged, and not ``exactly`` these documents are wanted; or the manifest is.
+        IndexUnavailable: the store does not respond.
+        PublishConflict: somebody else changed the same documents meanwhile, again and again; or the collection, with
+            ``exactly``.
+    """
+    files, outside = _open(store, embedder, prepared)
+    plan = _Plan(store, collection, files, [*quarantined, *outside], frozenset(gone), exactly=exactly or start_over)
+    writer = IndexWriter(store, embedder, progress=progress, segment_rows=COMMIT_ROWS)
+
+    def write() -> Written:
+        if start_over:
+            return writer.start_over_with(collection, plan(Held()).intake)
+        return writer.change(collection, plan, mend=exactly, verify=verify and exactly)
+
+    written = _persistently(write, plan, attempts=1 if exactly or start_over else COMMIT_ATTEMPTS)
+    if written is None:
+        written = _as_it_is(store, collection)
+    used = {file.source for file in plan.files}
+    report = IngestReport(
+        collection=collection,
+        documents=len(prepared) + len(quarantined),
+        loaded=len(plan.files),
+        unchanged=plan.unchanged,
+        quarantined=tuple(plan.quarantined),
+        removed=plan.removed,
+        passages=written.passages,
+        added=written.added,
+        deleted=written.removed,
+        embedded=sum(one.embedded for one in prepared) + written.embedded,
+        version=written.version,
+        published=written.published,
+        cost_usd=_sum([one.cost_usd for one in prepared]),
+        notes={one.source: one.notes for one in prepared if one.notes and one.source in used},
+    )
+    logger.info(
+        "ingest committed",
+        extra={"collection": collection, "loaded": report.loaded, "quarantined": len(report.quarantined)},
+    )
+    return report
+
+
+class _NothingToWriteError(Exception):
+    """Not one document is left to commit."""
+
+
+class _Plan:
+    """What becomes of the documents, made upon what the collection holds."""
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        collection: str,
+        files: Sequence[PreparedFile],
+        quarantined: Sequence[Quarantined],
+        gone: frozenset[str],
+        *,
+        exactly: bool,
+    ) -> None:
+        self.files: list[PreparedFile] = []
+        """That go in."""
+        self.quarantined: list[Quarantined] = []
+        self.removed: tuple[str, ...] = ()
+        self.unchanged = 0
+        self._store = store
+        self._collection = collection
+        self._candidates = list(files)
+        self._refused = list(quarantined)
+        self._gone = gone
+        self._exactly = exactly
+
+    def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:
+        """Quarantine the document whose prepared object is damaged. False if the key is of none."""
+        damaged = next((file for file in self._candidates if file.key == key), None)
+        if damaged is None:
+            return False
+        self._candidates.remove(damaged)
+        self._refused.append(_damaged(damaged.source, error))
+        return True
+
+    def __call__(self, held: Held) -> Change:
+        """The change of the collection.
+
+        Raises:
+            _NothingToWriteError: it would be left with nothing, or there is nothing to do.
+        """
+        self.quarantined = list(self._refused)
+        candidates = self._candidates
+        while True:
+            refused = {one.source for one in self.quarantined}
+            kept = held.sources & refused
+            named = {file.source for file in candidates} | self._gone
+            staying = held.ids_of(kept) if self._exactly else np.setdiff1d(held.ids, held.ids_of(named))
+            fields = held.fields if len(staying) else ()
+            admitted = admit(self._store, candidates, held, staying, fields)
+            if not admitted.quarantined:
+                break
+            self.quarantined += admitted.quarantined
+            candidates = admitted.files
+        self.files = candidates
+        if not (candidates or (kept if self._exactly else named)):
+            raise _NothingToWriteError
+        self._count_unchanged(held)
+        intake = Arrivals(self._store, candidates)
+        if self._exactly:
+            self.removed = tuple(sorted(held.sources - kept - {file.source for file in candidates}))
+            return replacement(self._collection, intake, held, kept=kept)
+        self.removed = tuple(sorted(held.sources & self._gone))
+        return exchange(self._collection, intake, named, held)
+
+    def _count_unchanged(self, held: Held) -> None:
+        counts = held.counts
+        self.unchanged = sum(
+            counts[file.source] == file.count and np.array_equal(held.states(file.ids), file.contents)
+            for file in self.files
+        )
+
+
+def _persistently(write: Callable[[], Written], plan: _Plan, *, attempts: int) -> Written | None:
+    """Write; again without documents that turn out to be damaged, or upon what others have published meanwhile."""
+    while True:
+        try:
+            return write()
+        except _NothingToWriteError:
+            return None
+        except IndexMissing:
+            return None  # documents are to be deleted where there are none
+        except PublishConflict:
+            attempts -= 1
+            if not attempts:
+                raise
+        except IndexCorrupt as error:
+            if not plan.set_aside(error.key, error):
+                raise
+
+
+def _open(
+    store: ObjectStore, embedder: Embedder, prepared: Sequence[Prepared]
+) -> tuple[list[PreparedFile], list[Quarantined]]:
+    def read(one: Prepared) -> PreparedFile | Quarantined:
+        try:
+            file = PreparedFile.open(store, one.key)
+            if file.source != one.source:
+                raise IndexCorrupt(f"{one.key} is of another document", key=one.key)
+        except IndexCorrupt as error:
+            return _damaged(one.source, error)
+        if (file.embedding_model_id, file.dimensions) != (embedder.model_id, embedder.dimensions):
+            raise IndexMismatch(f"{one.source} was prepared with {file.embedding_model_id}")
+        return file
+
+    total = sum(one.passages for one in prepared)
+    if total > MAX_COMMIT_PASSAGES:
+        raise CorpusInvalid(f"{total:,} passages are more than {MAX_COMMIT_PASSAGES:,}: load them in parts")
+    files: dict[str, PreparedFile] = {}
+    outside: list[Quarantined] = []
+    with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="prepared-open") as pool:
+        for found in pool.map(read, prepared):
+            if isinstance(found, Quarantined):
+                outside.append(found)
+            elif (first := files.setdefault(found.source, found)) is not found and first.key != found.key:
+                told = "another document of this load has the same name"
+                outside.append(Quarantined(source=found.source, code=DocumentInvalid.code, message=told))
+    return list(files.values()), outside
+
+
+def _as_it_is(store: ObjectStore, collection: str) -> Written:
+    current = read_current(store)
+    entries = () if current is None else current.manifest.of_collection(collection)
+    version = "" if current is None else current.manifest.version
+    return Written(version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
+
+
+def _damaged(source: str, error: IndexCorrupt) -> Quarantined:
+    logger.warning("a prepared document cannot be used", exc_info=error)
+    told = "what was prepared of it is damaged; loading it again prepares it again"
+    return Quarantined(source=source, code=error.code, message=told)
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    return None if None in costs else sum(cost for cost in costs if cost is not None)

@@ -1,0 +1,66 @@
+"""From a document, as its reader gives it, to passages."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from cicada.corpus.chunking.options import ChunkOptions
+from cicada.corpus.chunking.passages import passages_of
+from cicada.corpus.documents import Document
+from cicada.corpus.indexable import Indexable
+from cicada.corpus.scripts import read_script
+from cicada.corpus.windows import passages
+from cicada.errors import CorpusInvalid, DocumentInvalid
+
+SOURCE = "source"
+DOC_TYPE = "doc_type"
+
+_ARRAY = b"["
+_HEAD_BYTES = 1_024
+
+
+def cut(
+    document: Document,
+    path: Path,
+    collection: str,
+    options: ChunkOptions,
+    *,
+    metadata: Mapping[str, str],
+    embed: Callable[[Sequence[str]], Sequence[Sequence[float]]],
+) -> list[Indexable]:
+    """Cut a document into passages: a script into its messages, all else by its structure.
+
+    Args:
+        document: what was read.
+        path: the file that it was read from: a script's messages are read from it.
+        collection: of the passages.
+        options: where to cut, for all but scripts.
+        metadata: of every passage.
+        embed: makes the vectors that tell where the subject changes, where the options ask for that.
+
+    Raises:
+        DocumentInvalid: a script breaks its format; every line of the message names line and field.
+        ModelError: ``embed`` raised it.
+    """
+    if document.doc_type == "script":
+        return _messages(document, path, collection, metadata)
+    by_meaning = embed if options.boundaries == "embedding" else None
+    return passages_of(document, collection, options, embed=by_meaning, metadata=metadata)
+
+
+def _messages(document: Document, path: Path, collection: str, metadata: Mapping[str, str]) -> list[Indexable]:
+    with path.open("rb") as file:
+        array = file.read(_HEAD_BYTES).lstrip().startswith(_ARRAY)
+    with tempfile.TemporaryDirectory(prefix="script-") as folder:  # its reader goes by the ending of the name
+        named = Path(folder) / f"script{'.json' if array else '.jsonl'}"
+        named.symlink_to(path.resolve())
+        try:
+            messages = read_script([named])
+        except CorpusInvalid as error:
+            raise DocumentInvalid(str(error).replace(str(named), document.source)) from error
+    ours = {**metadata, SOURCE: document.source, DOC_TYPE: "script"}
+    marked = [replace(message, metadata={**message.metadata, **ours}) for message in messages]
+    return list(passages(collection, marked))

@@ -1,0 +1,136 @@
+"""Passages described by a model, in batches: what they say and name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError
+from cicada.ingest.enrichment.asking import PassagesForm, passages_form, passages_prompt
+from cicada.ingest.enrichment.batches import MAX_BATCH_TEXTS, answer_tokens, batches
+from cicada.ingest.enrichment.kept import KeptForms, Spent
+from cicada.tokens import estimated_tokens
+
+logger = logging.getLogger(__name__)
+
+FAILURES_IN_A_ROW = 3
+"""So many batches that fail for the model's sake, with none between that succeeds, and it is not asked any more."""
+GIVEN_UP = "given_up"
+"""Why a passage was not even asked for: see :data:`FAILURES_IN_A_ROW`."""
+LEFT_OUT = "left_out"
+"""The model described the others of the batch, and not this one."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model wrote of a passage; nothing of it is checked yet."""
+
+    summary: str = ""
+    entities: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """What a model made of passages, by their places."""
+
+    made: Mapping[int, Description] = field(default_factory=dict)
+    failed: Mapping[int, str] = field(default_factory=dict)
+    """Why there is none: the code of an error, :data:`GIVEN_UP` or :data:`LEFT_OUT`."""
+
+    @property
+    def given_up(self) -> bool:
+        """Whether the model failed so often that it was not asked any more."""
+        return GIVEN_UP in self.failed.values()
+
+
+@dataclass(frozen=True)
+class Work:
+    """About what a model would be asked for."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+class Describer:
+    """Has a model describe the passages of documents. Safe for several threads."""
+
+    def __init__(self, forms: KeptForms, *, summaries: bool, names: bool, time_budget_s: float, at_once: int) -> None:
+        """Wire the model.
+
+        Args:
+            forms: the model, which keeps what it makes.
+            summaries: whether summaries are wanted.
+            names: whether entities and codes are wanted; at least one of the two.
+            time_budget_s: seconds for one batch, retries included.
+            at_once: batches of one document at the same time.
+        """
+        self._forms = forms
+        self._form: PassagesForm = passages_form(summaries=summaries, names=names)
+        self._answer_tokens = answer_tokens(summaries=summaries, names=names)
+        self._time_budget_s = time_budget_s
+        self._at_once = at_once
+
+    def describe(self, title: str, texts: Sequence[str], spent: Spent) -> Descriptions:
+        """Describe passages; what cannot be is told, and does not keep the others from it.
+
+        Raises:
+            IndexUnavailable: the store does not respond.
+        """
+        made: dict[int, Description] = {}
+        failed: dict[int, str] = {}
+        failures = 0
+        ranges = self._batches(texts)
+        with ThreadPoolExecutor(self._at_once, thread_name_prefix="enrich") as pool:
+            for first in range(0, len(ranges), self._at_once):
+                together = ranges[first : first + self._at_once]
+                if failures >= FAILURES_IN_A_ROW:
+                    failed |= {place: GIVEN_UP for places in together for place in places}
+                    continue
+                for batch in pool.map(lambda places: self._batch(title, texts, places, spent), together):
+                    made |= batch.made
+                    failed |= batch.failed
+                    failures = 0 if batch.made else failures + 1
+        return Descriptions(made, failed)
+
+    def work(self, texts: Sequence[str]) -> Work:
+        """About what :meth:`describe` would ask the model for, were nothing kept."""
+        prompts = [
+            passages_prompt("", [texts[place] for place in places], self._form) for places in self._batches(texts)
+        ]
+        read = sum(estimated_tokens(prompt.system) + estimated_tokens(prompt.user) for prompt in prompts)
+        return Work(len(prompts), read, len(texts) * self._answer_tokens)
+
+    def _batches(self, texts: Sequence[str]) -> list[range]:
+        room = max(1, self._forms.max_tokens // self._answer_tokens)
+        return batches(texts, most_texts=min(MAX_BATCH_TEXTS, room))
+
+    def _batch(self, title: str, texts: Sequence[str], places: range, spent: Spent) -> Descriptions:
+        """One call. Where its answer is not whole, one for each half: what one passage spoils is not lost for all."""
+        prompt = passages_prompt(title, [texts[place] for place in places], self._form)
+        try:
+            kept = self._forms.fill(prompt, self._form, time_budget_s=self._time_budget_s, spent=spent)
+        except AnswerIncomplete as error:
+            if len(places) > 1:
+                return self._halves(title, texts, places, spent)
+            return Descriptions(failed=dict.fromkeys(places, error.code))
+        except (ModelError, BudgetSpent) as error:
+            logger.warning("a batch of passages is not described", extra={"code": error.code, "passages": len(places)})
+            return Descriptions(failed=dict.fromkeys(places, error.code))
+        made: dict[int, Description] = {}
+        for one in kept.value.model_dump()["passages"]:
+            place = places.start + one["n"] - 1
+            if place in places and place not in made:
+                made[place] = Description(
+                    one.get("summary", ""), tuple(one.get("entities", ())), tuple(one.get("codes", ()))
+                )
+        return Descriptions(made, {place: LEFT_OUT for place in places if place not in made})
+
+    def _halves(self, title: str, texts: Sequence[str], places: range, spent: Spent) -> Descriptions:
+        middle = places.start + len(places) // 2
+        first = self._batch(title, texts, range(places.start, middle), spent)
+        second = self._batch(title, texts, range(middle, places.stop), spent)
+        return Descriptions({**first.made, **second.made}, {**first.failed, **second.failed})

@@ -1,0 +1,188 @@
+"""Enrichment: what is added to a document's passages before they are embedded and published."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cicada.corpus.documents import Document
+from cicada.corpus.indexable import Indexable
+from cicada.corpus.passages import Passage
+from cicada.errors import BudgetSpent, ModelError, ModelUnavailable, SettingsInvalid
+from cicada.index.store import ObjectStore
+from cicada.ingest.contracts import EnrichmentOptions
+from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
+from cicada.ingest.enrichment.described import codes_in, entities_in, summary_of
+from cicada.ingest.enrichment.describing import Describer, Description, Descriptions
+from cicada.ingest.enrichment.kept import KeptForms, Spent
+from cicada.ingest.enrichment.names import Names, names_of
+from cicada.ingest.enrichment.summaries import Summaries
+from cicada.models.ports import Leash, StructuredModel, Usage
+from cicada.models.prices import cost
+
+logger = logging.getLogger(__name__)
+
+BATCHES_AT_ONCE = 4
+"""Of one document."""
+TIME_BUDGET_S = 120.0
+"""For one batch, retries included."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """About what enrichment would take, were nothing kept: rather too much."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    """None where the price is not known."""
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """What enrichment came to."""
+
+    items: tuple[Indexable, ...]
+    """The passages as they came, in order and number, with what was found."""
+    summary: str | None
+    """Of the document, where one was wanted and made."""
+    cost_usd: float | None
+    """Of the models' calls made now; None where a price is not known."""
+    calls: int
+    notes: tuple[str, ...]
+    """What the loader should know: which passages go without, and why."""
+    complete: bool = True
+    """False if a model failed for some of it: another load can do better."""
+
+
+class Enricher:
+    """Adds summaries, entities and codes to passages. Safe for several threads.
+
+    What a model makes is kept in the bucket: the same passages are never asked for twice, and what breaks off is
+    resumed. A batch that fails leaves its passages without, and a note says so: no document is lost by it.
+    """
+
+    def __init__(
+        self,
+        options: EnrichmentOptions,
+        model: StructuredModel | None,
+        store: ObjectStore,
+        *,
+        leash: Leash | None = None,
+        time_budget_s: float = TIME_BUDGET_S,
+        at_once: int = BATCHES_AT_ONCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wire the enrichment.
+
+        Args:
+            options: what is wanted.
+            model: where the options want one.
+            store: the bucket.
+            leash: asked before every call to the model; nothing is by default.
+            time_budget_s: seconds for one batch, and for the summary of a document, retries included.
+            at_once: batches of one document that are with the model at the same time.
+            clock: monotonic seconds.
+
+        Raises:
+            SettingsInvalid: the options want a model, and there is none.
+        """
+        self._options = options
+        self._describer: Describer | None = None
+        self._summaries: Summaries | None = None
+        summaries, names = options.summaries == "model", options.entities == "model"
+        if not (summaries or names):
+            return
+        if model is None:
+            raise SettingsInvalid("enrichment by a model needs a model id")
+        self._model_id = model.model_id
+        self._time_budget_s = time_budget_s
+        self._describer = Describer(
+            KeptForms(store, model, leash=leash),
+            summaries=summaries,
+            names=names,
+            time_budget_s=time_budget_s,
+            at_once=at_once,
+        )
+        if summaries:
+            self._summaries = Summaries(store, model, leash=leash, clock=clock)
+
+    def enrich(self, document: Document, items: Sequence[Indexable]) -> Enriched:
+        """Enrich a document's passages.
+
+        Args:
+            document: where they are from.
+            items: they, in order. Their ids and what they are embedded by stay as they are.
+
+        Raises:
+            IndexUnavailable: the store does not respond.
+        """
+        texts = [item.passage.text for item in items]
+        spent = Spent()
+        described = self._describer.describe(document.title, texts, spent) if self._describer else Descriptions()
+        notes = _failures(described.failed, len(texts))
+        summary: str | None = None
+        if self._summaries is not None and any(text.strip() for text in texts):
+            try:
+                summary = self._summarised(self._summaries, document, texts, described, spent)
+            except (ModelError, BudgetSpent) as error:
+                logger.warning("a document has no summary", extra={"code": error.code})
+                notes.append(f"The document has no summary: {error.code}.")
+        names = self._names(document, items, described)
+        enriched = tuple(
+            Indexable(self._passage(item.passage, names, described.made.get(place)), item.parts)
+            for place, item in enumerate(items)
+        )
+        return Enriched(enriched, summary, spent.cost_usd, spent.calls, tuple(notes), complete=not notes)
+
+    def estimate(self, texts: Sequence[str]) -> Estimate:
+        """About what the passages of one document would take; nothing where no model is wanted."""
+        if self._describer is None:
+            return Estimate(0, 0, 0, 0.0)
+        works = [self._describer.work(texts)]
+        if self._summaries is not None:
+            works.append(self._summaries.work(texts))
+        read = sum(work.input_tokens for work in works)
+        written = sum(work.output_tokens for work in works)
+        price = cost(self._model_id, Usage(read, written))
+        return Estimate(sum(work.calls for work in works), read, written, None if price is None else price.usd)
+
+    def _summarised(
+        self, summaries: Summaries, document: Document, texts: Sequence[str], described: Descriptions, spent: Spent
+    ) -> str:
+        if described.given_up:
+            raise ModelUnavailable("the model failed for the passages before")
+        return summaries.get_or_make(
+            document.source, document.title, texts, time_budget_s=self._time_budget_s, spent=spent
+        ).text
+
+    def _names(self, document: Document, items: Sequence[Indexable], described: Descriptions) -> Names:
+        """The names by rules: where they are wanted, and for passages that a model left without."""
+        entities = self._options.entities
+        if entities == "off" or (entities == "model" and not described.failed):
+            return Names(())
+        speakers = {voice for item in items if (voice := item.passage.locator.voice())}
+        return names_of(document, [item.passage.text for item in items], speakers)
+
+    def _passage(self, passage: Passage, names: Names, described: Description | None) -> Passage:
+        by_model = described is not None and self._options.entities == "model"
+        told = described or Description()
+        entities = entities_in(passage.text, told.entities) if by_model else names.of(passage.text)
+        codes: tuple[str, ...] = ()
+        if self._options.codes:
+            found = [*codes_of(passage.text), *codes_in(passage.text, told.codes)]
+            codes = tuple(dict.fromkeys(found))[:MAX_CODES]
+        return passage.model_copy(update={"summary": summary_of(told.summary), "entities": entities, "codes": codes})
+
+
+def _failures(failed: Mapping[int, str], passages: int) -> list[str]:
+    """What to tell of the passages that go without, by reason."""
+    by_code = Counter(failed.values())
+    return [
+        f"{count:,} of {passages:,} passages are not enriched by the model: {code}."
+        for code, count in sorted(by_code.items())
+    ]

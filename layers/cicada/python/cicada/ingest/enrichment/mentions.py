@@ -1,0 +1,174 @@
+"""Capitalised runs of words in a sentence, each with whether its capital says anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cicada.ingest.enrichment.words import HONORIFICS, OF_WHAT, PARTICLES, REFERENCES, common_words
+
+CAPITALISES_NOUNS = "deu"
+"""The language that writes all its nouns with capitals."""
+MAX_NAME_WORDS = 6
+_WORD = re.compile(r"[^\W_]+(?:(?:[-'’&]|\.(?=\w))[^\W_]+)*")
+_POSSESSIVE = re.compile(r"['’]s$")
+_OPENING = "\"'“‘„«‹「『([{:—–|•*>"
+_MOSTLY = 0.5
+"""The share of a sentence's words that are capitalised, above which capitals say nothing: a title, a shout."""
+_NEARLY_ALL = 0.9
+_LEAST_TITLE_WORDS = 3
+_BOUNDARY = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[」』）]*|\n+")
+_LAST_WORD = re.compile(r"[^\W_]+$")
+_CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A run of capitalised words, particles between them included."""
+
+    words: tuple[str, ...]
+    opens: bool
+    """Whether it begins its sentence, so that the capital of its first word may come from there."""
+    after: str
+    """The word before it, in lower case; empty where there is none."""
+
+    @property
+    def text(self) -> str:
+        """As it is written, on one line."""
+        return " ".join(self.words)
+
+    def rest(self) -> Mention | None:
+        """Without its first word and the particles after it."""
+        left = list(self.words[1:])
+        while left and left[0].lower() in PARTICLES and not left[0][0].isupper():
+            left.pop(0)
+        return Mention(tuple(left), opens=False, after=self.words[0].lower()) if left else None
+
+
+@dataclass(frozen=True)
+class _Word:
+    text: str
+    start: int
+    end: int
+
+    @property
+    def capital(self) -> bool:
+        return self.text[0].isupper()
+
+
+def lower_words(text: str) -> Iterator[str]:
+    """The words of a text that are written in lower case."""
+    return (word[0] for word in _WORD.finditer(text) if word[0][0].islower())
+
+
+def sentences(text: str) -> list[str]:
+    """A text in sentences, roughly: what stands after a boundary may be capitalised for that reason alone."""
+    found: list[str] = []
+    start = 0
+    for boundary in _BOUNDARY.finditer(text):
+        before = _LAST_WORD.search(text, start, boundary.start())
+        if boundary[0].startswith(".") and before is not None and _abbreviated(before[0]):
+            continue
+        found.append(text[start : boundary.end()])
+        start = boundary.end()
+    return [sentence for sentence in [*found, text[start:]] if sentence.strip()]
+
+
+class MentionReader:
+    """Reads the mentions of texts in one language."""
+
+    def __init__(self, language: str) -> None:
+        """Take the language, as ISO 639-3."""
+        self._common = common_words(language)
+        self._many_capitals = language == CAPITALISES_NOUNS
+        self._particles = PARTICLES - {"der", "den", "des"} if self._many_capitals else PARTICLES
+
+    def read(self, sentence: str) -> list[Mention]:
+        """The capitalised runs of a sentence; none of a title or a shout, in which most words are capitalised."""
+        words = [_Word(match[0], match.start(), match.end()) for match in _WORD.finditer(sentence)]
+        if self._is_title(words):
+            return []
+        found: list[Mention] = []
+        at = 0
+        while at < len(words):
+            if not words[at].capital:
+                at += 1
+                continue
+            end = _run_end(sentence, words, at, self._particles)
+            mention = self._mention(sentence, words, at, end)
+            if mention is not None:
+                found.append(mention)
+            at = end
+        return found
+
+    def _is_title(self, words: list[_Word]) -> bool:
+        """Whether capitals say nothing here. A sentence about many people has many, but small words of grammar too."""
+        telling = [word for word in words if word.text.lower() not in PARTICLES and not word.text[0].isdigit()]
+        if len(telling) < _LEAST_TITLE_WORDS:
+            return False
+        capitals = sum(word.capital for word in telling) / len(telling)
+        grammar = any(word.text in self._common for word in telling)
+        return capitals > (_NEARLY_ALL if grammar or self._many_capitals else _MOSTLY)
+
+    def _mention(self, sentence: str, words: list[_Word], at: int, end: int) -> Mention | None:
+        run = [word.text for word in words[at:end]]
+        gap = sentence[words[end - 1].end : words[end].start] if end < len(words) else "."
+        if end < len(words) and words[end].text[0].isdigit() and not gap.strip() and run[-1].lower() in REFERENCES:
+            run.pop()
+        before = sentence[: words[at].start].rstrip()
+        opens = not before or before[-1] in _OPENING
+        while run and self._droppable(run[0], first=True):
+            run.pop(0)
+            opens = False
+        while run and self._droppable(run[-1], first=False):
+            run.pop()
+        if not run:
+            return None
+        run[-1] = _POSSESSIVE.sub("", run[-1])
+        return Mention(tuple(run), opens, words[at - 1].text.lower() if at else "")
+
+    def _droppable(self, word: str, *, first: bool) -> bool:
+        lower = word.lower()
+        return (
+            lower in self._common
+            or lower.removesuffix("s") in self._common
+            or _CONTRACTED.sub("", lower) in self._common
+            or (first and lower in HONORIFICS)
+            or (lower in PARTICLES and not word[0].isupper())
+        )
+
+
+def _run_end(sentence: str, words: list[_Word], at: int, particles: frozenset[str]) -> int:
+    """Where the run that begins with the word ``at`` ends."""
+    end = at + 1
+    while end < len(words) and end - at < MAX_NAME_WORDS:
+        if _POSSESSIVE.search(words[end - 1].text):
+            break
+        gap = sentence[words[end - 1].end : words[end].start]
+        if gap.strip() and not (gap == ". " and _abbreviated(words[end - 1].text)):
+            break
+        if words[end].capital:
+            end += 1
+            continue
+        if words[end].text == "of" and words[end - 1].text.lower() not in OF_WHAT:
+            break
+        onward = _over_particles(sentence, words, end, particles)
+        if onward is None or onward - at >= MAX_NAME_WORDS:
+            break
+        end = onward + 1
+    return end
+
+
+def _over_particles(sentence: str, words: list[_Word], at: int, particles: frozenset[str]) -> int | None:
+    """The capitalised word after one or two particles, if there is one."""
+    for end in range(at, min(at + 2, len(words) - 1)):
+        if words[end].text not in particles or sentence[words[end].end : words[end + 1].start] != " ":
+            return None
+        if words[end + 1].capital:
+            return end + 1
+    return None
+
+
+def _abbreviated(word: str) -> bool:
+    return len(word) == 1 or word.lower() in HONORIFICS or word == "St"

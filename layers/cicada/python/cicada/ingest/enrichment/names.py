@@ -1,0 +1,192 @@
+"""Whom and what a document names, by rules: from how words are written in it, where, and how often.
+
+In scripts with capitals a name is a capitalised run of words whose capital says something: it stands inside a
+sentence, and the document does not write the words small as well. A single word that only begins sentences is none. In
+German, where all nouns have capitals, only runs of several words count. Who speaks in a script is known. In Japanese a
+name is what an honorific follows, and a foreign one joined by ``・``; other scripts without capitals have only
+speakers. Rather none than a wrong one.
+
+What is found once is then looked for in every passage, also where its capital would say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from cicada.corpus.documents import Block, Document
+from cicada.index.lexical.detection import detect
+from cicada.index.lexical.tokens import normalised, tokens
+from cicada.ingest.enrichment.codes import without_codes
+from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words, sentences
+from cicada.ingest.enrichment.words import DESCRIBING, NAMING_FIELDS, NARRATORS
+
+MAX_ENTITIES = 32
+"""Of one passage: the first ones."""
+MAX_ENTITY_CHARS = 80
+_SAMPLE_CHARS = 20_000
+_HAN = "\u3005\u4e00-\u9fff"
+_HONOURED = re.compile(rf"(?<![{_HAN}\u30a1-\u30fc])([{_HAN}]{{1,4}}|[\u30a1-\u30fc]{{2,8}})(?=さん|ちゃん|くん|さま)")
+_JOINED = re.compile("[\u30a1-\u30fa\u30fc]{2,12}(?:・[\u30a1-\u30fa\u30fc]{2,12})+")
+_UNSPACED = "\u3005-\u9fff"
+_BEGINS = re.compile(rf"(?<![^\W{_UNSPACED}])(?:[^\W{_UNSPACED}_]+|[{_UNSPACED}])")
+"""A name is looked for from every word on, and from every sign of a script that has no spaces."""
+_GOES_ON = re.compile(r"[A-Za-z0-9\u00c0-\u04ff]")
+_NOBODY = frozenset("皆 母 父 兄 姉 弟 妹 娘 息子 奥 客 医者 店員 店主 神 御 叔父 叔母 祖父 祖母".split())
+_GERMAN_NOUNS = ("ung", "heit", "keit", "schaft", "ion", "tät", "nis", "tum", "ment", "gerät", "plan", "anlage")
+_ARTICLES = frozenset("der die das den dem des ein eine einen einem einer eines kein keine im am zum zur".split())
+_ACRONYM = re.compile(r"[A-Z]{2,6}")
+
+_Key = tuple[str, ...]
+
+
+class Names:
+    """The names of one document, ready to be found in its passages."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Take the names, as they are to be told."""
+        told = dict.fromkeys(" ".join(name.split()) for name in names)
+        self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)
+        for name in sorted(told, key=lambda name: (-len(name), name)):
+            if (begins := _BEGINS.match(name)) is not None:
+                self._by_beginning[begins[0]].append(name)
+
+    def of(self, text: str) -> tuple[str, ...]:
+        """The names in a text, each once, in order; a longer one hides those inside of it."""
+        if not self._by_beginning:
+            return ()
+        flat = " ".join(text.split())
+        found: dict[str, None] = {}
+        end = 0
+        for begins in _BEGINS.finditer(flat):
+            if begins.start() < end:
+                continue
+            for name in self._by_beginning.get(begins[0], ()):
+                if flat.startswith(name, begins.start()) and not _GOES_ON.match(flat, begins.start() + len(name)):
+                    found[name] = None
+                    end = begins.start() + len(name)
+                    break
+        return tuple(found)[:MAX_ENTITIES]
+
+
+def names_of(document: Document, texts: Sequence[str], speakers: Collection[str] = ()) -> Names:
+    """The names in a document.
+
+    Args:
+        document: its blocks say what is a heading, which proves nothing, and what a cell; a script has none.
+        texts: of its passages: looked at where there are no blocks.
+        speakers: who speaks in it.
+    """
+    prose, given = _told_by_blocks(document.blocks) if document.blocks else (list(texts), [])
+    known = [*given, *(voice for voice in sorted(speakers) if voice.strip().casefold() not in NARRATORS)]
+    found = _Evidence(prose, known).names()
+    return Names(name for name in [*found, *known] if name.strip() and len(name) <= MAX_ENTITY_CHARS)
+
+
+def _told_by_blocks(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
+    """The texts that prove names, and the values of cells that are names."""
+    prose: list[str] = []
+    given: list[str] = []
+    for block in blocks:
+        if block.fields:
+            for name, value in block.fields:
+                naming = NAMING_FIELDS & set(re.split(r"[^a-z]+", name.lower()))
+                (given if naming and _looks_like_name(value) else prose).append(value)
+        elif block.kind not in ("heading", "code"):
+            prose.append(block.text)
+    return prose, given
+
+
+def _looks_like_name(value: str) -> bool:
+    """Whether a cell is one to four capitalised words, and nothing else."""
+    words = value.split()
+    return 0 < len(words) <= 4 and all(word[0].isupper() and not any(map(str.isdigit, word)) for word in words)
+
+
+class _Evidence:
+    """What a document's texts say for and against each capitalised run."""
+
+    def __init__(self, texts: Sequence[str], known: Sequence[str]) -> None:
+        sample = normalised(" ".join(texts)[:_SAMPLE_CHARS])
+        self._language = detect(tokens(sample))
+        self._inside: Counter[_Key] = Counter()
+        self._opening: Counter[_Key] = Counter()
+        self._written: defaultdict[_Key, Counter[str]] = defaultdict(Counter)
+        self._small: Counter[str] = Counter()
+        self._parts: Counter[str] = Counter(word for name in known for word in _key(name.split()))
+        self._things: set[str] = set()
+        """Words that stand alone after a German article."""
+        self._without_capitals: Counter[str] = Counter()
+        reader = MentionReader(self._language)
+        for text in map(without_codes, texts):
+            self._small.update(word.casefold() for word in lower_words(text))
+            self._without_capitals.update(_names_without_capitals(text))
+            for sentence in sentences(text):
+                for mention in reader.read(sentence):
+                    self._count(mention)
+
+    def names(self) -> list[str]:
+        """The names, as they are written most often."""
+        keys = list(dict.fromkeys([*self._inside, *self._opening]))
+        names = {key for key in keys if self._is_name(key)}
+        parts = {word for key in names if len(key) > 1 for word in key}
+        names |= {key for key in keys if len(key) == 1 and key[0] in parts and not self._small[key[0]]}
+        found = [self._written[key].most_common(1)[0][0] for key in keys if key in names]
+        return [*found, *self._without_capitals]
+
+    def _count(self, mention: Mention) -> None:
+        key = _key(mention.words)
+        self._written[key][mention.text] += 1
+        if len(key) == 1 and mention.after in _ARTICLES:
+            self._things.update(key)
+        if not mention.opens:
+            self._inside[key] += 1
+            self._parts.update(key)
+            return
+        self._opening[key] += 1
+        rest = mention.rest()
+        if rest is not None:
+            self._parts.update(_key(rest.words))
+
+    def _is_name(self, key: _Key) -> bool:
+        if any(any(map(str.isdigit, word)) for word in key) or all(len(word) < 2 for word in key):
+            return False
+        small = [self._small[word] for word in key]
+        if len(key) == 1 and key[0] in DESCRIBING:
+            return False
+        if len(key) == 1:
+            return self._is_single_name(key, small[0])
+        if self._language == CAPITALISES_NOUNS and not self._is_german_name(key):
+            return False
+        if all(small) and sum(small) >= len(key) * (self._inside[key] + self._opening[key]):
+            return False  # words of every day in capitals: a title, a term that the document defines
+        return bool(self._inside[key]) or self._proves_itself(key)
+
+    def _is_single_name(self, key: _Key, small: int) -> bool:
+        inside = self._inside[key]
+        if self._language == CAPITALISES_NOUNS:
+            return False
+        if _ACRONYM.fullmatch(self._written[key].most_common(1)[0][0]):
+            return inside > small
+        return inside > small and not (small and inside < 2)
+
+    def _proves_itself(self, key: _Key) -> bool:
+        """Whether a run that only begins sentences is a name all the same: none of its words is ever written small, and
+        its first is part of another name, or it stands there more than once."""
+        if any(self._small[word] for word in key):
+            return False
+        return self._opening[key] > 1 or self._parts[key[0]] > 0 or not key[0].endswith(("ly", "ing", "ed"))
+
+    def _is_german_name(self, key: _Key) -> bool:
+        """Whether none of its words is formed like a noun, or stands alone after an article elsewhere."""
+        return not any(word.endswith(_GERMAN_NOUNS) or word in self._things for word in key)
+
+
+def _names_without_capitals(text: str) -> list[str]:
+    honoured = [name for name in _HONOURED.findall(text) if name not in _NOBODY]
+    return [*honoured, *_JOINED.findall(text)]
+
+
+def _key(words: Iterable[str]) -> _Key:
+    return tuple(word.casefold() for word in words)

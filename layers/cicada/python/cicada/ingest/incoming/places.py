@@ -1,0 +1,81 @@
+"""Where the things of an ingest lie in the bucket."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from cicada.ingest.contracts import MAX_SOURCE_CHARS
+
+INCOMING = "incoming/"
+"""Begins the key of every uploaded document."""
+INGESTS = "ingests/"
+"""Begins the keys of what an ingest leaves: its plan, its outcomes, its report."""
+INGESTED = "ingested/"
+"""Begins the keys of what is known of each mirrored folder."""
+
+_COLLECTION = re.compile(r"\w[\w-]{0,63}")
+_NAME_CHARS = 40
+
+
+def collection_and_source(key: str) -> tuple[str, str] | None:
+    """The collection that an uploaded object belongs to, and its name there; None for what is no document.
+
+    A folder's marker, a hidden file, a file beside the collections' folders, and a path that is too long are none.
+    """
+    collection, slash, source = key.removeprefix(INCOMING).partition("/")
+    if not (key.startswith(INCOMING) and slash and _COLLECTION.fullmatch(collection)):
+        return None
+    parts = source.split("/")
+    if len(source) > MAX_SOURCE_CHARS or any(part.startswith(".") or not part for part in parts):
+        return None
+    return collection, source
+
+
+def folder(collection: str) -> str:
+    """Begins the keys of a collection's uploaded documents."""
+    return f"{INCOMING}{collection}/"
+
+
+def runs_folder(collection: str) -> str:
+    """Begins the keys of what a collection's runs leave."""
+    return f"{INGESTS}{collection}/"
+
+
+def run_folder(collection: str, run: str) -> str:
+    """Begins the keys of what one run leaves."""
+    return f"{runs_folder(collection)}{run}/"
+
+
+def batches_key(collection: str, run: str) -> str:
+    """Of the array of batches that the workflow maps over."""
+    return run_folder(collection, run) + "batches.json"
+
+
+def plan_key(collection: str, run: str) -> str:
+    """Of a run's plan."""
+    return run_folder(collection, run) + "plan.json"
+
+
+def outcomes_folder(collection: str, run: str) -> str:
+    """Begins the keys of a run's outcomes."""
+    return run_folder(collection, run) + "outcomes/"
+
+
+def report_key(collection: str, run: str) -> str:
+    """Of a run's report."""
+    return run_folder(collection, run) + "report.json"
+
+
+def mirror_key(collection: str) -> str:
+    """Of what is known of a collection's folder."""
+    return f"{INGESTED}{collection}.json"
+
+
+def execution_name(collection: str, window: int) -> str:
+    """The name of the workflow's execution for one window of time: letters, digits, ``-`` and ``_``, at most 80.
+
+    Two uploads within one window have one name, and so one execution.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_-]", "_", collection)[:_NAME_CHARS]
+    return f"{plain}-{hashlib.sha256(collection.encode()).hexdigest()[:8]}-{window}"

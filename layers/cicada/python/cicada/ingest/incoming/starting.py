@@ -1,0 +1,57 @@
+"""Starting the ingest workflow: one execution for all uploads of a window of time."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cicada.errors import WorkflowUnavailable
+from cicada.ingest.incoming.places import execution_name
+
+START_CONFIG = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 4})
+"""What the Step Functions client is to be made with: time-outs in seconds."""
+WINDOWS_TRIED = 3
+"""A window whose execution has ended before its time, because somebody stopped it, is left for the next."""
+
+
+class IngestStarter:
+    """Starts executions whose names are made of their windows, so that a window has one, whoever starts it."""
+
+    def __init__(self, client: Any, machine_arn: str, *, window_s: int) -> None:
+        """Take a Step Functions client, a Standard state machine, and the length of a window in seconds."""
+        self._client = client
+        self._machine_arn = machine_arn
+        self._window_s = window_s
+
+    def start(self, collection: str, *, now_s: float) -> str:
+        """See that an execution will look at the collection after this moment.
+
+        Args:
+            collection: whose uploads.
+            now_s: seconds since the epoch.
+
+        Returns:
+            The run's id: the execution's name.
+
+        Raises:
+            WorkflowUnavailable: Step Functions does not respond, or refuses.
+        """
+        window = int(now_s // self._window_s)
+        for number in range(window, window + WINDOWS_TRIED):
+            run = execution_name(collection, number)
+            starts_at = datetime.fromtimestamp((number + 1) * self._window_s, UTC)
+            told = {"collection": collection, "run": run, "startAt": starts_at.strftime("%Y-%m-%dT%H:%M:%SZ")}
+            try:
+                self._client.start_execution(stateMachineArn=self._machine_arn, name=run, input=json.dumps(told))
+            except ClientError as error:
+                if error.response.get("Error", {}).get("Code") != "ExecutionAlreadyExists":
+                    raise WorkflowUnavailable(f"the ingest workflow could not be started: {error}") from error
+            except BotoCoreError as error:
+                raise WorkflowUnavailable(f"the ingest workflow could not be started: {error}") from error
+            else:
+                return run
+        raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} windows of {collection} have ended executions")

@@ -1,0 +1,58 @@
+"""The vectors that the index has already."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection
+
+from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.embedding import Vector
+from cicada.index.held import Held, read_held
+from cicada.index.publish import read_current
+from cicada.index.store import ObjectStore
+
+logger = logging.getLogger(__name__)
+
+
+class IndexVectors:
+    """Finds vectors by recipe in one collection of the current version, which is opened when it is first needed.
+
+    So an edited document is embedded only where it was edited, and one whose prepared object has expired not at all.
+    Safe for several threads.
+    """
+
+    def __init__(self, store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int) -> None:
+        """Take the bucket, and the model whose vectors are of use."""
+        self._store = store
+        self._collection = collection
+        self._model = (embedding_model_id, dimensions)
+        self._lock = threading.Lock()
+        self._held: Held | None = None
+
+    def __call__(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
+        """The vectors that were made by some of these recipes.
+
+        Raises:
+            IndexUnavailable: the store does not respond.
+        """
+        with self._lock:
+            if self._held is None:
+                self._held = self._open()
+            return self._held.known_vectors(recipes)
+
+    def _open(self) -> Held:
+        try:
+            current = read_current(self._store)
+            if current is None or (current.manifest.embedding_model_id, current.manifest.dimensions) != self._model:
+                return Held()
+            return read_held(
+                self._store,
+                current.manifest.of_collection(self._collection),
+                embedding_model_id=self._model[0],
+                dimensions=self._model[1],
+                leave_out_damaged=True,
+            )
+        except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
+            logger.warning("the index's vectors cannot be used again", exc_info=error)
+            return Held()

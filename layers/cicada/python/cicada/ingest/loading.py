@@ -1,0 +1,184 @@
+"""Loading documents from files: what ``cicada load`` does with them, in the caller's process."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
+from cicada.corpus.readers.sandbox import read_safely
+from cicada.errors import DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
+from cicada.index.load import checked_collection
+from cicada.index.progress import Progress, silent
+from cicada.index.store import ObjectStore
+from cicada.ingest.committing import commit
+from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
+from cicada.ingest.known import IndexVectors
+from cicada.ingest.preparing import Enrich, Preparer, Read
+from cicada.ingest.sources import Found, SourceFile, checked_metadata, source_files
+from cicada.models.ports import Embedder
+
+logger = logging.getLogger(__name__)
+
+WORKERS = 4
+"""Documents that are prepared at a time: one is read, in a process of its own, while others are embedded."""
+EMBEDDINGS_AT_ONCE = 2
+"""Batches of texts that are with the embedding model at a time, of all workers together. Bedrock takes the texts of a
+batch one a call, of which the embedder has eight under way: sixteen in all."""
+MODEL_FAILURES = 3
+"""So many documents one after another for which a model failed, for as long as it was tried, end the load."""
+
+
+def load_documents(
+    paths: Sequence[Path],
+    collection: str,
+    store: ObjectStore,
+    embedder: Embedder,
+    recipe: Recipe,
+    *,
+    enricher: Enrich | None = None,
+    exactly: bool = True,
+    metadata: Mapping[str, str] | None = None,
+    start_over: bool = False,
+    verify: bool = False,
+    progress: Progress = silent,
+    workers: int = WORKERS,
+    read: Read = read_safely,
+) -> IngestReport:
+    """Prepare each document by itself, and publish all that could be prepared as one version.
+
+    A document that cannot be loaded is quarantined with its reason, and the others go on; what the collection held of
+    it stays. Killed at any point it leaves nothing visible, and run again it does nothing again that was done: what was
+    prepared lies in the bucket. Where nothing is new, nothing is published.
+
+    Args:
+        paths: files, and folders of files, see :func:`cicada.ingest.sources.source_files`.
+        collection: its name: letters, digits, '_' and '-', at most 64.
+        store: the bucket.
+        embedder: the recipe's model.
+        recipe: how documents are cut, enriched and embedded.
+        enricher: by the recipe's enrichment options; None to add nothing.
+        exactly: the collection holds nothing else afterwards; False to add these documents, or replace those of
+            the same sources.
+        metadata: of every passage.
+        start_over: as ``exactly``, and all other collections are left out.
+        verify: with ``exactly``, read every byte that the collection has, to find all damage and mend it.
+        progress: told of each document that is done with, and of the steps of publishing.
+        workers: documents that are prepared at a time.
+        read: reads a file.
+
+    Raises:
+        CorpusInvalid: a path does not exist, there is no document, two have one name, or a name breaks its rule.
+        ModelBusy, ModelUnavailable: a model failed for one document after another.
+        ModelRefused: a model refuses every call.
+        IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as
+            :func:`cicada.ingest.committing.commit` does.
+    """
+    checked_collection(collection)
+    given = checked_metadata(metadata or {})
+    found = source_files(paths)
+    preparer = Preparer(
+        store,
+        embedder,
+        recipe,
+        enricher=enricher,
+        read=read,
+        known=IndexVectors(store, collection, embedder.model_id, embedder.dimensions),
+        turn=threading.BoundedSemaphore(EMBEDDINGS_AT_ONCE),
+    )
+    outcomes = prepare_all(preparer, items_of(found.files, collection, given), workers=workers, progress=progress)
+    return commit(
+        store,
+        embedder,
+        collection,
+        [one for one in outcomes if isinstance(one, Prepared)],
+        exactly=exactly,
+        quarantined=[*found.refused, *(one for one in outcomes if isinstance(one, Quarantined))],
+        start_over=start_over,
+        verify=verify,
+        progress=progress,
+    )
+
+
+def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Collection[str]) -> IngestReport:
+    """Delete documents from a collection; the report's ``removed`` names those that it held.
+
+    Raises:
+        IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as :func:`cicada.ingest.committing.commit` does.
+    """
+    return commit(store, embedder, collection, [], gone=sources)
+
+
+def items_of(
+    files: Sequence[SourceFile], collection: str, metadata: Mapping[str, str]
+) -> list[tuple[SourceItem, Path]]:
+    """What a preparer takes, of files on this machine."""
+    return [
+        (
+            SourceItem(collection=collection, source=file.source, key="", size=file.size, metadata=dict(metadata)),
+            file.path,
+        )
+        for file in files
+    ]
+
+
+def scripts_alone(found: Found) -> bool:
+    """Whether every document is a script: then they are loaded as one, whole or not at all."""
+    return bool(found.files) and not found.refused and all(map(_is_script, found.files))
+
+
+def prepare_all(
+    preparer: Preparer, items: Sequence[tuple[SourceItem, Path]], *, workers: int, progress: Progress
+) -> list[Prepared | Quarantined]:
+    """Prepare documents side by side; what became of each, in their order.
+
+    Raises:
+        ModelError: a model failed for :data:`MODEL_FAILURES` documents one after another, or refuses every call.
+        IndexFailure: the store does not respond, or what is there cannot be used.
+    """
+    outcomes: dict[int, Prepared | Quarantined] = {}
+    waiting = iter(enumerate(items))
+    running: dict[Future[Prepared], int] = {}
+    failed_in_a_row = 0
+    progress("preparing", 0, len(items))
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="prepare")
+    try:
+        while True:
+            for number, (item, path) in waiting:
+                running[pool.submit(preparer.prepare, item, path)] = number
+                if len(running) == 2 * workers:  # one waits for each that is at work
+                    break
+            if not running:
+                return [outcomes[number] for number in range(len(items))]
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                number = running.pop(future)
+                source = items[number][0].source
+                try:
+                    outcomes[number] = future.result()
+                    failed_in_a_row = 0
+                except DocumentRefused as error:
+                    logger.warning("a document is quarantined", extra={"code": error.code})
+                    outcomes[number] = Quarantined(source=source, code=error.code, message=str(error))
+                except ModelRefused:
+                    raise
+                except ModelError as error:
+                    failed_in_a_row += 1
+                    if failed_in_a_row == MODEL_FAILURES:
+                        raise
+                    logger.warning("a document is quarantined", extra={"code": error.code}, exc_info=error)
+                    outcomes[number] = Quarantined(source=source, code=error.code, message=str(error))
+                progress("preparing", len(outcomes), len(items))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_script(file: SourceFile) -> bool:
+    try:
+        with file.path.open("rb") as opened:
+            return doc_type_of(file.source, opened.read(HEAD_BYTES)) == "script"
+    except (DocumentUnsupported, OSError):
+        return False

@@ -1,0 +1,254 @@
+"""Preparing one document: read, cut, enrich, embed, and keep what came of it, so that it is never done twice."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Protocol
+
+from cicada.corpus.documents import Document
+from cicada.corpus.indexable import Indexable
+from cicada.corpus.readers.sandbox import read_safely
+from cicada.errors import (
+    CorpusInvalid,
+    DocumentBroken,
+    DocumentInvalid,
+    DocumentTooLarge,
+    IndexCorrupt,
+    IndexMismatch,
+    IndexUnavailable,
+)
+from cicada.index.change import checked
+from cicada.index.columns import MAX_FIELDS, fields_of
+from cicada.index.embedding import Vector, Vectors, passage_vectors
+from cicada.index.progress import silent
+from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.ingest.contracts import Prepared, Recipe, SourceItem
+from cicada.ingest.cutting import SOURCE, cut
+from cicada.ingest.prepared import PreparedFile, encode_prepared, prepared_key
+from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
+from cicada.models.ports import Embedder, Usage
+from cicada.models.prices import cost
+
+logger = logging.getLogger(__name__)
+
+MAX_DOCUMENT_PASSAGES = 100_000
+"""Passages of one document: with vectors of 1,024 numbers about 0.4 GB while it is prepared."""
+PATIENCE_S = 600.0
+"""Seconds in which one batch of texts must be embedded, with as many retries as that takes."""
+
+_PIECE_BYTES = 1 << 20
+
+
+class Read(Protocol):
+    """Reads a document, see :func:`cicada.corpus.readers.sandbox.read_safely`."""
+
+    def __call__(self, source: str, path: Path, *, title: str | None) -> Document:
+        """Raises DocumentRefused."""
+        ...
+
+
+class Enriched(Protocol):
+    """What enrichment came to."""
+
+    @property
+    def items(self) -> Sequence[Indexable]:
+        """The passages, as they came in order and number, with what was found."""
+        ...
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Of the models' calls; None where a price is not known."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the loader should know."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """False if a model failed for some of it: another load can do better."""
+        ...
+
+
+class Enrich(Protocol):
+    """Adds to passages what they name and say, see :class:`cicada.ingest.enrichment.enricher.Enricher`."""
+
+    def enrich(self, document: Document, items: Sequence[Indexable]) -> Enriched:
+        """Raises ModelError, IndexUnavailable."""
+        ...
+
+
+class Preparer:
+    """Prepares documents by one recipe. What was prepared before is found in the bucket, and nothing is done again.
+
+    Safe for several threads, as far as its parts are.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        embedder: Embedder,
+        recipe: Recipe,
+        *,
+        enricher: Enrich | None = None,
+        read: Read = read_safely,
+        known: Callable[[Collection[bytes]], Mapping[bytes, Vector]] | None = None,
+        turn: AbstractContextManager[object] | None = None,
+        time_left_s: Callable[[], float] = lambda: PATIENCE_S,
+        checkpoint_texts: int = CHECKPOINT_TEXTS,
+    ) -> None:
+        """Wire the preparation.
+
+        Args:
+            store: the bucket.
+            embedder: the model of the recipe, with retries for as long as its time allows.
+            recipe: how documents are cut, enriched and embedded.
+            enricher: by the recipe's enrichment options; None to add nothing.
+            read: reads a file.
+            known: finds vectors that are made already, by the recipe of what they are made of.
+            turn: entered around every batch of texts to embed: a semaphore bounds how many are under way at once.
+            time_left_s: seconds that one batch may take, the model's retries included.
+            checkpoint_texts: texts of a large document that are embedded between two times that they are kept.
+
+        Raises:
+            IndexMismatch: the embedder is not the recipe's.
+        """
+        if (embedder.model_id, embedder.dimensions) != (recipe.embedding_model_id, recipe.dimensions):
+            raise IndexMismatch(f"the recipe is for {recipe.embedding_model_id}, the embedder is {embedder.model_id}")
+        self._store = store
+        self._embedder = embedder
+        self._recipe = recipe
+        self._enricher = enricher
+        self._read = read
+        self._known = known
+        self._turn = turn or nullcontext()
+        self._time_left_s = time_left_s
+        self._checkpoint_texts = checkpoint_texts
+
+    def prepare(self, item: SourceItem, path: Path) -> Prepared:
+        """Prepare a document whose bytes are in a file.
+
+        Raises:
+            DocumentRefused: it cannot be loaded; the subclass and the message say why.
+            ModelError: a model did not do its part, and would not for other documents either.
+            IndexUnavailable: the store does not respond.
+        """
+        digest = file_digest(path)
+        key = prepared_key(item, digest, self._recipe)
+        found, replaces = self._kept(key)
+        if found is not None and found.complete:
+            return Prepared(
+                source=item.source,
+                key=key,
+                digest=digest,
+                passages=found.count,
+                embedded=0,
+                reused=True,
+                notes=found.notes,
+            )
+        document = self._read(item.source, path, title=item.title)
+        if document.digest != digest:
+            raise DocumentBroken("was changed while it was read")
+        vectors = TextVectors(
+            self._embedder,
+            self._store,
+            f"{key}.parts/",
+            turn=self._turn,
+            time_left_s=self._time_left_s,
+            checkpoint_texts=self._checkpoint_texts,
+        )
+        items = self._cut(document, item, path, vectors)
+        cost_usd: float | None = 0.0
+        notes, complete = document.notes, True
+        if self._enricher is not None:
+            enriched = self._enricher.enrich(document, items)
+            items, cost_usd, complete = enriched.items, enriched.cost_usd, enriched.complete
+            notes = (*notes, *enriched.notes)
+        made = self._vectors(items, vectors, found)
+        model_id = self._embedder.model_id
+        data = encode_prepared(item.source, digest, items, made, model_id, notes=notes, complete=complete)
+        self._keep(key, data, replaces)
+        vectors.forget()
+        price = cost(model_id, Usage(input_tokens=vectors.tokens))
+        return Prepared(
+            source=item.source,
+            key=key,
+            digest=digest,
+            passages=len(items),
+            embedded=vectors.asked,
+            reused=False,
+            notes=notes,
+            cost_usd=None if cost_usd is None or price is None else cost_usd + price.usd,
+        )
+
+    def _kept(self, key: str) -> tuple[PreparedFile | None, str | None]:
+        """What was prepared before, if it is sound, and the entity tag of what is there."""
+        try:
+            found = self._store.read(key)
+        except ObjectMissing:
+            return None, None
+        try:
+            return PreparedFile.whole(key, found.data), found.etag
+        except IndexCorrupt as error:
+            logger.warning("a prepared document is damaged, and is prepared again", exc_info=error)
+            return None, found.etag
+
+    def _cut(self, document: Document, item: SourceItem, path: Path, vectors: TextVectors) -> Sequence[Indexable]:
+        items = cut(
+            document,
+            path,
+            item.collection,
+            self._recipe.chunks,
+            metadata=item.metadata,
+            embed=vectors.embed,
+        )
+        if len(items) > MAX_DOCUMENT_PASSAGES:
+            raise DocumentTooLarge(f"has {len(items):,} passages; {MAX_DOCUMENT_PASSAGES:,} are allowed")
+        try:
+            checked(item.collection, items, empty=False)
+        except CorpusInvalid as error:
+            raise DocumentInvalid(str(error)) from error
+        fields = {name for one in items for name in fields_of(one.passage)}
+        if len(fields) > MAX_FIELDS:
+            raise DocumentInvalid(f"its metadata has {len(fields)} keys; {MAX_FIELDS} are allowed")
+        if {fields_of(one.passage).get(SOURCE) for one in items} != {item.source}:
+            raise DocumentInvalid("some of its passages name another source")
+        return items
+
+    def _vectors(self, items: Sequence[Indexable], vectors: TextVectors, before: PreparedFile | None) -> Vectors:
+        known: dict[bytes, Vector] = {}
+        if before is not None:
+            text = before.read(self._store, range(before.count))
+            known.update((item.recipe(), vector) for item, vector in zip(text.items, text.vectors, strict=True))
+        if self._known is not None:
+            known.update(self._known({item.recipe() for item in items} - known.keys()))
+        vectors.make([part.text for item in items if item.recipe() not in known for part in item.parts])
+        return passage_vectors(vectors, items, known, silent).vectors
+
+    def _keep(self, key: str, data: bytes, replaces: str | None) -> None:
+        try:
+            self._store.write(key, data, replaces=replaces)
+        except PreconditionFailed as error:
+            if self._kept(key)[0] is None:  # else another one has prepared the same meanwhile
+                raise IndexUnavailable(f"{key} can neither be written nor read") from error
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        DocumentBroken: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                digest.update(piece)
+    except OSError as error:
+        raise DocumentBroken(f"cannot be read: {error.strerror}") from error
+    return digest.hexdigest()

@@ -1,0 +1,133 @@
+"""The documents that paths stand for, and what each is known by."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cicada.corpus.messages import (
+    LANGUAGE_KEY,
+    MAX_METADATA_ENTRIES,
+    MAX_METADATA_KEY_CHARS,
+    MAX_METADATA_VALUE_CHARS,
+)
+from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentRefused, DocumentTooLarge, DocumentUnsafe
+from cicada.ingest.contracts import MAX_SOURCE_CHARS, Quarantined
+from cicada.ingest.cutting import DOC_TYPE, SOURCE
+
+MAX_DOCUMENTS = 200_000
+"""Of one load: more are to be loaded in parts, or uploaded."""
+RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY})
+"""Metadata that a document's reader gives."""
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file to load."""
+
+    source: str
+    """Its path relative to the folder that was named, with ``/``; of a file that was named itself, its name."""
+    path: Path
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What paths stand for."""
+
+    files: tuple[SourceFile, ...]
+    refused: tuple[Quarantined, ...]
+    """What lies in a folder and is not loaded."""
+
+
+def source_files(paths: Sequence[Path]) -> Found:
+    """The documents that paths stand for: a file itself, all files of a folder and of the folders in it, by name.
+
+    What begins with a dot is left out without a word, unless it is named itself: it is not meant as a document. A link
+    is followed where it stays within the folder that was named; any other is refused, as is what is no file.
+
+    Raises:
+        CorpusInvalid: a path does not exist, there is no document, two have one name, or there are more than
+            :data:`MAX_DOCUMENTS`.
+    """
+    problems = [f"{path}: there is no such file or folder" for path in paths if not path.exists()]
+    if problems:
+        raise CorpusInvalid("\n".join(problems))
+    files: dict[str, SourceFile] = {}
+    refused: list[Quarantined] = []
+    for source, path, root in _entries(paths):
+        try:
+            file = _file(source, path, root)
+        except DocumentRefused as error:
+            shown = source.encode("utf-8", "replace").decode()[:MAX_SOURCE_CHARS]
+            refused.append(Quarantined(source=shown, code=error.code, message=str(error)))
+            continue
+        first = files.setdefault(file.source, file)
+        if first is not file and first.path != path:
+            problems.append(f"{first.path} and {path} would both be known as {file.source}: load them by themselves")
+        if len(files) > MAX_DOCUMENTS:
+            raise CorpusInvalid(f"there are more than {MAX_DOCUMENTS:,} documents: load them in parts")
+    if problems:
+        raise CorpusInvalid("\n".join(problems))
+    if not (files or refused):
+        raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document")
+    return Found(tuple(files.values()), tuple(refused))
+
+
+def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
+    """Metadata that may be given to every passage of a document.
+
+    Raises:
+        CorpusInvalid: a key or value is empty, too long or not to be printed, a key is reserved, or there are too many.
+    """
+    if len(metadata) > MAX_METADATA_ENTRIES:
+        raise CorpusInvalid(f"metadata has more than {MAX_METADATA_ENTRIES} keys")
+    for key, value in metadata.items():
+        if key in RESERVED_KEYS:
+            raise CorpusInvalid(f"the metadata key {key} is reserved")
+        for what, text, most in (("key", key, MAX_METADATA_KEY_CHARS), ("value", value, MAX_METADATA_VALUE_CHARS)):
+            if not text.strip() or len(text) > most or not text.isprintable():
+                raise CorpusInvalid(f"a metadata {what} must be one line of 1 to {most:,} characters: {text[:80]!r}")
+    return dict(metadata)
+
+
+def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
+    """Each file's name as a source, its path, and the folder that it must not lead out of."""
+    for path in paths:
+        if not path.is_dir():
+            yield path.name, path, None
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            linked = [name for name in folders if (Path(folder) / name).is_symlink()]
+            for name in sorted([*names, *linked]):
+                if not name.startswith("."):
+                    found = Path(folder) / name
+                    yield found.relative_to(path).as_posix(), found, path
+
+
+def _file(source: str, path: Path, root: Path | None) -> SourceFile:
+    named = unicodedata.normalize("NFC", source)
+    if len(named) > MAX_SOURCE_CHARS:
+        raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
+    if not named.isprintable():  # what cannot be decoded among it
+        raise DocumentInvalid("its name holds characters that cannot be shown")
+    if root is not None and path.is_symlink() and not _stays_within(path, root):
+        raise DocumentUnsafe("is a link that leads out of the folder")
+    if not path.is_file():
+        raise DocumentUnsafe("is no file")
+    try:
+        return SourceFile(named, path, path.stat().st_size)
+    except OSError as error:
+        raise DocumentInvalid(f"cannot be read: {error.strerror}") from error
+
+
+def _stays_within(path: Path, root: Path) -> bool:
+    try:
+        return path.resolve(strict=True).is_relative_to(root.resolve(strict=True)) and path.is_file()
+    except (OSError, RuntimeError):  # it leads nowhere, or in a circle
+        return False

@@ -1,0 +1,167 @@
+"""The vectors of one document's texts, each made once, and those of a large document kept as they are made."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import DocumentInvalid, ModelRefused
+from cicada.index.embedding import EMBED_BATCH, unit_vectors
+from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.models.ports import Embedder
+from cicada.tokens import estimated_tokens
+
+CHECKPOINT_TEXTS = 512
+"""Vectors that are made between two times that they are kept: what a crash costs a document at most."""
+DIGEST_BYTES = 16
+
+_PROBE = "probe"
+"""A text that no embedding model has a reason to refuse."""
+_Half = NDArray[np.float16]
+
+
+class TextVectors:
+    """An :class:`~cicada.models.ports.Embedder` for one document, over the one that makes the vectors.
+
+    They are rounded as the index keeps them, so that it makes no difference whether one was made or kept.
+    """
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        store: ObjectStore,
+        folder: str,
+        *,
+        turn: AbstractContextManager[object],
+        time_left_s: Callable[[], float],
+        checkpoint_texts: int = CHECKPOINT_TEXTS,
+    ) -> None:
+        """Take what makes the vectors, and where they are kept.
+
+        Args:
+            embedder: the model.
+            store: the bucket.
+            folder: begins the keys of what is kept.
+            turn: entered around every batch: it bounds how many are under way at once.
+            time_left_s: seconds that a batch may take, retries included.
+            checkpoint_texts: vectors that are made between two times that they are kept.
+        """
+        self.asked = 0
+        """Texts that the model was asked for."""
+        self.tokens = 0
+        """Of these texts, about."""
+        self._embedder = embedder
+        self._store = store
+        self._folder = folder
+        self._turn = turn
+        self._time_left_s = time_left_s
+        self._checkpoint_texts = checkpoint_texts
+        self._made: dict[bytes, _Half] = {}
+        self._to_keep: list[bytes] = []
+        self._looked_up = False
+
+    @property
+    def model_id(self) -> str:
+        """See the port."""
+        return self._embedder.model_id
+
+    @property
+    def dimensions(self) -> int:
+        """See the port."""
+        return self._embedder.dimensions
+
+    def embed(self, texts: Sequence[str], *, time_budget_s: float = 0.0) -> list[list[float]]:  # noqa: ARG002
+        """Return a vector a text. The time that it may take is the preparation's, not the caller's.
+
+        Raises:
+            DocumentInvalid: the model refuses one of the texts, and would not refuse another.
+            ModelBusy, ModelUnavailable, ModelRefused, IndexMismatch: as the model and its vectors give reason to.
+            IndexUnavailable: the store does not respond.
+        """
+        self.make(texts)
+        return [self._made[_digest(text)].astype(np.float32).tolist() for text in texts]
+
+    def make(self, texts: Sequence[str]) -> None:
+        """Make the vectors of these texts; those that are kept are found again, all others are asked for.
+
+        Give all texts at once: whether a document is large enough for its vectors to be kept is told by their number.
+
+        Raises:
+            As :meth:`embed`.
+        """
+        missing = self._missing(texts)
+        if not self._looked_up and len(missing) + len(self._made) >= self._checkpoint_texts:
+            self._looked_up = True
+            self._find()
+            missing = self._missing(texts)
+        for start in range(0, len(missing), EMBED_BATCH):
+            self._ask(missing[start : start + EMBED_BATCH])
+
+    def forget(self) -> None:
+        """Delete what was kept: the document is prepared.
+
+        Raises:
+            IndexUnavailable: the store does not respond.
+        """
+        if self._looked_up:
+            for entry in self._store.entries(self._folder):
+                self._store.delete(entry.key)
+
+    def _model_refuses(self) -> bool:
+        """Whether the model refuses any text: then it is not the document that is at fault."""
+        try:
+            self._embedder.embed([_PROBE], time_budget_s=self._time_left_s())
+        except ModelRefused:
+            return True
+        return False
+
+    def _missing(self, texts: Sequence[str]) -> list[str]:
+        return [text for text in dict.fromkeys(texts) if _digest(text) not in self._made]
+
+    def _ask(self, batch: Sequence[str]) -> None:
+        with self._turn:
+            try:
+                vectors = unit_vectors(self._embedder, batch, time_budget_s=self._time_left_s())
+            except ModelRefused as error:
+                if self._model_refuses():
+                    raise
+                raise DocumentInvalid(f"the embedding model refuses one of its texts: {error}") from error
+        self.asked += len(batch)
+        self.tokens += sum(map(estimated_tokens, batch))
+        for text, vector in zip(batch, vectors.astype(np.float16), strict=True):
+            digest = _digest(text)
+            self._made[digest] = vector
+            self._to_keep.append(digest)
+        if self._looked_up and len(self._to_keep) >= self._checkpoint_texts:
+            self._keep()
+
+    def _keep(self) -> None:
+        rows = np.stack([self._made[digest] for digest in self._to_keep]).astype("<f2").tobytes()
+        payload = b"".join(self._to_keep) + rows
+        name = hashlib.sha256(payload).hexdigest()
+        with contextlib.suppress(PreconditionFailed):  # then another one that prepares the same has kept it
+            self._store.write(self._folder + name, payload, replaces=None)
+        self._to_keep.clear()
+
+    def _find(self) -> None:
+        row_bytes = DIGEST_BYTES + 2 * self.dimensions
+        for entry in list(self._store.entries(self._folder)):
+            try:
+                payload = self._store.read(entry.key).data
+            except ObjectMissing:
+                continue  # another one that prepares the same has ended
+            if hashlib.sha256(payload).hexdigest() != entry.key.removeprefix(self._folder) or len(payload) % row_bytes:
+                continue  # damaged: its vectors are made again
+            count = len(payload) // row_bytes
+            vectors = np.frombuffer(payload, dtype="<f2", offset=count * DIGEST_BYTES).reshape(count, self.dimensions)
+            for place in range(count):
+                self._made.setdefault(payload[place * DIGEST_BYTES : (place + 1) * DIGEST_BYTES], vectors[place])
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()

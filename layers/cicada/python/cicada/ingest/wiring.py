@@ -1,0 +1,52 @@
+"""What prepares documents in a function: the one place that chooses implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cicada.index.store import ObjectStore
+from cicada.ingest.contracts import EnrichmentOptions, Recipe
+from cicada.ingest.enrichment.enricher import Enricher
+from cicada.ingest.known import IndexVectors
+from cicada.ingest.preparing import Preparer
+from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.models.choosing import Models
+
+ENRICHING_MAX_TOKENS = 2_048
+"""The longest answer of a model that enriches a batch of passages."""
+
+
+def preparer(
+    recipe: Recipe,
+    collection: str,
+    store: ObjectStore,
+    bedrock: Any,
+    models: Models,
+    *,
+    time_left_s: Callable[[], float],
+) -> Preparer:
+    """What prepares a collection's documents.
+
+    Args:
+        recipe: how.
+        collection: whose.
+        store: the bucket.
+        bedrock: boto3's ``bedrock-runtime`` client, for embeddings.
+        models: makes the model that enriches, where the recipe wants one.
+        time_left_s: seconds that one batch of texts may take, retries included.
+    """
+    return Preparer(
+        store,
+        BedrockEmbedder(bedrock, recipe.embedding_model_id, recipe.dimensions),
+        recipe,
+        enricher=enricher(recipe.enrichment, store, models),
+        known=IndexVectors(store, collection, recipe.embedding_model_id, recipe.dimensions),
+        time_left_s=time_left_s,
+    )
+
+
+def enricher(options: EnrichmentOptions, store: ObjectStore, models: Models) -> Enricher:
+    """What enriches passages; its model is made only where the options name one."""
+    model = models.structured(options.model_id, max_tokens=ENRICHING_MAX_TOKENS) if options.model_id else None
+    return Enricher(options, model, store)

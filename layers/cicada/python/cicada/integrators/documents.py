@@ -1,0 +1,189 @@
+"""One document into the index, and out again as a summary: ``index_document`` and ``get_document_summary``."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
+from cicada.errors import DocumentInvalid, RetrievalInvalid
+from cicada.ingest.contracts import MAX_SOURCE_CHARS, IngestReport, Prepared, SourceItem
+from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.incoming.steps import Commit, Prepare
+from cicada.retrieval.documents import DocumentReader
+from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, Word
+
+Collection = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
+Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
+MetadataKey = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_KEY_CHARS)]
+MetadataValue = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_VALUE_CHARS)]
+MAX_CONTENT_CHARS = 6 * 2**20
+"""Lambda takes 6 MB in one call: larger documents are uploaded below ``incoming/``."""
+DEFAULT_SUMMARY_BUDGET_S = 60.0
+SUMMARY_MAX_TOKENS = 1_024
+"""The longest answer of the model that summarises."""
+
+
+class IndexDocumentRequest(ApiModel):
+    """A document to load in place of the one that its source was, or a source to delete."""
+
+    collection: Collection
+    source: Source = Field(description="what it is known by, such as `manuals/pump.pdf`; its ending tells its format")
+    content: Annotated[str, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(None, description="its text")
+    content_base64: Annotated[str, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
+        None, description="or its bytes, base64"
+    )
+    delete: bool = Field(False, description="delete the source's passages; then there is no content")
+    title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    workflow_id: Word | None = Field(None, description="the tenant or workflow that it belongs to")
+    metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA_ENTRIES)] = Field(
+        default_factory=dict, description="kept with every passage, to filter by"
+    )
+
+    @model_validator(mode="after")
+    def _one_thing_to_do(self) -> Self:
+        given = sum(one is not None for one in (self.content, self.content_base64))
+        if given != (0 if self.delete else 1):
+            raise ValueError("give content, or content_base64, or delete: true")
+        return self
+
+    def data(self) -> bytes:
+        """The document's bytes.
+
+        Raises:
+            RetrievalInvalid: they are not base64.
+        """
+        if self.content is not None:
+            return self.content.encode("utf-8", "replace")
+        try:
+            return base64.b64decode(self.content_base64 or "", validate=True)
+        except binascii.Error:
+            raise RetrievalInvalid("content_base64: is not base64") from None
+
+
+class IndexDocumentResponse(ApiModel):
+    """What became of it."""
+
+    success: bool
+    collection: str = ""
+    source: str = ""
+    unchanged: bool = Field(False, description="the index held it just so before")
+    passages: int = Field(0, description="that it has now")
+    added: int = Field(0, description="passages that are new or changed")
+    deleted: int = Field(0, description="passages that are gone or changed")
+    embedded: int = Field(0, description="texts that the embedding model was asked for")
+    index_version: str = ""
+    published: bool = False
+    cost_usd: float | None = Field(None, description="of the models' calls; absent where a price is not known")
+    notes: tuple[str, ...] = ()
+    error: ErrorBody | None = None
+
+
+class SummaryRequest(ApiModel):
+    """A document whose summary is wanted."""
+
+    collection: Collection
+    source: Source
+    workflow_id: Word | None = Field(None, description="only if it is of this tenant or workflow")
+    time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(
+        DEFAULT_SUMMARY_BUDGET_S, description="seconds to make one, where there is none yet"
+    )
+
+
+class SummaryResponse(ApiModel):
+    """A document's summary."""
+
+    success: bool
+    collection: str = ""
+    source: str = ""
+    title: str = ""
+    summary: str = ""
+    made: bool = Field(False, description="whether it was made now; one that was made before costs nothing")
+    model_id: str = ""
+    passages: int = 0
+    index_version: str = ""
+    cost_usd: float | None = Field(None, description="of this call; absent where a price is not known")
+    error: ErrorBody | None = None
+
+
+def index_document(
+    request: IndexDocumentRequest, prepare_for: Callable[[str], Prepare], commit: Commit
+) -> IndexDocumentResponse:
+    """Load a document, or delete it.
+
+    Args:
+        request: which.
+        prepare_for: what prepares the documents of a collection.
+        commit: what publishes.
+
+    Raises:
+        DocumentRefused: it cannot be read, or a passage of it stands in another's way; nothing was changed.
+        RetrievalInvalid: its bytes are not base64.
+        ModelError, IndexFailure: as their names say.
+    """
+    if request.delete:
+        return _told(request, None, commit(request.collection, [], [request.source]))
+    data = request.data()
+    item = SourceItem(
+        collection=request.collection,
+        source=request.source,
+        key="",
+        size=len(data),
+        title=request.title,
+        metadata=request.metadata | ({"workflow_id": request.workflow_id} if request.workflow_id else {}),
+    )
+    with tempfile.TemporaryDirectory(prefix="document-") as folder:
+        path = Path(folder) / "document"
+        path.write_bytes(data)
+        prepared = prepare_for(request.collection)(item, path)
+    report = commit(request.collection, [prepared], [])
+    if report.quarantined:
+        raise DocumentInvalid(report.quarantined[0].message)
+    return _told(request, prepared, report)
+
+
+def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: Summaries) -> SummaryResponse:
+    """The summary of a document: the one that was made before of just these passages, or a new one.
+
+    Raises:
+        DocumentUnknown: the collection holds no such document.
+        ModelError, IndexFailure: as their names say.
+    """
+    document = reader.read(request.collection, request.source, request.workflow_id)
+    texts = [passage.text for passage in document.passages]
+    summary = summaries.get_or_make(request.source, document.title, texts, time_budget_s=request.time_budget_s)
+    return SummaryResponse(
+        success=True,
+        collection=request.collection,
+        source=request.source,
+        title=document.title,
+        summary=summary.text,
+        made=summary.made,
+        model_id=summary.model_id,
+        passages=len(document.passages),
+        index_version=document.index_version,
+        cost_usd=summary.cost_usd,
+    )
+
+
+def _told(request: IndexDocumentRequest, prepared: Prepared | None, report: IngestReport) -> IndexDocumentResponse:
+    return IndexDocumentResponse(
+        success=True,
+        collection=request.collection,
+        source=request.source,
+        unchanged=not report.published,
+        passages=prepared.passages if prepared else 0,
+        added=report.added,
+        deleted=report.deleted,
+        embedded=prepared.embedded if prepared else 0,
+        index_version=report.version,
+        published=report.published,
+        cost_usd=prepared.cost_usd if prepared else 0.0,
+        notes=prepared.notes if prepared else (),
+    )

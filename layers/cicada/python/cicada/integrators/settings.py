@@ -1,0 +1,52 @@
+"""The environments of the functions for integrators."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, Json
+
+from cicada.ingest.settings import IngestSettings
+from cicada.models.endpoints import Endpoints
+from cicada.settings import Environment
+
+
+class IndexSettings(Environment):
+    """What every function that reads the index needs."""
+
+    index_bucket: str
+    embedding_model_id: str
+    embedding_dimensions: Annotated[int, Field(ge=1, le=4096)]
+
+
+class SearchSettings(IndexSettings):
+    """What searches need."""
+
+    retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
+    s3_vectors_index_arn: str = ""
+    kendra_index_id: str = ""
+    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
+    """Seconds that a managed engine may take for a search before the shards are searched instead."""
+
+
+class ModelSettings(Environment):
+    """The models beside the embedding's."""
+
+    writing_model_id: str
+    """Writes summaries, meanings, other wordings of a query; judges passages where no re-ranker is named."""
+    reranker_model_id: str = ""
+    expansion_model_id: str = ""
+    model_endpoints: Json[Endpoints] = Field(default_factory=Endpoints.none)
+    """The deployment's own endpoints, by name, without their keys."""
+
+
+class RetrieveSettings(SearchSettings, ModelSettings):
+    """Those of ``retrieve`` and ``enrich_schema``."""
+
+
+class SummarySettings(IndexSettings, ModelSettings):
+    """Those of ``get_document_summary``."""
+
+
+class IndexDocumentSettings(IngestSettings, ModelSettings):
+    """Those of ``index_document``."""

@@ -1,0 +1,111 @@
+"""What the functions for integrators are made of: the one place that chooses implementations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+import boto3
+
+from cicada.index.reader import IndexReader
+from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.index.s3direct.store import store_for_answers
+from cicada.ingest.contracts import IngestReport, Prepared
+from cicada.integrators.settings import IndexDocumentSettings, IndexSettings, ModelSettings, RetrieveSettings
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock_embeddings import BedrockEmbedder
+from cicada.models.choosing import Models
+from cicada.models.ports import Embedder
+from cicada.models.remembering import RememberingEmbedder
+from cicada.models.retries import QUERY
+from cicada.retrieval.engine import EngineSettings, build_retriever
+from cicada.retrieval.facets import ShardFacets
+from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
+from cicada.retrieval.pipelines.pipeline import Pipelines
+from cicada.retrieval.ports import Retriever
+from cicada.retrieval.shards import ShardRetriever
+
+QUERY_READ_TIMEOUT_S = 4.0
+"""How long one call for a query's vector may wait."""
+
+
+def index_reader(settings: IndexSettings) -> IndexReader:
+    """The index; it is read while the rest of the function starts."""
+    reader = IndexReader(
+        store_for_answers(settings.index_bucket),
+        embedding_model_id=settings.embedding_model_id,
+        dimensions=settings.embedding_dimensions,
+    )
+    reader.refresh_soon()
+    return reader
+
+
+def bucket(settings: IndexSettings | IndexDocumentSettings) -> S3Store:
+    """The bucket, for writing too."""
+    return S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
+
+
+def models_of(settings: ModelSettings) -> Models:
+    """Makes models."""
+    return Models(
+        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        secrets=lambda: boto3.client("secretsmanager"),
+        endpoints=settings.model_endpoints,
+    )
+
+
+def search_of(settings: RetrieveSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
+    """What searches, and what embeds queries."""
+    client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
+    model = BedrockEmbedder(client, settings.embedding_model_id, settings.embedding_dimensions, retry=QUERY)
+    embedder = RememberingEmbedder(model)
+    retriever = build_retriever(
+        EngineSettings(
+            settings.retrieval_engine,
+            settings.s3_vectors_index_arn,
+            settings.kendra_index_id,
+            settings.engine_budget_s,
+        ),
+        shards=lambda one: ShardRetriever(reader, one),
+        embedder=embedder,
+        store=store_for_answers(settings.index_bucket),
+        client=boto3.client,
+    )
+    return retriever, embedder
+
+
+def pipelines_of(settings: RetrieveSettings) -> Pipelines:
+    """The pipelines, with all of their stages."""
+    reader = index_reader(settings)
+    retriever, embedder = search_of(settings, reader)
+    return build_pipelines(
+        PipelineModels(
+            settings.reranker_model_id or settings.writing_model_id,
+            settings.expansion_model_id or settings.writing_model_id,
+        ),
+        retriever=retriever,
+        embedder=embedder,
+        models=models_of(settings),
+        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        facets=ShardFacets(reader),
+    )
+
+
+def committer(
+    settings: IndexDocumentSettings, store: S3Store
+) -> Callable[[str, Sequence[Prepared], Collection[str]], IngestReport]:
+    """Commits what was prepared with the deployment's embedding model."""
+    from cicada.ingest.committing import commit
+
+    embedder = bedrock_embedder(settings)
+
+    def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
+        return commit(store, embedder, collection, prepared, gone=gone)
+
+    return publish
+
+
+def bedrock_embedder(settings: IndexDocumentSettings, client: Any = None) -> BedrockEmbedder:
+    """The embedding model, with patience."""
+    runtime = client or boto3.client("bedrock-runtime", config=bedrock_client_config())
+    return BedrockEmbedder(runtime, settings.embedding_model_id, settings.embedding_dimensions)

@@ -1,0 +1,144 @@
+"""Re-ranking by Amazon Bedrock's InvokeModel, with Amazon Rerank and Cohere Rerank.
+
+Both take a query and texts and give a relevance a text, best first; Cohere's body names its API's version besides.
+Sources: Amazon Bedrock User Guide, "Supported Regions and models for reranking" and "Use a reranker model"; Cohere,
+"Rerank on Amazon Bedrock". The models are not in every Region.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cicada.errors import AnswerMalformed, ModelError, ModelRefused
+from cicada.models.bedrock import read_failure
+from cicada.models.lines import carry_lines
+from cicada.models.model_ids import read_model_id
+from cicada.models.ports import Leash, ModelUse, Reranked, Unheld, Usage
+from cicada.models.prices import queries
+from cicada.models.retries import QUERY, RetryPolicy
+from cicada.models.whole_calls import WholeCalls, wait
+
+MAX_TEXTS = 1_000
+"""Of one call; longer lists go out in several."""
+MAX_TEXT_CHARS = 32_000
+"""Of a text, what is judged; of the query, what is sent. Source: Bedrock's Rerank API, RerankTextDocument."""
+_COHERE_API_VERSION = 2
+
+
+class BedrockReranker:
+    """A re-ranking model on Bedrock; the port's contract is :class:`cicada.models.ports.Reranker`."""
+
+    def __init__(
+        self,
+        client: Any,
+        model_id: str,
+        *,
+        retry: RetryPolicy = QUERY,
+        leash: Leash | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float, threading.Event], None] = wait,
+        share: Callable[[], float] = random.random,
+    ) -> None:
+        """Wire the model.
+
+        Args:
+            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``; its connections are
+                prepared for being closed (:func:`cicada.models.lines.carry_lines`).
+            model_id: of an Amazon or a Cohere re-ranking model, or its ARN.
+            retry: for calls that fail.
+            leash: asked before every call; nothing is by default.
+            clock: monotonic seconds.
+            pause: waits between retries for some seconds, less if the event is set meanwhile.
+            share: uniform in [0, 1), for the retries' jitter.
+        """
+        carry_lines(client)
+        self._client = client
+        self._model_id = model_id
+        self._retry = retry
+        self._leash = leash or Unheld()
+        self._clock = clock
+        self._pause = pause
+        self._share = share
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        return self._model_id
+
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+        """Score every text; a blank one scores 0 and is not sent.
+
+        Raises:
+            ModelBusy, ModelUnavailable: there are no scores, not for one text.
+            ModelRefused: the query is blank, or the service rejects the call.
+            AnswerMalformed: an answer that cannot be read, or lacks a text.
+            BudgetSpent: the leash allows no first call.
+            Stopped: the leash's stop.
+        """
+        if not query.strip():
+            raise ModelRefused("the query is blank")
+        started_s = self._clock()
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        scores = [0.0] * len(texts)
+        charged = 0
+        calls = WholeCalls(
+            self._leash,
+            started_s + time_budget_s,
+            self._retry,
+            read_failure=read_failure,
+            clock=self._clock,
+            pause=self._pause,
+            share=self._share,
+        )
+        with calls:
+            for first in range(0, len(places), MAX_TEXTS):
+                batch = places[first : first + MAX_TEXTS]
+                sent = [texts[place][:MAX_TEXT_CHARS] for place in batch]
+                try:
+                    for place, score in zip(batch, self._scores(calls, query[:MAX_TEXT_CHARS], sent), strict=True):
+                        scores[place] = score
+                except ModelError as error:
+                    error.usage = Usage(queries=charged)
+                    raise
+                charged += queries(query, sent)
+        if not calls.count:
+            return Reranked(tuple(scores), ())
+        took_ms = round((self._clock() - started_s) * 1000)
+        return Reranked(
+            tuple(scores), (ModelUse("rerank", self._model_id, calls.count, Usage(queries=charged), took_ms),)
+        )
+
+    def _scores(self, calls: WholeCalls, query: str, texts: Sequence[str]) -> list[float]:
+        body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
+        if read_model_id(self._model_id).base.startswith("cohere."):
+            body["api_version"] = _COHERE_API_VERSION
+
+        def call() -> bytes:
+            response = self._client.invoke_model(
+                modelId=self._model_id,
+                contentType="application/json",
+                accept="application/json",
+                body=json.dumps(body),
+            )
+            content: bytes = response["body"].read()
+            return content
+
+        return _read_scores(calls.make(call), len(texts))
+
+
+def _read_scores(content: bytes, count: int) -> list[float]:
+    """The relevance of each text, in the order of the texts."""
+    try:
+        found = {int(result["index"]): float(result["relevance_score"]) for result in json.loads(content)["results"]}
+        scores = [found[place] for place in range(count)]
+    except (ValueError, KeyError, TypeError) as error:
+        raise AnswerMalformed(f"the re-ranking cannot be read: {type(error).__name__}") from error
+    if not all(math.isfinite(score) for score in scores):
+        raise AnswerMalformed("the re-ranking has a score that is no number")
+    return [min(max(score, 0.0), 1.0) for score in scores]

@@ -1,0 +1,134 @@
+"""Models by their ids: those of Amazon Bedrock, and those of the deployment's own endpoints.
+
+What an endpoint needs is imported with the first model of one: a deployment that has none never loads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from cicada.errors import SettingsInvalid
+from cicada.models.bedrock_text import BedrockTextModel
+from cicada.models.endpoint_prices import tell_prices
+from cicada.models.endpoints import Endpoint, Endpoints
+from cicada.models.model_ids import read_endpoint_id
+from cicada.models.ports import StructuredModel, TextModel
+
+if TYPE_CHECKING:
+    from cicada.models.endpoint_keys import Keys
+    from cicada.models.openai_chat import OpenAiChat
+    from cicada.models.openai_http import ChatConnection
+
+
+class Models:
+    """Makes models; those of one service share its connections, and its key. Thread-safe."""
+
+    def __init__(
+        self,
+        *,
+        bedrock: Callable[[], Any],
+        secrets: Callable[[], Any],
+        endpoints: Endpoints | None = None,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        key_of: Callable[[str], str | None] = lambda _name: None,
+    ) -> None:
+        """Wire the services; nothing is called before a model is.
+
+        The endpoints' prices are told to this process (:func:`cicada.models.prices.cost`).
+
+        Args:
+            bedrock: makes boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``.
+            secrets: makes boto3's ``secretsmanager`` client, for the endpoints' keys.
+            endpoints: the deployment's own; none when absent.
+            temperature: of every model, in [0, 1]; where a model refuses it, it is not sent.
+            top_p: likewise, in (0, 1].
+            key_of: an endpoint's key, by the endpoint's name, for a caller who has it without a secret.
+        """
+        self._make_bedrock = bedrock
+        self._secrets = secrets
+        self._endpoints = Endpoints.none() if endpoints is None else endpoints
+        self._temperature = temperature
+        self._top_p = top_p
+        self._key_of = key_of
+        self._lock = threading.Lock()
+        self._bedrock: Any = None
+        self._reached: dict[str, tuple[ChatConnection, Keys | None]] = {}
+        tell_prices(self._endpoints.prices())
+
+    def text(self, model_id: str, *, max_tokens: int) -> TextModel:
+        """A model that writes text.
+
+        Args:
+            model_id: of Bedrock, or ``<endpoint>/<model>``.
+            max_tokens: its longest answer.
+
+        Raises:
+            SettingsInvalid: no endpoint has such a model.
+        """
+        if read_endpoint_id(model_id) is not None:
+            from cicada.models.openai_text import OpenAiTextModel
+
+            return OpenAiTextModel(self._chat(model_id, max_tokens))
+        return BedrockTextModel(
+            self._bedrock_client(),
+            model_id,
+            max_tokens=max_tokens,
+            temperature=self._temperature,
+            top_p=self._top_p,
+        )
+
+    def structured(self, model_id: str, *, max_tokens: int) -> StructuredModel:
+        """A model that fills in forms; arguments and errors as of :meth:`text`."""
+        if read_endpoint_id(model_id) is not None:
+            from cicada.models.openai_structured import OpenAiStructuredModel
+
+            return OpenAiStructuredModel(self._chat(model_id, max_tokens))
+        from cicada.models.bedrock_structured import BedrockStructuredModel
+
+        return BedrockStructuredModel(
+            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature
+        )
+
+    def version(self, model_id: str) -> str:
+        """What tells a model from every other that has had its id: two endpoints can bear one name in turn."""
+        found = self._endpoints.find(model_id)
+        if found is None:
+            return model_id
+        return f"{model_id}@{hashlib.sha256(found[0].base_url.encode()).hexdigest()[:12]}"
+
+    def _bedrock_client(self) -> Any:
+        with self._lock:
+            if self._bedrock is None:
+                self._bedrock = self._make_bedrock()
+            return self._bedrock
+
+    def _chat(self, model_id: str, max_tokens: int) -> OpenAiChat:
+        from cicada.models.openai_chat import ChatSettings, OpenAiChat
+
+        found = self._endpoints.find(model_id)
+        if found is None:
+            known = ", ".join(self._endpoints.model_ids()) or "none"
+            raise SettingsInvalid(f"no endpoint serves {model_id}; known models of endpoints: {known}")
+        endpoint, own_name = found
+        connection, keys = self._reach(model_id.partition("/")[0], endpoint)
+        settings = ChatSettings(max_tokens, self._temperature, self._top_p)
+        return OpenAiChat(model_id, own_name, connection, keys, settings)
+
+    def _reach(self, name: str, endpoint: Endpoint) -> tuple[ChatConnection, Keys | None]:
+        """The endpoint's connections and key, made once."""
+        from cicada.models.endpoint_keys import GivenKey, SecretKey
+        from cicada.models.openai_http import ChatConnection
+
+        with self._lock:
+            if name not in self._reached:
+                keys: Keys | None = None
+                if (given := self._key_of(name)) is not None:
+                    keys = GivenKey(given)
+                elif endpoint.secret_arn is not None:
+                    keys = SecretKey(self._secrets, endpoint.secret_arn)
+                self._reached[name] = ChatConnection(endpoint.base_url), keys
+            return self._reached[name]

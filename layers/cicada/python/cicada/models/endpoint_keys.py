@@ -1,0 +1,143 @@
+"""An endpoint's key: read from AWS Secrets Manager when it is first needed, and never written anywhere."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from botocore.config import Config
+
+from cicada.errors import ModelRefused
+from cicada.models.bedrock import read_failure
+
+KEPT_S = 300.0
+"""How long a key is used before it is read again: a rotated one is known after this, or after its first refusal."""
+SECRETS_CONFIG = Config(
+    connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}, tcp_keepalive=True
+)
+"""For the ``secretsmanager`` client."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key."""
+
+    value: str = field(repr=False)
+    fresh: bool
+    """Whether it was read just now."""
+
+
+class Keys(Protocol):
+    """Gives the key of one endpoint."""
+
+    def read(self) -> Key:
+        """The key. Raises ModelBusy, ModelUnavailable or ModelRefused if there is none to be had."""
+        ...
+
+    def refused(self, key: Key) -> bool:
+        """The endpoint does not accept this one; true if reading it again may give another."""
+        ...
+
+
+class GivenKey:
+    """A key that the caller has."""
+
+    def __init__(self, value: str) -> None:
+        """Take it. Raises ModelRefused if it cannot be sent."""
+        self._key = Key(_sendable(value), fresh=True)
+
+    def read(self) -> Key:
+        """See the port."""
+        return self._key
+
+    def refused(self, key: Key) -> bool:  # noqa: ARG002 - there is no other
+        """See the port."""
+        return False
+
+
+class SecretKey:
+    """The key that a secret holds: as its whole text, or as the only value of a JSON object. Thread-safe."""
+
+    def __init__(
+        self,
+        client: Callable[[], Any],
+        secret_arn: str,
+        *,
+        kept_s: float = KEPT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Name the secret.
+
+        Args:
+            client: makes boto3's ``secretsmanager`` client (:data:`SECRETS_CONFIG`), when it is first needed.
+            secret_arn: the secret's ARN.
+            kept_s: seconds that a key is used before it is read again.
+            clock: monotonic seconds.
+        """
+        self._make_client = client
+        self._client: Any = None
+        self._secret_arn = secret_arn
+        self._kept_s = kept_s
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._value: str | None = None
+        self._read_at = 0.0
+
+    def read(self) -> Key:
+        """See the port."""
+        with self._lock:
+            if self._value is not None and self._clock() - self._read_at < self._kept_s:
+                return Key(self._value, fresh=False)
+            self._value = _key_in(self._text())
+            self._read_at = self._clock()
+            return Key(self._value, fresh=True)
+
+    def refused(self, key: Key) -> bool:
+        """See the port."""
+        with self._lock:
+            if self._value == key.value:
+                self._value = None
+        return not key.fresh
+
+    def _text(self) -> str:
+        if self._client is None:
+            # It logs every response at its lowest level, and Lambda can be set to that.
+            logging.getLogger("botocore.parsers").setLevel(logging.INFO)
+            self._client = self._make_client()
+        try:
+            secret = self._client.get_secret_value(SecretId=self._secret_arn)
+        except Exception as error:
+            failure = read_failure(error)
+            if failure is None:
+                raise
+            raise type(failure.error)(f"the endpoint's key could not be read: {failure.error}") from error
+        text = secret.get("SecretString")
+        if not isinstance(text, str):
+            raise ModelRefused("the endpoint's secret is no text")
+        return text
+
+
+def _key_in(text: str) -> str:
+    """The key in a secret's text. Errors quote nothing of it."""
+    try:
+        held = json.loads(text)
+    except ValueError:
+        held = None
+    if isinstance(held, dict):
+        values = list(held.values())
+        if len(values) != 1 or not isinstance(values[0], str):
+            raise ModelRefused("the endpoint's secret is an object of several values: which one is the key?")
+        text = values[0]
+    return _sendable(text)
+
+
+def _sendable(text: str) -> str:
+    key = text.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise ModelRefused("the endpoint's secret holds no key that could be sent")
+    return key

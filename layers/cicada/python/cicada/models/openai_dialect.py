@@ -1,0 +1,94 @@
+"""Which of the optional fields of a Chat Completions request a model takes: learnt when its endpoint refuses one.
+
+Newer models of OpenAI's take ``max_completion_tokens`` and not ``max_tokens``; older servers know only ``max_tokens``,
+and ignore the other without a word, so it is what is sent first. Some endpoints do not know ``stream_options``, a JSON
+schema as ``response_format``, or a system turn.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from cicada.models.openai_errors import Complaint
+
+Format = Literal["json_schema", "json_object", "text"]
+"""How an endpoint is told that the answer is to be JSON: by its schema, as any object, or in the prompt alone."""
+
+_LESS: dict[Format, Format] = {"json_schema": "json_object", "json_object": "text"}
+_UNKNOWN_FIELD = re.compile(
+    r"max_completion_tokens|unsupported|not supported|unrecogni[sz]ed|unknown|not permitted|forbidden", re.IGNORECASE
+)
+_MAX_TOKENS = re.compile(r"\bmax_tokens\b", re.IGNORECASE)
+_STREAM_OPTIONS = re.compile(r"stream_options|include_usage", re.IGNORECASE)
+_FORMAT = re.compile(
+    r"response[ _]?format|json[ _]?(schema|object|mode)|structured[ _]?output|grammar|additionalProperties",
+    re.IGNORECASE,
+)
+_SYSTEM = re.compile(r"system (role|message|prompt|instruction)|role.{0,20}system|developer instruction", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What one model takes, as far as is known."""
+
+    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    usage: bool = True
+    """Whether it can be asked for its usage."""
+    format: Format = "json_schema"
+    system: bool = True
+    """Whether it takes a system turn; without, the instructions stand before the user's."""
+
+    def without(self, complaint: Complaint, sent: Mapping[str, Any]) -> Dialect:
+        """The dialect after a refusal of a request; the same if it names nothing that can be left out."""
+        said = complaint.all_words
+        if "max_tokens" in sent and _MAX_TOKENS.search(said) and _UNKNOWN_FIELD.search(said):
+            return replace(self, limit="max_completion_tokens")
+        if "stream_options" in sent and _STREAM_OPTIONS.search(said):
+            return replace(self, usage=False)
+        if "response_format" in sent and _FORMAT.search(said):
+            return self.less(sent["response_format"]["type"])
+        if sent["messages"][0]["role"] == "system" and _SYSTEM.search(said):
+            return replace(self, system=False)
+        return self
+
+    def less(self, used: Format) -> Dialect:
+        """The dialect when asking for JSON in this way has not worked; the same if another way is known already."""
+        return replace(self, format=_LESS.get(used, used)) if self.format == used else self
+
+
+@dataclass
+class Dialects:
+    """What each model is known to take. Thread-safe."""
+
+    _known: dict[str, Dialect] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, model_id: str) -> Dialect:
+        """What to speak with a model."""
+        return self._known.get(model_id, Dialect())
+
+    def learn(self, model_id: str, spoken: Dialect, complaint: Complaint, sent: Mapping[str, Any]) -> bool:
+        """Note a refusal; true if the next request will be another one.
+
+        Args:
+            model_id: of the model that refuses.
+            spoken: in which the request was made; another thread may have learnt something since.
+            complaint: what is wrong with it.
+            sent: the request's body.
+        """
+        with self._lock:
+            self._known[model_id] = self.of(model_id).without(complaint, sent)
+        return spoken.without(complaint, sent) != spoken
+
+    def format_ignored(self, model_id: str, used: Format) -> None:
+        """The model answered no JSON though asked to by ``used``: it is told so in another way from now on."""
+        with self._lock:
+            self._known[model_id] = self.of(model_id).less(used)
+
+
+LEARNT_DIALECTS = Dialects()
+"""The process's memory: every model object shares it, unless it is given one of its own."""

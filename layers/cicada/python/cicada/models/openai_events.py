@@ -1,0 +1,185 @@
+"""What a stream of Chat Completions says: server-sent events, the chunks in them, and what ends an answer.
+
+Source: WHATWG HTML, "Server-sent events" (the framing); OpenAI API reference, "Chat Completions: streaming".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cicada.errors import AnswerBlocked, AnswerIncomplete, AnswerMalformed, AnswerTruncated, StreamBroken
+from cicada.models.openai_thoughts import ThoughtFilter
+from cicada.models.ports import TextDelta, Usage
+from cicada.models.streaming import Said, Stop
+
+MAX_EVENT_BYTES = 1 << 20
+"""Of one event: a stream with a longer one is not what it says."""
+DONE = "[DONE]"
+"""The data of the last event."""
+
+_STOPS: dict[str, Stop] = {
+    "stop": Stop("end_turn"),
+    "eos": Stop("end_turn"),
+    "eos_token": Stop("end_turn"),
+    "stop_sequence": Stop("stop_sequence"),
+    "length": Stop("length", AnswerTruncated),
+    "max_tokens": Stop("max_tokens", AnswerTruncated),
+    "model_length": Stop("model_length", AnswerTruncated),
+    "content_filter": Stop("content_filter", AnswerBlocked),
+    "tool_calls": Stop("tool_calls", AnswerMalformed),
+    "function_call": Stop("function_call", AnswerMalformed),
+}
+"""OpenAI's finish reasons, and those that other servers say in their place. A model that was given no tools and calls
+one, or stops for a reason that is not known, has not written an answer."""
+
+
+class EventParser:
+    """Takes a body's bytes as they come, and gives the data of each whole event; an empty one for a comment.
+
+    A comment, or an event without data, is what servers send to keep a connection alive. What is not whole at the end
+    is no event.
+    """
+
+    def __init__(self) -> None:
+        """Begin a stream."""
+        self._rest = b""
+        self._data: list[bytes] = []
+        self._size = 0
+        self._after_cr = False
+
+    def feed(self, piece: bytes) -> Iterator[str]:
+        """The data of the events that this piece completes. Raises StreamBroken if they are no text, or too long."""
+        if self._after_cr and piece:
+            piece, self._after_cr = piece.removeprefix(b"\n"), False
+        buffered = self._rest + piece
+        self._after_cr = buffered.endswith(b"\r")
+        lines = buffered.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._rest = lines.pop()
+        if self._size + len(self._rest) > MAX_EVENT_BYTES:
+            raise StreamBroken("an event of the stream is too long")
+        for line in lines:
+            yield from self._line(line)
+
+    def _line(self, line: bytes) -> Iterator[str]:
+        if not line:
+            if self._data:
+                yield _text(b"\n".join(self._data))
+            self._data, self._size = [], 0
+            return
+        name, _, value = line.partition(b":")
+        if name == b"data":
+            self._data.append(value.removeprefix(b" "))
+            self._size += len(value)
+            if self._size > MAX_EVENT_BYTES:
+                raise StreamBroken("an event of the stream is too long")
+        elif not name:
+            yield ""
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise StreamBroken("an event of the stream is no UTF-8") from error
+
+
+class ChunkReader:
+    """Reads the chunks of one answer, and remembers what one alone does not tell."""
+
+    def __init__(self) -> None:
+        """Begin an answer."""
+        self._thoughts = ThoughtFilter()
+        self._stopped = False
+        self._refused = False
+        self._usage: Usage | None = None
+
+    def read(self, chunk: Mapping[str, Any] | str) -> Iterable[Said]:
+        """What a chunk says; ``DONE`` is one too.
+
+        The usage is told once the answer has stopped: with the chunk that stops it, with a later one, or as it was told
+        last before, or as not reported, when the stream says that it is done.
+
+        Raises:
+            StreamBroken: it is no chunk.
+        """
+        if isinstance(chunk, str):
+            return (self._usage or Usage(reported=False),) if self._stopped else ()
+        try:
+            return self._read(chunk)
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            raise StreamBroken(f"a chunk of the stream cannot be read: {type(error).__name__}") from error
+
+    def _read(self, chunk: Mapping[str, Any]) -> list[Said]:
+        said: list[Said] = []
+        counts = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
+        if counts:
+            self._usage = read_usage(counts)
+        for choice in chunk.get("choices") or ():
+            if choice.get("index", 0) == 0:
+                said += self._read_choice(choice)
+        if counts and self._stopped and self._usage is not None:
+            said.append(self._usage)
+        return said
+
+    def _read_choice(self, choice: Mapping[str, Any]) -> Iterator[Said]:
+        delta = choice.get("delta") or {}
+        content = delta.get("content")
+        if content and (text := self._thoughts.feed(_content_text(content))):
+            yield TextDelta(text)
+        self._refused = self._refused or bool(delta.get("refusal"))
+        reason = choice.get("finish_reason")
+        if reason and not self._stopped:
+            self._stopped = True
+            if rest := self._thoughts.end():
+                yield TextDelta(rest)
+            yield Stop("refusal", AnswerBlocked) if self._refused else read_stop(str(reason))
+
+
+def read_stop(reason: str) -> Stop:
+    """What a finish reason means."""
+    return _STOPS.get(reason) or Stop(reason[:64], AnswerMalformed)
+
+
+def incomplete(reason: str) -> type[AnswerIncomplete] | None:
+    """What an answer is called that ended for this reason; None if it is whole."""
+    return read_stop(reason).incomplete
+
+
+def read_usage(counts: Mapping[str, Any]) -> Usage:
+    """The tokens of a call; not reported if they are no counts.
+
+    Cached input is told apart from the rest, and reasoning counts as output. Most services count it within
+    ``completion_tokens``; those that count it beside them are known by their total.
+    """
+    try:
+        return _read_counts(counts)
+    except (TypeError, AttributeError, ValueError):
+        return Usage(reported=False)
+
+
+def _read_counts(counts: Mapping[str, Any]) -> Usage:
+    details = counts.get("prompt_tokens_details") or {}
+    prompt, completion = _count(counts.get("prompt_tokens")), _count(counts.get("completion_tokens"))
+    cached = min(prompt, _count(details.get("cached_tokens") or counts.get("prompt_cache_hit_tokens")))
+    reasoning = _count((counts.get("completion_tokens_details") or {}).get("reasoning_tokens"))
+    if reasoning and _count(counts.get("total_tokens")) == prompt + completion + reasoning:
+        completion += reasoning
+    return Usage(input_tokens=prompt - cached, output_tokens=completion, cache_read_tokens=cached)
+
+
+def _count(value: object) -> int:
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("no count of tokens")
+    return value
+
+
+def _content_text(content: object) -> str:
+    """A delta's text; some servers send a list of parts, of which only text is the answer's."""
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise TypeError("no content")
+    return "".join(part["text"] for part in content if part.get("type") == "text")

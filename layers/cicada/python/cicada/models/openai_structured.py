@@ -1,0 +1,240 @@
+"""Forms filled in by a model of an OpenAI-compatible endpoint: an answer that is JSON, by ``response_format``.
+
+Source: OpenAI API guide, "Structured model outputs", for the rules of strict schemas.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
+from cicada.models.forms import FormMisfit, form_description, form_name, form_schema, read_form
+from cicada.models.openai_chat import JsonAnswer, OpenAiChat, Turn
+from cicada.models.ports import Filled, Finished, Form, Leash, Prompt, Usage
+
+logger = logging.getLogger(__name__)
+
+_FENCED = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
+
+
+class OpenAiStructuredModel:
+    """A model of an endpoint that fills in forms; the port's contract is :class:`cicada.models.ports.StructuredModel`.
+
+    The form's schema goes as ``response_format``, enforced by the endpoint where its rules allow that. Where the
+    endpoint refuses or ignores it, it is asked for any JSON object, or for JSON by the prompt alone, and that is
+    remembered.
+    """
+
+    def __init__(self, chat: OpenAiChat) -> None:
+        """Take the model."""
+        self._chat = chat
+
+    @property
+    def model_id(self) -> str:
+        """``<endpoint>/<model>``."""
+        return self._chat.model_id
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer, in tokens."""
+        return self._chat.settings.max_tokens
+
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+        """Have the model fill in a form; an answer that does not fit is asked for once more.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused, StreamBroken: as their names say.
+            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
+                AnswerMalformed if what it gave does not fit and may not be asked for once more, or not twice. The
+                error's ``usage`` is that of all calls, where it was reported.
+            BudgetSpent: the leash allows no first call.
+            Stopped: the leash's stop, whatever was being waited for.
+            ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
+        """
+        filling = _Filling(self._chat, prompt, form, self._chat.clock() + time_budget_s, leash)
+        try:
+            value = filling.fill()
+        except ModelError as error:
+            error.usage = filling.usage_with(error.usage)
+            raise
+        return Filled(value, filling.usage or Usage(reported=False), filling.calls)
+
+
+class _Filling:
+    """One form being filled in; the leash that the model is held by."""
+
+    def __init__(self, chat: OpenAiChat, prompt: Prompt, form: type[Form], deadline_s: float, leash: Leash) -> None:
+        self._chat = chat
+        self._form: type[Any] = form
+        self._deadline_s = deadline_s
+        self._leash = leash
+        self._name = form_name(form)
+        self._schema = form_schema(form)
+        schema, strict = strict_schema(self._schema)
+        self._answer = JsonAnswer(self._name, form_description(form), schema, strict)
+        self._turns = [Turn("system", prompt.system), Turn("user", prompt.user)]
+        self.usage: Usage | None = Usage()
+        """Of the answers so far; None if the service did not say for one of them."""
+        self.calls = 0
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        self._leash.call()
+        self.calls += 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See :class:`cicada.models.ports.Leash`."""
+        return self._leash.on_stop(wake)
+
+    def fill(self) -> Any:
+        asked_by = self._chat.dialects.of(self._chat.model_id).format
+        text = ""
+        try:
+            text = self._write()
+            return self._read(text)
+        except AnswerMalformed as error:  # the endpoint itself could not read it
+            first: FormMisfit | AnswerMalformed = error
+            self.usage = self.usage_with(error.usage)
+        except FormMisfit as misfit:
+            first = misfit
+        problems = first.problems if isinstance(first, FormMisfit) else (str(first),)
+        logger.info(
+            "the model's answer does not fit its form",
+            extra={"model": self._chat.model_id, "form": self._name, "problems": len(problems)},
+        )
+        if isinstance(first, NoJson):
+            self._chat.dialects.format_ignored(self._chat.model_id, asked_by)
+        if text.strip():
+            self._turns += [Turn("assistant", text), Turn("user", _correction(problems))]
+        try:
+            return self._read(self._write())
+        except BudgetSpent:
+            raise AnswerMalformed(str(first)) from None
+        except FormMisfit as misfit:
+            raise AnswerMalformed(str(misfit)) from None
+
+    def usage_with(self, more: Usage | None) -> Usage | None:
+        """The usage so far and what one more answer took; an error that tells none took none that is known of."""
+        before = self.usage
+        if before is None or more is None:
+            return before
+        if not more.reported:
+            return None
+        return Usage(
+            before.input_tokens + more.input_tokens,
+            before.output_tokens + more.output_tokens,
+            before.cache_read_tokens + more.cache_read_tokens,
+        )
+
+    def _write(self) -> str:
+        left_s = self._deadline_s - self._chat.clock()
+        pieces: list[str] = []
+        for piece in self._chat.stream(self._turns, answer=self._answer, time_budget_s=left_s, leash=self):
+            if isinstance(piece, Finished):
+                self.usage = self.usage_with(piece.usage)
+            else:
+                pieces.append(piece.text)
+        return "".join(pieces)
+
+    def _read(self, text: str) -> Any:
+        return read_form(self._form, without_filler(json_in(text), self._schema))
+
+
+class NoJson(FormMisfit):
+    """The answer is no JSON at all."""
+
+
+def json_in(text: str) -> object:
+    """The value that an answer is, perhaps within a fence or some words. Raises NoJson if it is none."""
+    stripped = text.strip()
+    fenced = _FENCED.match(stripped)
+    begin, end = stripped.find("{"), stripped.rfind("}")
+    for candidate in (stripped, fenced[1] if fenced else "", stripped[begin : end + 1] if begin >= 0 else ""):
+        try:
+            value: object = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        return value
+    raise NoJson(("the answer is no JSON",))
+
+
+def _correction(problems: tuple[str, ...]) -> str:
+    return (
+        "This does not fit the schema:\n"
+        + "\n".join(f"- {problem}" for problem in problems)
+        + "\nAnswer once more with the whole JSON object, corrected, and with nothing else."
+    )
+
+
+def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """A form's schema as strict ones are written, if it can be: every object closed, and every field required.
+
+    A field that may be left out may be null instead.
+
+    Returns:
+        The schema, and whether it is strict; it stays as it is where a rule cannot be kept (an object with any keys).
+    """
+    try:
+        return _strict(schema), True
+    except _NotStrict:
+        return dict(schema), False
+
+
+class _NotStrict(Exception):
+    """A schema has a part that no strict schema can have."""
+
+
+def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if "allOf" in schema or (schema.get("type") == "object" and "properties" not in schema):
+        raise _NotStrict
+    if not schema:  # any value
+        raise _NotStrict
+    strict = dict(schema)
+    if isinstance(schema.get("items"), Mapping):
+        strict["items"] = _strict(schema["items"])
+    if "anyOf" in schema:
+        strict["anyOf"] = [_strict(option) for option in schema["anyOf"]]
+    if "properties" in schema:
+        required = schema.get("required", ())
+        strict["properties"] = {
+            name: _strict(field) if name in required else _nullable(_strict(field))
+            for name, field in schema["properties"].items()
+        }
+        strict["required"] = list(schema["properties"])
+        strict["additionalProperties"] = False
+    return strict
+
+
+def _nullable(field: dict[str, Any]) -> dict[str, Any]:
+    options = field.get("anyOf")
+    if options is not None:
+        return field if {"type": "null"} in options else {**field, "anyOf": [*options, {"type": "null"}]}
+    about = {"description": field["description"]} if "description" in field else {}
+    bare = {key: value for key, value in field.items() if key != "description"}
+    return {**about, "anyOf": [bare, {"type": "null"}]}
+
+
+def without_filler(value: Any, schema: Mapping[str, Any]) -> Any:
+    """A value without the nulls that a strict schema makes a model say for what it leaves out.
+
+    Args:
+        value: as JSON's types.
+        schema: the form's, as it was before it was made strict.
+    """
+    options = (schema, *schema.get("anyOf", ()))
+    if isinstance(value, list):
+        items: Mapping[str, Any] = next((option["items"] for option in options if "items" in option), {})
+        return [without_filler(item, items) for item in value]
+    if not isinstance(value, dict):
+        return value
+    whole: Mapping[str, Any] = next((option for option in options if "properties" in option), {})
+    fields, required = whole.get("properties", {}), whole.get("required", ())
+    return {
+        name: without_filler(part, fields.get(name, {}))
+        for name, part in value.items()
+        if part is not None or name not in fields or name in required
+    }

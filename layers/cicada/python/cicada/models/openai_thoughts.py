@@ -1,0 +1,52 @@
+"""Takes a model's reasoning out of its text.
+
+Most servers send reasoning in a field of its own, which is skipped. Some local ones leave it where the model wrote it:
+at the beginning of the text, between ``<think>`` and ``</think>``.
+"""
+
+from __future__ import annotations
+
+_OPEN, _CLOSE = "<think>", "</think>"
+
+
+class ThoughtFilter:
+    """Passes a text on piece by piece, without what it begins with in think tags.
+
+    Tags later in the text are text: an answer may quote them.
+    """
+
+    def __init__(self) -> None:
+        """Begin a text."""
+        self._held = ""
+        self._thinking = False
+        self._thought = False
+        self._through = False
+
+    def feed(self, piece: str) -> str:
+        """What can be passed on now; it may be empty."""
+        if self._through:
+            return piece
+        self._held += piece
+        if not self._thinking:
+            begun = self._held.lstrip()
+            if begun.startswith(_OPEN):
+                self._thinking, self._held = True, begun.removeprefix(_OPEN)
+            elif _OPEN.startswith(begun):  # an empty text, too, may still begin with the tag
+                return ""
+            else:
+                return self._pass_on()
+        _, close, rest = self._held.partition(_CLOSE)
+        if not close:
+            self._held = self._held[-len(_CLOSE) :]  # thoughts are not kept, but for the beginning of a tag
+            return ""
+        self._held, self._thinking, self._thought = "", False, True
+        return self.feed(rest)
+
+    def end(self) -> str:
+        """The text is over: what was held back for looking like a tag, and is none."""
+        return "" if self._through or self._thinking else self._pass_on()
+
+    def _pass_on(self) -> str:
+        text = self._held.lstrip() if self._thought else self._held  # the blank lines after thoughts belong to them
+        self._held, self._through = "", True
+        return text

@@ -1,0 +1,289 @@
+"""A streamed answer, whatever service writes it: when it is whole, what is tried again, and what ends it early.
+
+What a client library does with a broken stream differs with the fault and the library: an exception of one of many
+classes, a time-out, or nothing at all: a cut stream can just end. The rule that covers all of them is that an answer is
+whole only when the service has said why the model stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from cicada.errors import AnswerIncomplete, BudgetSpent, ModelUnavailable, StreamBroken
+from cicada.models.failure import Failure
+from cicada.models.ports import Finished, Leash, Stopped, TextDelta, Usage
+from cicada.models.retries import INTERACTIVE, RetryPolicy
+from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
+
+logger = logging.getLogger(__name__)
+
+USAGE_WAIT_S = 2.0
+"""How long the token usage, which follows the stop, is waited for. The answer is whole without it."""
+LONGEST_RETRY_AFTER_S = 10.0
+"""A service that asks to be left alone for longer is not called again for this answer: nobody looks at an empty page
+for so long, and another strategy may have an answer."""
+RETRY_AFTER_JITTER_S = 0.5
+"""Spread over which those who were told the same time come back."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The model has said all it will say."""
+
+    reason: str
+    incomplete: type[AnswerIncomplete] | None = None
+    """What such an answer is called, if the reason is no normal finish."""
+
+
+Said = TextDelta | Stop | Usage
+
+
+class Call(Protocol):
+    """One try at an answer, in the words of one service."""
+
+    def open(self) -> EventStream:
+        """Make the request; on a thread of its own. Raises what the service's client raises."""
+        ...
+
+    def read(self, event: Any) -> Iterable[Said]:
+        """What an event of the stream says. Raises StreamBroken if it cannot be read."""
+        ...
+
+    def failure(self, error: Exception, *, opened: bool) -> Failure | None:
+        """What an error of the client means.
+
+        Args:
+            error: raised by :meth:`open`, or by the stream before its first text.
+            opened: whether the stream had been opened.
+
+        Returns:
+            None if it is none of the service's failures: a bug where the call was made, and else a broken stream.
+        """
+        ...
+
+    def learn(self, failure: Failure) -> bool:
+        """Take note of a failure; true if the next try will be another request, so that it can help at once."""
+        ...
+
+
+def wait(seconds: float, stopped: threading.Event) -> None:
+    """Wait for some seconds, or until the event is set."""
+    stopped.wait(seconds)
+
+
+class _NotBegun(Exception):
+    """A call failed before its first piece of text: nothing has been shown, so it may be made again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.error))
+        self.failure = failure
+
+
+class _Watch:
+    """Passes the leash's stop on to whatever the answer waits for."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self._reader: StreamReader | None = None
+
+    def stop(self) -> None:
+        """Stop; from any thread."""
+        self.stopped.set()
+        if (reader := self._reader) is not None:
+            reader.stop()
+
+    def over(self, reader: StreamReader) -> None:
+        """From now on the answer waits for this reader."""
+        self._reader = reader
+        if self.stopped.is_set():
+            reader.stop()
+
+    def check(self) -> None:
+        """Raise Stopped after a stop."""
+        if self.stopped.is_set():
+            raise Stopped("nobody wants the answer any more")
+
+
+def _allows_another(leash: Leash) -> bool:
+    try:
+        leash.call()
+    except BudgetSpent:
+        return False
+    return True
+
+
+class Streaming:
+    """What every streamed answer of one model has in common."""
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        silence_s: float = 20.0,
+        retry: RetryPolicy = INTERACTIVE,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float, threading.Event], None] = wait,
+        share: Callable[[], float] = random.random,
+    ) -> None:
+        """Set the bounds.
+
+        Args:
+            model_id: for the log.
+            silence_s: a stream that sends no event for this long is broken.
+            retry: for calls that fail before their first piece.
+            clock: monotonic seconds.
+            pause: waits between retries for some seconds, less if the event is set meanwhile.
+            share: uniform in [0, 1), for the retries' jitter.
+        """
+        self._model_id = model_id
+        self._silence_s = silence_s
+        self._retry = retry
+        self._clock = clock
+        self._pause = pause
+        self._share = share
+
+    def stream(
+        self, new_call: Callable[[], Call], *, time_budget_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
+        """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
+
+        Args:
+            new_call: makes what is tried, anew for every try.
+            time_budget_s: seconds for all of it.
+            leash: asked before every try.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
+            StreamBroken: the stream ended without a stop, in whatever form, or outlasted the budget.
+            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
+            BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
+            Stopped: the leash's stop, whatever was being waited for.
+        """
+        return self._answer(new_call, self._clock() + time_budget_s, leash)
+
+    def _answer(
+        self, new_call: Callable[[], Call], deadline_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
+        watch = _Watch()
+        unregister = leash.on_stop(watch.stop)
+        try:
+            watch.check()
+            if self._clock() >= deadline_s:
+                raise ModelUnavailable("no time is left to call the model")
+            leash.call()
+            yield from self._tries(new_call, deadline_s, leash, watch)
+        finally:
+            unregister()
+
+    def _tries(
+        self, new_call: Callable[[], Call], deadline_s: float, leash: Leash, watch: _Watch
+    ) -> Generator[TextDelta | Finished, None, None]:
+        """Try, and try again while that can help. The leash has allowed the first try."""
+        attempts = 0
+        while True:
+            call = new_call()
+            with closing(self._attempt(call, deadline_s, watch)) as pieces:
+                try:
+                    first = next(pieces)
+                except _NotBegun as not_begun:
+                    failure = not_begun.failure
+                else:
+                    yield first
+                    yield from pieces
+                    return
+            pause_s: float | None = 0.0
+            if not call.learn(failure):
+                attempts += 1
+                pause_s = self._pause_s(failure, attempts, deadline_s - self._clock())
+            if pause_s is None or not _allows_another(leash):
+                raise failure.error
+            if pause_s > 0:
+                self._pause(pause_s, watch.stopped)
+            watch.check()
+            if self._clock() >= deadline_s:
+                raise failure.error
+            logger.info("the model is called again", extra={"model": self._model_id, "code": failure.error.code})
+
+    def _pause_s(self, failure: Failure, attempts: int, left_s: float) -> float | None:
+        """Seconds to wait before the next try, or None to give up."""
+        if not failure.retry:
+            return None
+        share = self._share()
+        pause_s = self._retry.pause_s(attempts, left_s=left_s, share=share)
+        asked_s = failure.retry_after_s
+        if pause_s is None or asked_s is None:
+            return pause_s
+        if asked_s > LONGEST_RETRY_AFTER_S:
+            return None
+        pause_s = max(pause_s, asked_s + share * RETRY_AFTER_JITTER_S)
+        return pause_s if pause_s < left_s else None
+
+    def _attempt(self, call: Call, deadline_s: float, watch: _Watch) -> Generator[TextDelta | Finished, None, None]:
+        """One call. Raises :class:`_NotBegun` before the first piece if the call failed, else the port's errors."""
+        begun = False
+        stop: Stop | None = None
+        usage: Usage | None = None
+        with closing(StreamReader(call.open)) as reader:
+            watch.over(reader)
+            while stop is None or usage is None:
+                left_s = deadline_s - self._clock()
+                wait_s = min(left_s, self._silence_s if stop is None else USAGE_WAIT_S)
+                item = reader.next(wait_s) if wait_s > 0 else None
+                watch.check()
+                if not isinstance(item, StreamEvent):
+                    if stop is not None:
+                        break  # the model has said it all; only its usage is not known
+                    raise self._fault(call, item, begun=begun, out_of_time=left_s <= self._silence_s)
+                for said in call.read(item.content):
+                    match said:
+                        case TextDelta():
+                            begun = True
+                            yield said
+                        case Stop():
+                            stop = said
+                        case Usage():
+                            usage = said
+            else:
+                reader.finish()
+        if stop.incomplete is not None:
+            error = stop.incomplete(stop.reason)
+            error.usage = usage
+            raise error
+        yield Finished(stop.reason, usage or Usage(reported=False))
+
+    def _fault(
+        self, call: Call, item: CallFailed | ReadFailed | StreamEnded | None, *, begun: bool, out_of_time: bool
+    ) -> Exception:
+        """What to raise when a stream without a stop sends no further event."""
+        match item:
+            case None:
+                why = "the time budget ran out" if out_of_time else f"nothing arrived for {self._silence_s:g} s"
+                if begun:
+                    return StreamBroken(why)
+                return _NotBegun(Failure(ModelUnavailable(why), retry=False))
+            case StreamEnded():
+                return StreamBroken("the stream ended before it said why the model stopped")
+            case CallFailed(error):
+                failure = call.failure(error, opened=False)
+                return error if failure is None else _not_begun(failure, error)  # none of the service's: a bug
+            case ReadFailed(StreamBroken() as broken):
+                return broken
+            case ReadFailed(error):
+                failure = None if begun else call.failure(error, opened=True)
+                if failure is not None:  # for example throttled in the stream, before its first piece
+                    return _not_begun(failure, error)
+                broken = StreamBroken(f"{type(error).__name__}: {error}")
+                broken.__cause__ = error
+                return broken
+
+
+def _not_begun(failure: Failure, cause: Exception) -> _NotBegun:
+    failure.error.__cause__ = cause
+    return _NotBegun(failure)

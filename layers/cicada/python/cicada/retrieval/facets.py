@@ -1,0 +1,82 @@
+"""Facets: the values that a field has among the passages that pass a filter, and how many passages have each.
+
+Counted are all live passages of the version, in all segments: *how many unique codes are there?* has one exact answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cicada.errors import RetrievalInvalid
+from cicada.index.columns import METADATA, SOURCE
+from cicada.index.facets import count_values
+from cicada.index.lists import ENTITIES, ENTITY_CODES
+from cicada.index.loaded import COLLECTION, LoadedIndex
+from cicada.index.reader import IndexReader
+from cicada.retrieval.ports import Degradation, Filters
+from cicada.retrieval.reading import read_index
+from cicada.retrieval.shards import partial_index, row_filter
+
+OWN_FIELDS = (COLLECTION, "episode", "speaker", SOURCE, ENTITIES, ENTITY_CODES)
+"""What is called the same here and in the index. Every other field is a key of the passages' metadata, such as
+``workflow_id`` and ``doc_type``."""
+
+
+@dataclass(frozen=True)
+class FieldCounts:
+    """One field's values."""
+
+    field: str
+    unique: int
+    """Distinct values, those not listed included."""
+    values: tuple[tuple[str, int], ...]
+    """Values and the passages that have each, most frequent first; of equal counts, in ascending order."""
+
+
+@dataclass(frozen=True)
+class FacetCounts:
+    """What a count came to."""
+
+    index_version: str
+    total: int
+    """Passages that pass the filters, with such a field or without."""
+    fields: tuple[FieldCounts, ...]
+    """In the order asked."""
+    degraded: tuple[Degradation, ...] = ()
+    """Why this is less than the whole count; empty when it is not."""
+
+
+class ShardFacets:
+    """Counts over an :class:`~cicada.index.reader.IndexReader`. Safe for several threads."""
+
+    def __init__(self, reader: IndexReader) -> None:
+        """Take the index."""
+        self._reader = reader
+
+    def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
+        """Count the values of fields.
+
+        Args:
+            fields: of :data:`OWN_FIELDS`, or keys of the metadata; a field that no passage has has no values.
+            filters: which passages are counted.
+            limit: values a field at most, 0 for none; ``unique`` counts all.
+
+        Raises:
+            RetrievalInvalid: ``limit`` is below 0.
+            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+        """
+        if limit < 0:
+            raise RetrievalInvalid("limit: at least 0")
+
+        def counted(index: LoadedIndex) -> tuple[int, tuple[FieldCounts, ...]]:
+            scope = index.scope(row_filter(filters))
+            found = [(field, count_values(index, scope, _in_index(field), limit)) for field in fields]
+            return scope.count, tuple(FieldCounts(field, one.unique, one.values) for field, one in found)
+
+        (total, found), index = read_index(self._reader, counted)
+        return FacetCounts(index.manifest.version, total, found, partial_index(index, "counted"))
+
+
+def _in_index(field: str) -> str:
+    return field if field in OWN_FIELDS else METADATA + field

@@ -1,0 +1,192 @@
+"""The entity graph: entities of the corpus, tied where a passage names both, with the passages that show it.
+
+It is counted from the index's list columns, exactly, over all live passages that pass the filters. Nothing of what the
+filters hold back is told, names included.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from itertools import pairwise
+
+from cicada.errors import RetrievalInvalid
+from cicada.index.facets import load_field
+from cicada.index.list_part import Postings
+from cicada.index.lists import ENTITIES
+from cicada.index.loaded import LoadedIndex, Scope
+from cicada.index.mentions import Mentions, ScopedMentions
+from cicada.index.pairs import frequent_pairs
+from cicada.index.reader import IndexReader
+from cicada.retrieval.entity_paths import MAX_HOPS, entity_paths
+from cicada.retrieval.entity_ties import Cooccurring, Neighbours, Paths
+from cicada.retrieval.graph_view import GraphView
+from cicada.retrieval.ports import Filters
+from cicada.retrieval.reading import read_index
+from cicada.retrieval.shards import row_filter
+
+DEFAULT_SHOWN = 3
+"""Passages that show a tie, at most, unless the question says otherwise."""
+MAX_NAMED = 10
+"""Entities that one question may name."""
+MAX_MENTIONS = 32 * 2**20
+"""Mentions of entities that graphs hold in memory together, of 4 bytes each beside the rows and names."""
+GRAPHS_HELD = 4
+"""Sets of segments whose graphs are held: of all collections, and of some that filters chose."""
+MAX_LISTED = 1_000
+"""Pairs, neighbours or ways that one question may ask for."""
+MAX_SHOWN = 10
+"""Passages that one question may ask for with each of them."""
+
+
+class EntityGraph:
+    """Questions about entities over an :class:`~cicada.index.reader.IndexReader`. Safe for several threads.
+
+    What it needs of a version's segments is made by the first question and kept while a later version has them too.
+    Every method raises ``IndexMissing``, ``IndexCorrupt``, ``IndexMismatch`` or ``IndexUnavailable`` when the index
+    cannot serve it, and ``RetrievalInvalid`` for a question beyond the limits or over more than :data:`MAX_MENTIONS`.
+    """
+
+    def __init__(self, reader: IndexReader, *, max_mentions: int = MAX_MENTIONS) -> None:
+        """Take the index. Nothing is read yet."""
+        self._reader = reader
+        self._max_mentions = max_mentions
+        self._held: OrderedDict[tuple[str, ...], Mentions] = OrderedDict()
+        self._making = threading.Lock()
+
+    def cooccurring(
+        self, entities: Sequence[str], filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN
+    ) -> Cooccurring:
+        """Pairs of entities that passages name together.
+
+        Args:
+            entities: names, in any case. Two or more: the pairs among them. One: its pairs with others. None: of all.
+            filters: which passages are looked at.
+            limit: pairs at most.
+            show: passages a pair at most.
+        """
+        _check(limit, show)
+        if len(entities) > MAX_NAMED:
+            raise RetrievalInvalid(f"entities: at most {MAX_NAMED} can be named")
+
+        def answered(index: LoadedIndex) -> Cooccurring:
+            view = self._view(index, filters, show)
+            found, unknown = view.resolved(entities)
+            known = list(dict.fromkeys(entity for entity in found if entity is not None))
+            complete = True
+            if not entities:
+                best = frequent_pairs(view.mentions, limit)
+                pairs = list(zip(best.first.tolist(), best.second.tolist(), best.counts.tolist(), strict=True))
+                complete = best.complete
+            elif len(entities) == 1:
+                pairs = [pair for one in known for pair in view.best_partners(one, limit)[0]]
+            else:
+                pairs = view.pairs_among(known)[:limit]
+            rows = view.mentions.rows_of_all(known) if known and not unknown else None
+            return Cooccurring(
+                **view.told(unknown),
+                entities=tuple(view.entity(one) for one in known),
+                together=0 if rows is None else sum(map(len, rows)),
+                shown_by=() if rows is None else view.shown_by([rows])[0],
+                ties=view.ties(pairs),
+                complete=complete,
+            )
+
+        return read_index(self._reader, answered)[0]
+
+    def neighbours(self, entity: str, filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN) -> Neighbours:
+        """The entities that passages name together with one.
+
+        Args:
+            entity: its name, in any case.
+            filters: which passages are looked at.
+            limit: neighbours at most.
+            show: passages a neighbour at most.
+        """
+        _check(limit, show)
+
+        def answered(index: LoadedIndex) -> Neighbours:
+            view = self._view(index, filters, show)
+            (found,), unknown = view.resolved([entity])
+            if found is None:
+                return Neighbours(**view.told(unknown), entity=None, unique=0, ties=())
+            pairs, unique = view.best_partners(found, limit)
+            return Neighbours(**view.told(()), entity=view.entity(found), unique=unique, ties=view.ties(pairs))
+
+        return read_index(self._reader, answered)[0]
+
+    def paths(
+        self, start: str, end: str, filters: Filters, *, max_hops: int, limit: int, show: int = DEFAULT_SHOWN
+    ) -> Paths:
+        """The ways from one entity to another, from each to the next by a passage that names both.
+
+        Args:
+            start: a name, in any case.
+            end: another; from an entity to itself there is no way.
+            filters: which passages are looked at.
+            max_hops: passages from start to end at most, 1 to :data:`~cicada.retrieval.entity_paths.MAX_HOPS`.
+            limit: ways at most.
+            show: passages a tie at most.
+        """
+        _check(limit, show)
+        if not 1 <= max_hops <= MAX_HOPS:
+            raise RetrievalInvalid(f"max_hops: from 1 to {MAX_HOPS}")
+
+        def answered(index: LoadedIndex) -> Paths:
+            view = self._view(index, filters, show)
+            (first, last), unknown = view.resolved([start, end])
+            paths: tuple[tuple[int, ...], ...] = ()
+            complete = True
+            if first is not None and last is not None and first != last:
+                found = entity_paths(view.mentions, first, last, max_hops=max_hops, limit=limit)
+                paths, complete = found.paths, found.complete
+            pairs = {pair for path in paths for pair in pairwise(path)}
+            counted = [(one, other, view.together([one, other])) for one, other in sorted(pairs)]
+            ties = {(one, other): tie for (one, other, _), tie in zip(counted, view.ties(counted), strict=True)}
+            return Paths(
+                **view.told(unknown),
+                start=None if first is None else view.entity(first),
+                end=None if last is None else view.entity(last),
+                paths=tuple(tuple(ties[pair] for pair in pairwise(path)) for path in paths),
+                complete=complete,
+            )
+
+        return read_index(self._reader, answered)[0]
+
+    def _view(self, index: LoadedIndex, filters: Filters, show: int) -> GraphView:
+        scope = index.scope(row_filter(filters))
+        load_field(index, scope, ENTITIES)
+        found = [segment.lists.postings(ENTITIES, index.rounds.gather) for segment in scope.segments]
+        places = [place for place, postings in enumerate(found) if postings is not None]
+        postings = [one for one in found if one is not None]
+        mentions = self._mentions(index, scope, postings)
+        allowed = [scope.allowed[place] for place in places]
+        return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show)
+
+    def _mentions(self, index: LoadedIndex, scope: Scope, postings: Sequence[Postings]) -> Mentions:
+        """The mentions of a scope's segments: held, or made. Of those held before, some may have to go."""
+        key = tuple(segment.entry.key for segment in scope.segments)
+        count = sum(len(one.rows) for one in postings)
+        if count > self._max_mentions:
+            told = f"the passages have {count:,} mentions of entities, more than the {self._max_mentions:,} of a graph"
+            raise RetrievalInvalid(f"filters: {told}: choose some of the collections")
+        with self._making:
+            found = self._held.pop(key, None)
+            if found is None:
+                current = {segment.entry.key for segment in index.segments}
+                for old in [held for held in self._held if not current.issuperset(held)]:
+                    del self._held[old]
+                held_mentions = sum(held.count for held in self._held.values())
+                while self._held and (len(self._held) >= GRAPHS_HELD or held_mentions + count > self._max_mentions):
+                    held_mentions -= self._held.popitem(last=False)[1].count
+                found = Mentions.of(postings)
+            self._held[key] = found
+        return found
+
+
+def _check(limit: int, show: int) -> None:
+    if not 1 <= limit <= MAX_LISTED:
+        raise RetrievalInvalid(f"limit: from 1 to {MAX_LISTED}")
+    if not 0 <= show <= MAX_SHOWN:
+        raise RetrievalInvalid(f"show: from 0 to {MAX_SHOWN}")

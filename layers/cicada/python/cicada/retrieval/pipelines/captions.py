@@ -1,0 +1,96 @@
+"""Captions: of each passage the sentence that is nearest to the query, with the query's words highlighted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from cicada.corpus.chunking.sentences import sentences
+from cicada.index.embedding import unit_vectors
+from cicada.models.ports import Embedder
+from cicada.retrieval.calibration import calibration_of
+from cicada.retrieval.pipelines.api import Caption, Highlight
+from cicada.retrieval.pipelines.highlights import QueryWords, language_of
+
+SENTENCES_A_PASSAGE = 3
+"""Of a passage, how many sentences are compared by meaning: those with the most words of the query."""
+MAX_CAPTION_CHARS = 320
+"""Of a longer sentence, a stretch around the query's words is taken."""
+MIN_SECOND_SCORE = 0.5
+"""A passage's second caption is given from this score on: as likely to the point as not."""
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    text: int
+    """Which text it is of."""
+    language: str
+    """Of that text (ISO 639-3)."""
+    sentence: str
+
+
+def captions(
+    query: str, texts: Sequence[str], embedder: Embedder, time_left_s: Callable[[], float]
+) -> list[tuple[Caption, ...]]:
+    """One or two captions a text, the best first; none of a text without words.
+
+    A few sentences of each text are embedded, in one call with the query; scores are the calibrated similarity to it.
+
+    Args:
+        query: what was asked.
+        texts: the passages' texts.
+        embedder: the model that the index is embedded with.
+        time_left_s: seconds that it may still take.
+
+    Raises:
+        ModelBusy, ModelUnavailable, ModelRefused: the sentences could not be embedded.
+        IndexMismatch: the model gave vectors of no use.
+    """
+    words = QueryWords(query)
+    chosen = [one for number, text in enumerate(texts) for one in _candidates(number, text, words)]
+    made: list[list[Caption]] = [[] for _ in texts]
+    if chosen:
+        distinct = list(dict.fromkeys([query, *(one.sentence for one in chosen)]))
+        vectors = unit_vectors(embedder, distinct, time_budget_s=time_left_s())
+        cosines = dict(zip(distinct, (vectors @ vectors[0]).tolist(), strict=True))
+        calibration = calibration_of(embedder.model_id)
+        for one in chosen:
+            score = calibration.score(cosines[one.sentence])
+            marks = tuple(Highlight(start=start, end=end) for start, end in words.spans(one.sentence, one.language))
+            made[one.text].append(Caption(text=one.sentence, score=round(score, 6), highlights=marks))
+    return [_best(found) for found in made]
+
+
+def _candidates(number: int, text: str, words: QueryWords) -> list[_Candidate]:
+    language = language_of(text)
+    pieces = (sentence.strip() for sentence in sentences(text))
+    found = list(dict.fromkeys(piece for piece in pieces if any(character.isalnum() for character in piece)))
+    ranked = sorted(
+        found, key=lambda sentence: -words.matched(sentence, language)
+    )  # stable: the first of those that tie
+    best = ranked[:SENTENCES_A_PASSAGE]
+    return [_Candidate(number, language, _clipped(sentence, words, language)) for sentence in best]
+
+
+def _clipped(sentence: str, words: QueryWords, language: str) -> str:
+    """A sentence, or the stretch of a long one that begins a little before the query's first word in it."""
+    if len(sentence) <= MAX_CAPTION_CHARS:
+        return sentence
+    spans = words.spans(sentence, language)
+    first = spans[0][0] if spans else 0
+    start = 0 if first < MAX_CAPTION_CHARS // 2 else _word_start(sentence, first - MAX_CAPTION_CHARS // 4)
+    stretch = sentence[start : start + MAX_CAPTION_CHARS - 2]
+    if start + len(stretch) < len(sentence):
+        stretch = (stretch.rpartition(" ")[0] or stretch) + "…"
+    return ("…" if start else "") + stretch.strip()
+
+
+def _word_start(text: str, near: int) -> int:
+    """The beginning of the first word after a place, if one begins soon."""
+    space = text.find(" ", near, near + MAX_CAPTION_CHARS // 8)
+    return near if space < 0 else space + 1
+
+
+def _best(found: list[Caption]) -> tuple[Caption, ...]:
+    ranked = sorted(found, key=lambda caption: -caption.score)
+    return (*ranked[:1], *(caption for caption in ranked[1:2] if caption.score >= MIN_SECOND_SCORE))

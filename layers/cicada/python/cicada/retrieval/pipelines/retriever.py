@@ -1,0 +1,103 @@
+"""A pipeline as the strategies use it: behind the retrieval port."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from cicada.retrieval.pipelines.api import SkippedStage
+from cicada.retrieval.pipelines.pipeline import Pipelines
+from cicada.retrieval.pipelines.stages import Course
+from cicada.retrieval.pipelines.state import Candidate, State, Wanted
+from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+
+RankingPipeline = Literal["standard", "rerank", "advanced"]
+"""The pipelines that rank passages."""
+
+TIME_BUDGET_S = 10.0
+"""Seconds for all stages: the asker waits for them before the first word."""
+SEARCH_CODES = frozenset({"words_only", "partial_index", "engine_fallback", "mode_fallback"})
+"""What a search says of itself, and keeps saying through a pipeline."""
+
+
+class PipelineRetriever:
+    """A :class:`cicada.retrieval.ports.Retriever` that searches by a pipeline, without captions.
+
+    A re-ranker and a fusion have scores on scales of their own, while those who use the port compare a hit's score with
+    ``min_score`` and with the scores of passages from elsewhere. So the hits come in the pipeline's order and have the
+    searches' scores in descending order: the best rank has the best of them.
+    """
+
+    def __init__(
+        self,
+        pipelines: Pipelines,
+        name: RankingPipeline,
+        *,
+        time_budget_s: float = TIME_BUDGET_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Choose a pipeline.
+
+        Args:
+            pipelines: runs it.
+            name: which one.
+            time_budget_s: for all its stages; what is late is left out, and said.
+            clock: monotonic seconds.
+        """
+        self._pipelines = pipelines
+        self._name: RankingPipeline = name
+        self._time_budget_s = time_budget_s
+        self._clock = clock
+
+    def search(self, query: SearchQuery) -> SearchResult:
+        """Return the best passages for the query: see the port.
+
+        Raises:
+            OutOfTime: the search itself took longer than all stages may.
+        """
+        wanted = Wanted(
+            query=query.text,
+            pipeline=self._name,
+            filters=query.filters,
+            top_k=query.top_k,
+            min_score=query.min_score,
+            mode=query.mode,
+            captions=False,
+        )
+        course: Course[State] = Course(self._time_budget_s, self._clock)
+        state = self._pipelines.find(wanted, course)
+        return SearchResult(
+            hits_of(state.candidates[: query.top_k]),
+            state.index_version,
+            state.total,
+            course.timings_ms,
+            state.engine,
+            tuple(dict.fromkeys(map(_degradation, course.degraded))),
+            tuple(use for _, use in course.uses),
+        )
+
+    def version(self) -> str:
+        """See the port."""
+        return self._pipelines.version()
+
+
+def hits_of(candidates: Sequence[Candidate]) -> tuple[Hit, ...]:
+    """Candidates as hits in their order, with the searches' scores in descending order."""
+    scores = sorted((one.search_score for one in candidates), reverse=True)
+    return tuple(Hit(one.passage, score) for one, score in zip(candidates, scores, strict=True))
+
+
+def _degradation(skipped: SkippedStage) -> Degradation:
+    if skipped.code in SEARCH_CODES:
+        return Degradation(skipped.code, skipped.message)
+    return Degradation(f"{skipped.stage}_incomplete", f"{_NAMES.get(skipped.stage, skipped.stage)}: {skipped.message}")
+
+
+_NAMES = {
+    "query_expansion": "Other wordings of the question",
+    "hyde": "A search by a made-up passage",
+    "search": "Further searches",
+    "rerank": "Re-ranking",
+}
+"""Stages as people are told of them."""

@@ -1,0 +1,108 @@
+"""The searches of one retrieval, side by side: for the query, for other wordings of it, and by a made-up passage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+from cicada.errors import CicadaError, OutOfTime
+from cicada.retrieval.pipelines.stages import Allowance, beside
+from cicada.retrieval.pipelines.state import Ranking, State
+from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+
+OVER_RETRIEVAL = 3
+"""Passages that are searched for, a passage that is returned, where a re-ranker chooses among them."""
+SEMANTIC_RANKED = 30
+"""Of what is found, how many semantic ranking looks at: of each, some sentences are embedded."""
+MAX_DEPTH = 1_000
+"""Passages that one search returns at most for the stages after it."""
+PATIENCE = 0.4
+"""Of the time that the searches have, how long those beside the query's own are waited for."""
+INDEX_CHANGED = "index_changed"
+"""The code of a search that was left out as it saw another version than that for the query."""
+_WITHOUT_MEANING = "mode_fallback"
+"""The code of an engine that cannot search by meaning alone."""
+
+
+@dataclass(frozen=True)
+class _Under:
+    """A search that is under way."""
+
+    query: str | None
+    """Its wording; None of a made-up passage's."""
+    result: Future[SearchResult]
+
+
+def search(
+    state: State, allowance: Allowance, retriever: Retriever, clock: Callable[[], float]
+) -> tuple[SearchResult, tuple[Ranking, ...]]:
+    """Search for everything at once.
+
+    What the other searches cannot bring is left out, and said.
+
+    Returns:
+        What the search for the query found, and the rankings of all, that one's first.
+
+    Raises:
+        OutOfTime: the search for the query took too long.
+        IndexFailure, ModelError: it failed.
+    """
+    patient_until_s = clock() + PATIENCE * allowance.time_left_s()
+    first, *others = [
+        _Under(text, beside(partial(retriever.search, asked), "search")) for text, asked in _queries(state)
+    ]
+    try:
+        found = first.result.result(allowance.time_left_s())
+    except TimeoutError:
+        if first.result.done():
+            raise
+        raise OutOfTime("the search took longer than it may") from None
+    for lack in found.degraded:
+        allowance.lacks(lack.code, lack.message)
+    rankings = [Ranking(found.hits, state.wanted.query)]
+    for one in others:
+        ranking = _ranking(one, found, max(0.0, patient_until_s - clock()), allowance)
+        rankings += [] if ranking is None else [ranking]
+    return found, tuple(rankings)
+
+
+def depth_of(state: State) -> int:
+    """How many passages a search is asked for."""
+    wanted = state.wanted
+    depth = wanted.top_k * (OVER_RETRIEVAL if wanted.reranks else 1)
+    depth = max(depth, SEMANTIC_RANKED) if wanted.semantic else depth
+    return max(wanted.top_k, min(depth, MAX_DEPTH))
+
+
+def _queries(state: State) -> Iterator[tuple[str | None, SearchQuery]]:
+    """Each search's wording, and what is asked of the retriever; a made-up passage is searched by meaning alone."""
+    wanted, depth = state.wanted, depth_of(state)
+    for text in (wanted.query, *state.wordings):
+        yield text, SearchQuery(text, wanted.filters, depth, wanted.min_score, wanted.mode)
+    if state.hypothetical is not None:
+        yield None, SearchQuery(state.hypothetical, wanted.filters, depth, wanted.min_score, "dense")
+
+
+def _ranking(one: _Under, original: SearchResult, time_s: float, allowance: Allowance) -> Ranking | None:
+    what = "a made-up passage" if one.query is None else "another wording"
+    try:
+        found = one.result.result(time_s)
+    except TimeoutError:
+        if one.result.done():
+            raise
+        allowance.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
+        return None
+    except CicadaError as error:
+        allowance.lacks(error.code, f"The search for {what} was left out: {error.told}")
+        return None
+    if found.index_version != original.index_version or found.engine != original.engine:
+        allowance.lacks(INDEX_CHANGED, f"The search for {what} saw another version of the index, and was left out.")
+        return None
+    if one.query is None and any(lack.code == _WITHOUT_MEANING for lack in found.degraded):
+        allowance.lacks(
+            _WITHOUT_MEANING, "The engine has no search by meaning alone, so the made-up passage was left out."
+        )
+        return None
+    return Ranking(found.hits, one.query)

@@ -1,0 +1,183 @@
+"""The course of a retrieval: stages in order, each with its time; what fails or is late is left out, and named.
+
+A stage works beside its caller and hands back a *change* of the state. The caller applies it, or, when the stage is
+late, does not: so a stage that comes to its end afterwards changes nothing, and needs no locks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from cicada.errors import CicadaError, OutOfTime
+from cicada.models.ports import ModelUse
+from cicada.retrieval.pipelines.api import SkippedStage, StageName
+from cicada.retrieval.pipelines.uses import OpenUse
+
+logger = logging.getLogger(__name__)
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class StageSkipped(Exception):
+    """A stage has nothing to work with, or made nothing of use; ``code`` and ``told`` are what the response says."""
+
+    def __init__(self, code: str, told: str) -> None:
+        """Name the reason."""
+        super().__init__(told)
+        self.code = code
+        self.told = told
+
+
+def beside(do: Callable[[], R], name: str) -> Future[R]:
+    """Do something on a thread of its own, which holds up neither its caller nor the end of the process."""
+    done: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            result = do()
+        except BaseException as error:  # whoever waits is told, whatever it is
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return done
+
+
+class Allowance:
+    """What a stage may take, and where it says what it did without. Thread-safe."""
+
+    def __init__(self, stage: StageName, time_s: float, clock: Callable[[], float]) -> None:
+        """Allow a stage some seconds from now on; ``clock`` gives monotonic ones."""
+        self._stage = stage
+        self._clock = clock
+        self._deadline_s = clock() + time_s
+        self._lock = threading.Lock()
+        self._uses: list[OpenUse] = []
+        self._accounts: list[ModelUse] = []
+        self._lacks: list[SkippedStage] = []
+
+    def time_left_s(self) -> float:
+        """Seconds until the stage is late, never negative."""
+        return max(0.0, self._deadline_s - self._clock())
+
+    def use(self, purpose: str, model_id: str) -> OpenUse:
+        """Begin to use a model; it is stopped when the stage is late."""
+        use = OpenUse(purpose, model_id, self._clock)
+        with self._lock:
+            self._uses.append(use)
+        return use
+
+    def note(self, uses: Sequence[ModelUse], *, instead_of: OpenUse) -> None:
+        """Note what a port says that it used, instead of what could be seen from here."""
+        with self._lock:
+            self._uses.remove(instead_of)
+            self._accounts += uses
+
+    def lacks(self, code: str, told: str) -> None:
+        """Say that the stage did without something, and goes on."""
+        with self._lock:
+            self._lacks.append(SkippedStage(stage=self._stage, code=code, message=told))
+
+    def close(self) -> tuple[list[SkippedStage], list[ModelUse]]:
+        """The stage is over: stop what is under way, and return what it lacked and used."""
+        with self._lock:
+            uses, lacks, accounts = list(self._uses), list(self._lacks), list(self._accounts)
+        for use in uses:
+            use.stop()
+        return lacks, [*(use.account() for use in uses), *accounts]
+
+
+@dataclass(frozen=True)
+class Stage(Generic[S]):
+    """One step of a pipeline."""
+
+    name: StageName
+    share: float
+    """Of the whole time budget, how much it may take at most."""
+    enabled: Callable[[S], bool]
+    run: Callable[[S, Allowance], Callable[[S], S]]
+    """Works on the state as the stages before left it, and returns how it changes it."""
+    required: bool = False
+    """Whether there is no result without it: its failure is that of the whole."""
+
+
+class Course(Generic[S]):
+    """Runs stages, and keeps the account."""
+
+    def __init__(self, time_budget_s: float, clock: Callable[[], float]) -> None:
+        """Begin; ``time_budget_s`` is for all stages together, ``clock`` gives monotonic seconds."""
+        self._time_budget_s = time_budget_s
+        self._clock = clock
+        self._ends_s = clock() + time_budget_s
+        self.timings_ms: dict[str, float] = {}
+        """By stage, in the order in which they began."""
+        self.degraded: list[SkippedStage] = []
+        self.uses: list[tuple[StageName, ModelUse]] = []
+
+    def run(self, plan: Sequence[Sequence[Stage[S]]], state: S) -> S:
+        """Run stages one after the other, those of one group side by side, and return the state they leave.
+
+        Raises:
+            CicadaError: a required stage failed; OutOfTime if it was late.
+        """
+        for group in plan:
+            started = [self._start(stage, state) for stage in group if stage.enabled(state)]
+            for one in started:
+                state = self._finish(one, state)
+        return state
+
+    def _start(self, stage: Stage[S], state: S) -> _Started[S]:
+        left_s = max(0.0, self._ends_s - self._clock())
+        allowance = Allowance(stage.name, min(left_s, stage.share * self._time_budget_s), self._clock)
+        began_s = self._clock()
+        change = beside(lambda: stage.run(state, allowance), stage.name) if left_s > 0 else None
+        return _Started(stage, allowance, began_s, change)
+
+    def _finish(self, one: _Started[S], state: S) -> S:
+        stage = one.stage
+        try:
+            if one.change is None:
+                raise OutOfTime(f"no time was left for {stage.name}")
+            change = _within(one.change, one.allowance.time_left_s())
+        except (CicadaError, StageSkipped) as error:
+            self._close(one)
+            if stage.required:
+                raise
+            logger.warning("stage skipped", extra={"stage": stage.name, "code": error.code, "why": str(error)})
+            told = "It took longer than it may." if isinstance(error, OutOfTime) else error.told
+            self.degraded.append(SkippedStage(stage=stage.name, code=error.code, message=told))
+            return state
+        self._close(one)
+        return change(state)
+
+    def _close(self, one: _Started[S]) -> None:
+        lacks, uses = one.allowance.close()
+        self.timings_ms[one.stage.name] = round((self._clock() - one.began_s) * 1000, 3)
+        self.degraded += lacks
+        self.uses += [(one.stage.name, use) for use in uses]
+
+
+@dataclass(frozen=True)
+class _Started(Generic[S]):
+    stage: Stage[S]
+    allowance: Allowance
+    began_s: float
+    change: Future[Callable[[S], S]] | None
+    """None where no time was left to begin."""
+
+
+def _within(done: Future[R], time_s: float) -> R:
+    """What comes within some seconds. Raises OutOfTime if nothing does."""
+    try:
+        return done.result(time_s)
+    except TimeoutError as error:
+        if done.done():  # it has ended just now, or the failure is its own
+            return done.result()
+        raise OutOfTime("the stage took longer than it may") from error

@@ -1,0 +1,155 @@
+"""What the stages of a retrieval hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from cicada.corpus.passages import Passage
+from cicada.errors import RetrievalInvalid
+from cicada.retrieval.pipelines.api import (
+    Caption,
+    Facet,
+    PipelineName,
+    RetrieveFilters,
+    RetrieveRequest,
+    SearchType,
+    SemanticAnswer,
+)
+from cicada.retrieval.ports import Filters, Hit, SearchMode
+
+WORKFLOW_ID = "workflow_id"
+"""The key of a passage's metadata that names its tenant or workflow."""
+SOURCE = "source"
+_MODES: dict[SearchType, SearchMode] = {
+    "vector": "dense",
+    "keyword": "keyword",
+    "hybrid": "hybrid",
+    "semantic": "hybrid",
+}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One retrieval as the stages see it, whoever asks for it."""
+
+    query: str
+    pipeline: PipelineName
+    filters: Filters
+    top_k: int
+    min_score: float
+    mode: SearchMode
+    semantic: bool = False
+    """Whether the best caption's similarity orders what is found."""
+    rerank: bool = True
+    expand: bool = True
+    hyde: bool = True
+    captions: bool = True
+    facets: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, request: RetrieveRequest) -> Wanted:
+        """What a request asks for."""
+        return cls(
+            query=request.query,
+            pipeline=request.pipeline,
+            filters=filters_of(request.filters, request.workflow_id),
+            top_k=request.top_k,
+            min_score=request.min_score,
+            mode=_MODES[request.search_type],
+            semantic=request.search_type == "semantic",
+            rerank=request.enable_rerank,
+            expand=request.enable_query_expansion,
+            hyde=request.enable_hyde,
+            captions=request.enable_captions,
+            facets=request.facets,
+        )
+
+    @property
+    def hypothesises(self) -> bool:
+        """Whether a made-up passage is searched by: a search by words alone has no use for one."""
+        return self.hyde and self.mode != "keyword"
+
+    @property
+    def reranks(self) -> bool:
+        """Whether what is found is re-ranked."""
+        return self.rerank and self.pipeline in ("rerank", "advanced")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A passage on its way through the stages."""
+
+    passage: Passage
+    search_score: float
+    """The best of the searches for a wording of the query, in [0, 1]: calibrated, comparable across searches."""
+    score: float
+    """Of the search, or of the fusion of several, in [0, 1]."""
+    reranker_score: float | None = None
+    rerank_score: float | None = None
+    captions: tuple[Caption, ...] | None = None
+    """None where none were made yet."""
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """What one of several searches found."""
+
+    hits: tuple[Hit, ...]
+    query: str | None
+    """Its wording; None of the search by a hypothetical passage."""
+
+
+@dataclass(frozen=True)
+class State:
+    """What is known so far."""
+
+    wanted: Wanted
+    wordings: tuple[str, ...] = ()
+    """Other wordings of the query."""
+    hypothetical: str | None = None
+    """A made-up passage: never shown, and no source."""
+    rankings: tuple[Ranking, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    """Best first."""
+    index_version: str = ""
+    total: int = 0
+    engine: str = "shards"
+    reranked: bool = False
+    answers: tuple[SemanticAnswer, ...] = ()
+    facets: tuple[Facet, ...] = ()
+
+
+def filters_of(asked: RetrieveFilters, workflow_id: str | None = None) -> Filters:
+    """The filters of a request, its workflow's among them: what names a workflow besides can only narrow.
+
+    Raises:
+        RetrievalInvalid: two filters of one field have no value in common, so that nothing could pass.
+    """
+    metadata = {key: tuple(values) for key, values in asked.metadata.items()}
+    if asked.sources:
+        metadata[SOURCE] = _narrowed(SOURCE, metadata.get(SOURCE), asked.sources)
+    if workflow_id is not None:
+        metadata[WORKFLOW_ID] = _narrowed(WORKFLOW_ID, metadata.get(WORKFLOW_ID), (workflow_id,))
+    return Filters(
+        collections=asked.collections,
+        episodes=asked.episodes,
+        speakers=asked.speakers,
+        metadata=metadata,
+        entities=asked.entities,
+        codes=asked.entity_codes,
+    )
+
+
+def _narrowed(key: str, allowed: tuple[str, ...] | None, also: tuple[str, ...]) -> tuple[str, ...]:
+    if not allowed:
+        return also
+    both = tuple(value for value in allowed if value in also)
+    if not both:  # an empty filter would let everything pass
+        raise RetrievalInvalid(f"filters.metadata.{key}: has no value in common with the request's other filter of it")
+    return both
+
+
+def identity(passage: Passage) -> Hashable:
+    """What is the same in two searches: a passage, or a message in whichever of its languages."""
+    return passage.collection, passage.locator.whole() or passage.id

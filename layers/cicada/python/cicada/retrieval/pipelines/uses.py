@@ -1,0 +1,125 @@
+"""What a stage's uses of models take, whatever ends them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from cicada.errors import CicadaError, ModelError, OutOfTime
+from cicada.models.ports import ModelUse, Stopped, Usage
+from cicada.models.prices import cost
+from cicada.retrieval.pipelines.api import StageUse
+
+
+class OpenUse:
+    """One use of a model that is under way: a :class:`cicada.models.ports.Leash`, and an account at any time.
+
+    As a context it notes how the use ends. After :meth:`stop` no further call goes out, and one that is under way is
+    given up. Thread-safe: who waits for the use reads its account while the use goes on.
+    """
+
+    def __init__(self, purpose: str, model_id: str, clock: Callable[[], float]) -> None:
+        """Begin.
+
+        Args:
+            purpose: see :class:`cicada.models.ports.ModelUse`.
+            model_id: the service's id of the model.
+            clock: monotonic seconds.
+        """
+        self._purpose = purpose
+        self._model_id = model_id
+        self._clock = clock
+        self._began_s = clock()
+        self._lock = threading.Lock()
+        self._calls = 0
+        self._usage = Usage(reported=False)
+        self._fault: str | None = OutOfTime.code  # of a use that is still under way when it is accounted for
+        self._took_s: float | None = None
+        self._stopped = False
+        self._wakes: list[Callable[[], None]] = []
+
+    def __enter__(self) -> OpenUse:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._took_s = self._clock() - self._began_s
+            if error is None:
+                self._fault = None
+            elif isinstance(error, CicadaError):
+                self._fault = error.code
+                if isinstance(error, ModelError) and error.usage is not None:
+                    self._usage = error.usage
+
+    def call(self) -> None:
+        """See the port. Raises Stopped after :meth:`stop`."""
+        with self._lock:
+            if self._stopped:
+                raise Stopped
+            self._calls += 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        with self._lock:
+            if not self._stopped:
+                self._wakes.append(wake)
+                return lambda: self._forget(wake)
+        wake()
+        return lambda: None
+
+    def took(self, usage: Usage) -> None:
+        """Note what the service reported."""
+        with self._lock:
+            self._usage = usage
+
+    def stop(self) -> None:
+        """Nobody waits for it any more."""
+        with self._lock:
+            self._stopped = True
+            wakes, self._wakes = self._wakes, []
+        for wake in wakes:
+            wake()
+
+    def account(self) -> ModelUse:
+        """What it took so far; ``out_of_time`` is the fault of one that has not ended."""
+        with self._lock:
+            took_s = self._clock() - self._began_s if self._took_s is None else self._took_s
+            took_ms = round(took_s * 1000)
+            return ModelUse(self._purpose, self._model_id, self._calls, self._usage, took_ms, self._fault)
+
+    def _forget(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            if wake in self._wakes:
+                self._wakes.remove(wake)
+
+
+def usd_of(use: ModelUse) -> float | None:
+    """What a use cost; None where its price is not known, or calls went out whose usage was not reported."""
+    if not use.calls:
+        return 0.0
+    price = cost(use.model_id, use.usage) if use.usage.reported else None
+    return None if price is None else price.usd
+
+
+def stage_uses(uses: Iterable[tuple[str, ModelUse]]) -> tuple[StageUse, ...]:
+    """The uses of each stage and model, added up, in the order in which they began."""
+    grouped: dict[tuple[str, str], list[ModelUse]] = {}
+    for stage, use in uses:
+        grouped.setdefault((stage, use.model_id), []).append(use)
+    return tuple(_added_up(stage, model_id, made) for (stage, model_id), made in grouped.items())
+
+
+def _added_up(stage: str, model_id: str, uses: list[ModelUse]) -> StageUse:
+    usd = [usd_of(use) for use in uses]
+    known = [one for one in usd if one is not None]
+    return StageUse(
+        stage=stage,
+        model_id=model_id,
+        calls=sum(use.calls for use in uses),
+        input_tokens=sum(use.usage.input_tokens + use.usage.cache_read_tokens for use in uses),
+        output_tokens=sum(use.usage.output_tokens for use in uses),
+        cost_usd=sum(known) if len(known) == len(usd) else None,
+    )

@@ -1,0 +1,168 @@
+"""Fills in the input of a tool without a model: from the prompt's passages and question where its fields are known by
+name, and with the least that its schema allows where they are not.
+
+What is known, by a field's name and type: marks of numbered passages, other wordings of a question, a hypothetical
+passage, summaries, entities and codes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from local.bedrock.extractive.naming import codes, names
+from local.bedrock.extractive.prompt import parse_prompt
+from local.bedrock.extractive.relevance import relevance, shared_words
+from local.bedrock.extractive.rewording import hypothetical, rewordings
+from local.bedrock.extractive.summary import summary
+from local.bedrock.minilm import SentenceEmbedder
+from local.bedrock.tools import Tool
+
+BEST_MARK = 10.0
+_NUMBERS = frozenset({"n", "number", "passage", "index", "id"})
+"""Names of the field that says which passage an object is about."""
+_WORDINGS = frozenset({"queries", "wordings", "rewordings", "expansions", "questions"})
+_HYPOTHETICAL = frozenset({"passage", "hypothetical", "hypothetical_answer", "hypothetical_passage", "answer"})
+_ENTITIES = frozenset({"entities", "names"})
+_CODES = frozenset({"codes", "entity_codes", "identifiers"})
+_WIDE = re.compile(r"complete")
+_PARTICULAR = re.compile(r"\d|\b[A-Z]")
+
+
+@dataclass(frozen=True)
+class _About:
+    """What an object is filled in about."""
+
+    question: str
+    texts: tuple[str, ...]
+    number: int | None = None
+    """Of the passage, where it is about one."""
+    relevance: float = 0.0
+    covered: float = 0.0
+
+
+def fill(user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None = None) -> dict[str, Any]:
+    """The input of a tool; the same prompt and schema always give the same.
+
+    Args:
+        user: the prompt.
+        schema: of an object; references lead to its ``$defs``.
+        embedder: compares by meaning; words alone do without it.
+    """
+    prompt = parse_prompt(user)
+    passages = prompt.passages
+    texts = tuple(passage.text for passage in passages) or (prompt.question,)
+    marks = relevance(prompt.question, texts, embedder) if passages else []
+    covered = shared_words(prompt.question, texts)
+    each = [
+        _About(prompt.question, (passage.text,), passage.number, mark, share)
+        for passage, mark, share in zip(passages, marks, covered, strict=False)
+    ]
+    return _Filling(schema.get("$defs", {}), each).object(schema, _About(prompt.question, texts))
+
+
+def fill_from_words(system: str, user: str, tool: Tool) -> dict[str, Any]:  # noqa: ARG001 - the schema says it all
+    """As :func:`fill`, for a stand-in that has no embedder."""
+    return fill(user, tool.schema)
+
+
+class _Filling:
+    def __init__(self, definitions: Mapping[str, Any], each: Sequence[_About]) -> None:
+        self._definitions = definitions
+        self._each = each
+
+    def object(self, schema: Mapping[str, Any], about: _About) -> dict[str, Any]:
+        """An object: the fields that are known, and those that must be there."""
+        schema = self._resolved(schema)
+        filled: dict[str, Any] = {}
+        for name, field in schema.get("properties", {}).items():
+            value = self._known(name, self._resolved(field), about)
+            if value is not None:
+                filled[name] = value
+            elif name in schema.get("required", ()):
+                filled[name] = self._least(field)
+        return filled
+
+    def _known(self, name: str, field: Mapping[str, Any], about: _About) -> Any:
+        """What is known to belong into a field; None if nothing is."""
+        match field.get("type"):
+            case "array":
+                return self._known_list(name, field, about)
+            case "string" if "enum" not in field:
+                text = self._known_text(name, about)
+                return text[: field.get("maxLength", len(text))] if text else None
+            case "integer" if name in _NUMBERS and about.number is not None:
+                return about.number
+            case "number" | "integer" if about.number is not None:
+                mark = _mark(name, about) * float(field.get("maximum", BEST_MARK))
+                return round(mark) if field["type"] == "integer" else round(mark, 2)
+        return None
+
+    def _known_list(self, name: str, field: Mapping[str, Any], about: _About) -> list[Any] | None:
+        item = self._resolved(field.get("items", {}))
+        numbered = _NUMBERS & item.get("properties", {}).keys()
+        if item.get("type") == "object" and numbered and about.number is None and self._each:
+            return [self.object(item, one) for one in self._each]
+        if item.get("type") != "string" or "enum" in item:
+            return None
+        text = " ".join(about.texts)
+        made: list[str] | None = None
+        if name in _WORDINGS:
+            made = rewordings(about.question)
+        elif name in _ENTITIES:
+            made = names(text)
+        elif name in _CODES:
+            made = codes(text)
+        if made is None or len(made) < field.get("minItems", 0):
+            return None
+        return made[: field.get("maxItems", len(made))]
+
+    @staticmethod
+    def _known_text(name: str, about: _About) -> str | None:
+        if "summary" in name:
+            return summary(about.texts, most=1 if about.number is not None else 3) or None
+        if name in _HYPOTHETICAL:
+            return hypothetical(about.question)
+        return None
+
+    def _least(self, schema: Mapping[str, Any]) -> Any:
+        """The least value that a schema allows."""
+        schema = self._resolved(schema)
+        if "enum" in schema:
+            return schema["enum"][0]
+        if "const" in schema:
+            return schema["const"]
+        options = schema.get("anyOf") or schema.get("oneOf")
+        if options:
+            return None if any(option.get("type") == "null" for option in options) else self._least(options[0])
+        kind = schema.get("type")
+        kind = kind[0] if isinstance(kind, list) else kind
+        match kind:
+            case "string":
+                return "-" * schema.get("minLength", 0)
+            case "integer" | "number":
+                lowest = schema.get("minimum", schema.get("exclusiveMinimum", -1) + 1)
+                return min(lowest, schema.get("maximum", lowest))
+            case "boolean":
+                return False
+            case "array":
+                return [self._least(schema.get("items", {})) for _ in range(schema.get("minItems", 0))]
+            case "object":
+                return self.object(schema, _About("", ()))
+        return None
+
+    def _resolved(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        while "$ref" in schema:
+            schema = self._definitions.get(str(schema["$ref"]).rsplit("/", 1)[-1], {})
+        return schema
+
+
+def _mark(name: str, about: _About) -> float:
+    """A mark in [0, 1]: completeness is of words, specificity of particulars, all else of relevance."""
+    if _WIDE.search(name):
+        return about.covered
+    if name == "specificity":
+        return about.relevance if _PARTICULAR.search(about.texts[0][1:]) else about.relevance / 2
+    return about.relevance

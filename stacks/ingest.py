@@ -1,0 +1,250 @@
+"""What loads uploaded documents: the functions, the workflow that runs them, and the rule that starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aws_cdk import Aws, CfnOutput, Duration, Stack
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from cicada.ingest.contracts import LoadingPlan, LoadingRules
+from cicada.ingest.incoming.places import INCOMING, INGESTED, INGESTS
+from cicada.ingest.places import ENRICHED, PREPARED
+from stacks import ingest_settings
+from stacks.answering import KEY_ACTIONS
+from stacks.bedrock import invoke_statements
+from stacks.data import INDEX_PREFIX, DataStack
+from stacks.findings import accept, as_reported
+from stacks.function import CicadaFunction
+from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
+from stacks.layers import Layers
+from stacks.logs import log_group
+from stacks.settings import Settings
+
+START_TIMEOUT_S = 30
+BY_NAME = "Objects are named by what they hold; the ARN allows those of one folder only."
+
+
+def loading_plan(settings: Settings) -> LoadingPlan:
+    """How each collection's documents are cut and enriched, as the functions are told."""
+    ingest = settings.ingest
+    model_id = ingest.enrichment_model_id or settings.models.direct_model_id
+
+    def rules(of: ingest_settings.LoadingRules) -> LoadingRules:
+        return LoadingRules(chunks=of.chunks(), enrichment=of.enrichment(model_id))
+
+    return LoadingPlan(others=rules(ingest), collections={name: rules(of) for name, of in ingest.collections.items()})
+
+
+class IngestStack(Stack):
+    """Uploads below ``incoming/`` start a workflow that prepares documents side by side and commits them together."""
+
+    def __init__(self, scope: Construct, id: str, *, settings: Settings, data: DataStack, **stack: Any) -> None:
+        """Make the stack; ``stack`` are the CDK's own properties."""
+        super().__init__(scope, id, description="Cicada: loading of uploaded documents", **stack)
+        self._settings = settings
+        self._data = data
+        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        self._machine_name = f"{settings.stack_prefix}-ingest"
+        self.machine_arn = f"arn:{self.partition}:states:{self.region}:{self.account}:stateMachine:{self._machine_name}"
+        self.plan = self._plan()
+        self.document = self._document()
+        self.commit = self._commit()
+        self.workflow = self._workflow()
+        self.start = self._start()
+        CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
+
+    def _plan(self) -> CicadaFunction:
+        plan = self._step("Plan", "ingest_plan", timeout_s=PLAN_TIMEOUT_S, memory_mb=1024)
+        self._allow_list(plan, INCOMING, INGESTED, INGESTS)
+        self._allow_objects(plan, ("s3:GetObject", "s3:PutObject"), INGESTED, INGESTS)
+        return plan
+
+    def _document(self) -> CicadaFunction:
+        models = self._settings.models
+        document = self._step(
+            "Document",
+            "ingest_document",
+            "documents",
+            timeout_s=DOCUMENT_TIMEOUT_S,
+            memory_mb=self._settings.ingest.memory_mb,
+        )
+        self._allow_list(document, INDEX_PREFIX, PREPARED, ENRICHED, INGESTS)
+        self._allow_objects(document, ("s3:GetObject",), INCOMING, INDEX_PREFIX)
+        self._allow_objects(document, ("s3:GetObject", "s3:PutObject"), ENRICHED, INGESTS)
+        self._allow_objects(document, ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"), PREPARED)
+        model_ids = [models.embedding_model_id, *loading_plan(self._settings).model_ids()]
+        for model_id in dict.fromkeys(model_ids):
+            document.allow_statement(
+                *invoke_statements(
+                    self, model_id, action="bedrock:InvokeModel", more_regions=models.destination_regions
+                )
+            )
+        return document
+
+    def _commit(self) -> CicadaFunction:
+        commit = self._step(
+            "Commit",
+            "ingest_commit",
+            timeout_s=COMMIT_TIMEOUT_S,
+            memory_mb=self._settings.ingest.memory_mb,
+        )
+        self._allow_list(commit, INCOMING, INDEX_PREFIX, INGESTED, INGESTS, PREPARED)
+        self._allow_objects(commit, ("s3:GetObject",), PREPARED)
+        self._allow_objects(commit, ("s3:GetObject", "s3:PutObject"), INDEX_PREFIX, INGESTED, INGESTS)
+        return commit
+
+    def _step(self, id: str, folder: str, *vendor: str, timeout_s: int, memory_mb: int) -> CicadaFunction:
+        models = self._settings.models
+        return self._function(
+            id,
+            folder,
+            "search",
+            *vendor,
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            environment={
+                "INDEX_BUCKET": self._data.bucket_name,
+                "EMBEDDING_MODEL_ID": models.embedding_model_id,
+                "EMBEDDING_DIMENSIONS": str(models.embedding_dimensions),
+                "LOADING": loading_plan(self._settings).model_dump_json(by_alias=True),
+                "OPENBLAS_NUM_THREADS": "1",
+            },
+        )
+
+    def _start(self) -> CicadaFunction:
+        start = self._function(
+            "Start",
+            "ingest_start",
+            timeout_s=START_TIMEOUT_S,
+            memory_mb=256,
+            environment={
+                "INGEST_MACHINE_ARN": self.workflow.state_machine_arn,
+                "QUIET_S": str(self._settings.ingest.quiet_s),
+            },
+        )
+        start.allow(("states:StartExecution",), self.workflow.state_machine_arn)
+        start.function.configure_async_invoke(retry_attempts=2, max_event_age=Duration.hours(6))
+        rule = events.Rule(
+            self,
+            "Uploads",
+            rule_name=f"{self._settings.stack_prefix}-uploads",
+            description="Documents that were uploaded, or deleted",
+            event_pattern=events.EventPattern(
+                source=["aws.s3"],
+                detail_type=["Object Created", "Object Deleted"],
+                detail={"bucket": {"name": [self._data.bucket_name]}, "object": {"key": [{"prefix": INCOMING}]}},
+            ),
+            targets=[targets.LambdaFunction(start.function, retry_attempts=8, max_event_age=Duration.hours(6))],
+        )
+        next_upload = "Every run looks at the whole folder: the next upload, or a run by hand, makes up for a lost one."
+        accept(rule, {"Serverless-EventBusDLQ": next_upload})
+        accept(start, {"Serverless-LambdaDLQ": next_upload, "Serverless-LambdaAsyncFailureDestination": next_upload})
+        return start
+
+    def _workflow(self) -> sfn.StateMachine:
+        steps = (self.plan, self.document, self.commit)
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "states.amazonaws.com", conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+            ),
+            description="Ingest workflow",
+        )
+        role.add_to_policy(
+            iam.PolicyStatement(
+                actions=["lambda:InvokeFunction"], resources=[step.function.function_arn for step in steps]
+            )
+        )
+        role.add_to_policy(iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.machine_arn]))
+        execution = self.machine_arn.replace(":stateMachine:", ":execution:")
+        runs, batches = (f"{execution}{each}*" for each in (":", "/"))
+        role.add_to_policy(
+            iam.PolicyStatement(actions=["states:DescribeExecution", "states:StopExecution"], resources=[runs, batches])
+        )
+        plans = self._objects(INGESTS)
+        role.add_to_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=[plans]))
+        own_runs = "A Distributed Map watches and stops the executions of its own state machine, which are named by it."
+        accept(
+            role,
+            {
+                "AwsSolutions-IAM5[Resource::*]": "The actions that set up log delivery and write X-Ray traces know no "
+                "resources.",
+                f"AwsSolutions-IAM5[Resource::{as_reported(self, runs)}]": own_runs,
+                f"AwsSolutions-IAM5[Resource::{as_reported(self, batches)}]": own_runs,
+                f"AwsSolutions-IAM5[Resource::{as_reported(self, plans)}]": BY_NAME,
+            },
+        )
+        if self._data.key is not None:
+            role.add_to_policy(iam.PolicyStatement(actions=["kms:Decrypt"], resources=[self._data.key.key_arn]))
+        states = definition(
+            partition=self.partition,
+            bucket=self._data.bucket_name,
+            plan_arn=self.plan.function.function_arn,
+            document_arn=self.document.function.function_arn,
+            commit_arn=self.commit.function.function_arn,
+            concurrency=self._settings.ingest.concurrency,
+        )
+        logs = log_group(
+            self,
+            "WorkflowLogs",
+            settings=self._settings,
+            key=self._data.key,
+            name=f"/aws/vendedlogs/states/{self._machine_name}",
+        )
+        return sfn.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=self._machine_name,
+            state_machine_type=sfn.StateMachineType.STANDARD,
+            definition_body=sfn.DefinitionBody.from_string(self.to_json_string(states)),
+            role=role,
+            tracing_enabled=True,
+            logs=sfn.LogOptions(destination=logs, level=sfn.LogLevel.ALL, include_execution_data=False),
+        )
+
+    def _function(
+        self,
+        id: str,
+        folder: str,
+        *vendor: str,
+        timeout_s: int,
+        memory_mb: int,
+        environment: Mapping[str, str],
+    ) -> CicadaFunction:
+        return CicadaFunction(
+            self,
+            id,
+            settings=self._settings,
+            folder=folder,
+            layers=self._layers.of("base", *vendor),
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            environment=environment,
+            key=self._data.key,
+        )
+
+    def _objects(self, prefix: str) -> str:
+        return f"arn:{self.partition}:s3:::{self._data.bucket_name}/{prefix}*"
+
+    def _allow_objects(self, step: CicadaFunction, actions: tuple[str, ...], *prefixes: str) -> None:
+        step.allow(actions, *(self._objects(prefix) for prefix in prefixes), because=BY_NAME)
+        if self._data.key is not None:
+            step.allow(KEY_ACTIONS, self._data.key.key_arn)
+
+    def _allow_list(self, step: CicadaFunction, *prefixes: str) -> None:
+        step.allow_statement(
+            iam.PolicyStatement(
+                actions=["s3:ListBucket"],
+                resources=[f"arn:{self.partition}:s3:::{self._data.bucket_name}"],
+                # IfExists: without this right on a read, which has no prefix, S3 answers 403 and not 404 for an object
+                # that is not there.
+                conditions={"StringLikeIfExists": {"s3:prefix": [f"{prefix}*" for prefix in prefixes]}},
+            )
+        )

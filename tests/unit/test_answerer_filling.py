@@ -1,0 +1,88 @@
+"""The stand-in for a model fills in the forms that Cicada asks for, and any other with the least it allows."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from cicada.models.forms import form_schema, read_form
+from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings, usable
+from cicada.retrieval.pipelines.model_reranker import PassageMarks, marking_prompt
+from local.bedrock.extractive.filling import fill
+from local.bedrock.extractive.naming import codes, names
+from local.bedrock.extractive.relevance import relevance
+from local.bedrock.extractive.summary import summary
+
+QUESTION = "Which valve does Ren close on pump PX-210 before the tide?"
+TEXTS = (
+    "The ferry leaves at nine.",
+    "Before the tide Ren closes the bypass valve on pump PX-210.",
+    "A pump needs oil.",
+)
+
+
+class Plate(BaseModel):
+    """A form that nobody knows."""
+
+    label: str = Field(min_length=3)
+    size: int = Field(ge=4, le=9)
+    kind: Literal["round", "square"]
+    left_out: str = ""
+    nothing: float | None
+    rows: list[dict[str, bool]] = Field(min_length=2)
+
+
+def filled(form: type[BaseModel], user: str) -> Any:
+    return read_form(form, fill(user, form_schema(form)))
+
+
+def test_passages_are_marked_by_what_they_share_with_the_question():
+    marks = filled(PassageMarks, marking_prompt(QUESTION, TEXTS).user).marks
+    assert [mark.n for mark in marks] == [1, 2, 3]
+    assert marks[1].direct_relevance > marks[2].direct_relevance > marks[0].direct_relevance == 0.0
+    assert all(0 <= mark.completeness <= 10 and 0 <= mark.specificity <= 10 for mark in marks)
+
+
+def test_wordings_are_made_of_the_questions_own_words_and_keep_its_names():
+    queries = filled(Wordings, f"<question>\n{QUESTION}\n</question>").queries
+    assert len(usable(QUESTION, queries)) >= 2
+    assert all("PX-210" in query and "Ren" in query for query in queries)
+
+
+def test_a_hypothetical_passage_is_about_the_question():
+    passage = filled(HypotheticalPassage, f"<question>\n{QUESTION}\n</question>").passage
+    assert "bypass" not in passage
+    assert "PX-210" in passage
+
+
+def test_a_summary_quotes_the_first_and_the_most_central_sentence():
+    text = "The pump room floods at spring tide. Oil is dear. The pump stops when the room floods. Gulls cry."
+    assert summary([text]) == "The pump room floods at spring tide. The pump stops when the room floods."
+    assert summary(["  "]) == ""
+
+
+def test_names_and_codes_are_found_as_they_are_written():
+    text = "Ren Hale met Aoi at Gull Point. Nobody saw Aoi's lamp. The valve V-12 of PX-210 leaked."
+    assert names(text) == ["Ren Hale", "Aoi", "Gull Point"]
+    assert codes(text) == ["V-12", "PX-210"]
+
+
+def test_a_form_that_nobody_knows_gets_the_least_that_it_allows():
+    plate = filled(Plate, "Fill in the plate.")
+    assert plate == Plate(label="---", size=4, kind="round", nothing=None, rows=[{}, {}])
+
+
+def test_relevance_counts_rare_words_for_more():
+    scores = relevance("pump valve", ["pump", "valve and pump", "pump room", "pump oil", "valve"])
+    assert scores[1] == max(scores)
+    assert scores[4] > scores[0]
+
+
+@given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=60), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_prompt_says_the_forms_fit(question: str, texts: list[str]):
+    for form in (PassageMarks, Wordings, HypotheticalPassage, Plate):
+        filled(form, marking_prompt(question, texts).user)

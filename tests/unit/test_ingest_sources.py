@@ -1,0 +1,126 @@
+"""Which files are documents, and what each is known by."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from cicada.errors import CorpusInvalid
+from cicada.ingest import sources
+from cicada.ingest.sources import checked_metadata, source_files
+from tests.support.ingest import shelf
+
+
+def names(found):
+    return [file.source for file in found.files]
+
+
+def refused(found):
+    return {one.source: one.code for one in found.refused}
+
+
+def test_files_of_a_folder_are_known_by_their_paths_in_it(tmp_path):
+    shelf(tmp_path, {"b.md": "x", "a/c.md": "xy", "a/b/d.txt": "x", "a.md": "x"})
+    found = source_files([tmp_path])
+    assert names(found) == ["a.md", "b.md", "a/c.md", "a/b/d.txt"]
+    assert found.files[2].size == 2
+
+
+def test_a_file_that_is_named_is_known_by_its_name(tmp_path):
+    shelf(tmp_path, {"a/c.md": "x", "d.md": "x"})
+    assert names(source_files([tmp_path / "d.md", tmp_path / "a" / "c.md"])) == ["d.md", "c.md"]
+
+
+def test_hidden_files_are_left_out_unless_they_are_named(tmp_path):
+    shelf(tmp_path, {".hidden": "x", ".git/config": "x", "a/.b.md": "x", "c.md": "x"})
+    assert names(source_files([tmp_path])) == ["c.md"]
+    assert names(source_files([tmp_path / ".hidden"])) == [".hidden"]
+
+
+def test_links_are_followed_within_the_folder_and_refused_beyond_it(tmp_path):
+    inside, outside = shelf(tmp_path / "in", {"a.md": "x"}), shelf(tmp_path / "out", {"secret.md": "x"})
+    (inside / "again.md").symlink_to(inside / "a.md")
+    (inside / "secret.md").symlink_to(outside / "secret.md")
+    (inside / "folder").symlink_to(outside)
+    (inside / "nowhere").symlink_to(tmp_path / "gone")
+    (inside / "self").symlink_to(inside / "self")
+    found = source_files([inside])
+    assert names(found) == ["a.md", "again.md"]
+    assert refused(found) == dict.fromkeys(["folder", "nowhere", "secret.md", "self"], "document_unsafe")
+
+
+def test_what_is_no_file_is_refused_and_not_opened(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    shelf_file = tmp_path / "a.md"
+    shelf_file.write_text("x")
+    assert refused(source_files([tmp_path])) == {"pipe": "document_unsafe"}
+
+
+def test_a_name_that_cannot_be_shown_is_refused(tmp_path):
+    (tmp_path / "line\nbreak.md").write_text("x")
+    (tmp_path / os.fsdecode(b"\xff.md")).write_text("x")
+    found = source_files([tmp_path])
+    assert list(refused(found).values()) == ["document_invalid", "document_invalid"]
+    for one in found.refused:
+        one.model_dump_json()
+
+
+def test_a_name_is_the_same_however_its_accents_are_written(tmp_path):
+    (tmp_path / "cafe\u0301.md").write_text("x")
+    assert names(source_files([tmp_path])) == ["caf\u00e9.md"]
+
+
+def test_a_path_that_is_too_long_is_refused(tmp_path):
+    folder = tmp_path / ("d" * 200) / ("e" * 200)
+    shelf(folder, {"f" * 150 + ".md": "x"})
+    assert list(refused(source_files([tmp_path])).values()) == ["document_too_large"]
+
+
+def test_two_documents_of_one_name_are_told_together(tmp_path):
+    shelf(tmp_path, {"1/a.md": "x", "2/a.md": "x"})
+    with pytest.raises(CorpusInvalid, match=r"would both be known as a\.md"):
+        source_files([tmp_path / "1", tmp_path / "2"])
+    assert names(source_files([tmp_path / "1", tmp_path / "1" / "a.md"])) == ["a.md"]
+
+
+def test_paths_that_are_not_there_are_all_told(tmp_path):
+    with pytest.raises(CorpusInvalid) as told:
+        source_files([tmp_path / "x", tmp_path / "y"])
+    assert str(told.value).count("there is no such file or folder") == 2
+
+
+def test_an_empty_folder_holds_no_document(tmp_path):
+    with pytest.raises(CorpusInvalid, match="holds no document"):
+        source_files([tmp_path])
+
+
+def test_there_is_a_bound_on_documents(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MAX_DOCUMENTS", 2)
+    shelf(tmp_path, {"a": "x", "b": "x", "c": "x"})
+    with pytest.raises(CorpusInvalid, match="more than 2 documents"):
+        source_files([tmp_path])
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"source": "x"},
+        {"doc_type": "x"},
+        {"language": "x"},
+        {"": "x"},
+        {"k": " "},
+        {"k": "v" * 1_001},
+        {"k" * 65: "v"},
+        {"k": "a\nb"},
+        {"k": "\udcff"},
+        {f"k{n}": "v" for n in range(33)},
+    ],
+)
+def test_metadata_that_cannot_be_kept_is_refused(metadata):
+    with pytest.raises(CorpusInvalid):
+        checked_metadata(metadata)
+
+
+def test_metadata_is_taken_as_it_is():
+    assert checked_metadata({"workflow_id": "w 1"}) == {"workflow_id": "w 1"}
