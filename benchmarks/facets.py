@@ -3,7 +3,7 @@
 Synthetic passages, 8 entities (Zipf-distributed over 50,000 names) and 2 codes each, of 50 workflows, in segments of
 40,000 rows, searched through the library's own reader, warm. Beside it, in the same run and with answers checked to be
 equal: a plain Python ``Counter`` over all passages' lists in memory, SQLite (in memory, with the indexes that serve
-each query) and DuckDB (in memory, one thread). Median milliseconds of each, and ratios to the library's.
+each query) and DuckDB (in memory, one thread). Medians of CPU time in milliseconds, and ratios to the library's.
 
 Then what the entity graph costs: making it, neighbours, paths, and the most frequent pairs (beside a ``Counter`` of all
 pairs and DuckDB's self-join). Last, what the lists add to an index: bytes a passage, what a cold filter reads, and the
@@ -99,15 +99,17 @@ def reader_of(store: Any, **options: Any) -> IndexReader:
     return IndexReader(store, embedding_model_id=MODEL_ID, dimensions=DIMENSIONS, refresh_interval_s=1e9, **options)
 
 
-def median_ms(work: Callable[[], Any]) -> float:
-    """Of :data:`ROUNDS` runs, after one."""
-    work()
-    taken = []
-    for _ in range(ROUNDS):
-        before = time.perf_counter()
+def median_ms(*works: Callable[[], Any]) -> list[float]:
+    """CPU time of each, by turns: the medians of :data:`ROUNDS` runs, after one."""
+    for work in works:
         work()
-        taken.append((time.perf_counter() - before) * 1000)
-    return statistics.median(taken)
+    taken: list[list[float]] = [[] for _ in works]
+    for _ in range(ROUNDS):
+        for work, times in zip(works, taken, strict=True):
+            before = time.process_time()
+            work()
+            times.append((time.process_time() - before) * 1000)
+    return [statistics.median(times) for times in taken]
 
 
 # --- the peers ---
@@ -205,7 +207,7 @@ def compare(what: str, runs: Sequence[tuple[str, Callable[[], Any]]]) -> None:
     answers = [run() for _, run in runs]
     if any(answer != answers[0] for answer in answers):
         sys.exit(f"{what}: the answers differ")
-    times = [median_ms(run) for _, run in runs]
+    times = median_ms(*(run for _, run in runs))
     cells = [f"{times[0]:9.3f} ms"]
     cells += [
         f"{name} {taken:9.2f} ms ({taken / times[0]:7.1f} x)"
@@ -259,21 +261,23 @@ def fresh_scope(index: LoadedIndex, filters: Filters) -> int:
 def graph(reader: IndexReader, plain: Plain, peers: Sequence[tuple[str, Sql]]) -> None:
     """The entity graph."""
     entities, everything = EntityGraph(reader), Filters()
-    before = time.perf_counter()
+    before = time.process_time()
     entities.neighbours("name of 3", everything, limit=LIMIT, show=0)
-    print(f"{'graph: made, with the first answer':44} {(time.perf_counter() - before) * 1000:9.1f} ms")
+    print(f"{'graph: made, with the first answer':44} {(time.process_time() - before) * 1000:9.2f} ms")
     for name in ("name of 0", "name of 3", "name of 40000"):
         found = entities.neighbours(name, everything, limit=LIMIT)
         told = f"graph: {found.unique:,} neighbours, {LIMIT} with 3 passages"
-        asked = median_ms(partial(entities.neighbours, name, everything, limit=LIMIT))
-        bare = median_ms(partial(entities.neighbours, name, everything, limit=LIMIT, show=0))
+        asked, bare = median_ms(
+            partial(entities.neighbours, name, everything, limit=LIMIT),
+            partial(entities.neighbours, name, everything, limit=LIMIT, show=0),
+        )
         print(f"{told:44} {asked:9.2f} ms   (without passages {bare:.2f} ms)")
     for start, end in (("name of 3", "name of 40000"), ("name of 49000", "name of 40000")):
         found_paths = entities.paths(start, end, everything, max_hops=4, limit=5)
         hops = len(found_paths.paths[0]) if found_paths.paths else 0
-        taken = median_ms(partial(entities.paths, start, end, everything, max_hops=4, limit=5))
+        (taken,) = median_ms(partial(entities.paths, start, end, everything, max_hops=4, limit=5))
         print(f"{f'graph: 5 paths of {hops} hops and more':44} {taken:9.2f} ms")
-    unknown = median_ms(lambda: entities.neighbours("nane of 123", everything, limit=LIMIT))
+    (unknown,) = median_ms(lambda: entities.neighbours("nane of 123", everything, limit=LIMIT))
     print(f"{'graph: an unknown name, with the closest':44} {unknown:9.2f} ms")
     others: list[tuple[str, Callable[[], list[int]]]] = [("Counter", plain.pairs)]
     others += [(name, sql.pairs) for name, sql in peers if name == "DuckDB"]
@@ -297,7 +301,7 @@ def costs(store: CountingStore, passages: Sequence[Passage]) -> None:
     modes: tuple[SearchMode, ...] = ("hybrid", "dense", "keyword")
     for mode in modes:
         for what, min_score in (("ranked", 1.1), ("ranked, 10 shown", 0.0)):
-            ours, bare = (search_ms(reader, mode, min_score) for reader in readers)
+            ours, bare = search_ms(readers, mode, min_score)
             told = f"search by no entity, {mode}, {what}"
             print(f"{told:44} {ours:9.3f} ms   without lists {bare:9.3f} ms ({ours / bare:.2f} x)")
     cold = reader_of(store, eager_bytes=0)
@@ -326,19 +330,17 @@ class CountingStore(InMemoryStore):
         return found
 
 
-def search_ms(reader: IndexReader, mode: SearchMode, min_score: float) -> float:
-    """A warm search, of twenty in turn; a score that none has shows none."""
+def search_ms(readers: Sequence[IndexReader], mode: SearchMode, min_score: float) -> list[float]:
+    """A warm search of each index, by turns; a score that none has shows none."""
+    return [taken / 20 for taken in median_ms(*(partial(_search, reader, mode, min_score) for reader in readers))]
+
+
+def _search(reader: IndexReader, mode: SearchMode, min_score: float) -> None:
+    """Twenty searches."""
     retriever = ShardRetriever(reader, RandomEmbedder())
-    numbers = itertools.count()
-
-    def search() -> None:
-        for _ in range(20):
-            number = next(numbers)
-            retriever.search(
-                SearchQuery(f"w{number % 20_000} w17 w{number * 7 % 9_000}", Filters(), 10, min_score, mode)
-            )
-
-    return median_ms(search) / 20
+    for number in range(20):
+        text = f"w{number * 997 % 20_000} w17 w{number * 7_919 % 9_000}"
+        retriever.search(SearchQuery(text, Filters(), 10, min_score, mode))
 
 
 def main() -> None:
@@ -347,9 +349,9 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=100_000)
     count = parser.parse_args().passages
     passages = list(passages_of(count))
-    before = time.perf_counter()
+    before = time.process_time()
     store = CountingStore(index_of(passages).objects)
-    print(f"{count:,} passages, {ENTITIES_A_PASSAGE} entities each; indexed in {time.perf_counter() - before:.0f} s")
+    print(f"{count:,} passages, {ENTITIES_A_PASSAGE} entities each; indexed in {time.process_time() - before:.0f} s")
     peers = [("SQLite", Sql(sqlite3.connect(":memory:", check_same_thread=False), passages))]
     try:
         duckdb = importlib.import_module("duckdb")

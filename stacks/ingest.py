@@ -19,6 +19,7 @@ from stacks import ingest_settings
 from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
+from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
@@ -78,7 +79,9 @@ class IngestStack(Stack):
         self._allow_objects(document, ("s3:GetObject",), INCOMING, INDEX_PREFIX)
         self._allow_objects(document, ("s3:GetObject", "s3:PutObject"), ENRICHED, INGESTS)
         self._allow_objects(document, ("s3:DeleteObject", "s3:GetObject", "s3:PutObject"), PREPARED)
-        model_ids = [models.embedding_model_id, *loading_plan(self._settings).model_ids()]
+        enriching = loading_plan(self._settings).model_ids()
+        allow_keys(document, models, enriching)
+        model_ids = [models.embedding_model_id, *enriching]
         for model_id in dict.fromkeys(model_ids):
             document.allow_statement(
                 *invoke_statements(
@@ -114,6 +117,7 @@ class IngestStack(Stack):
                 "EMBEDDING_DIMENSIONS": str(models.embedding_dimensions),
                 "LOADING": loading_plan(self._settings).model_dump_json(by_alias=True),
                 "OPENBLAS_NUM_THREADS": "1",
+                **endpoint_environment(models, loading_plan(self._settings).model_ids()),
             },
         )
 

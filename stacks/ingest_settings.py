@@ -8,7 +8,7 @@ from pydantic import Field
 
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, ChunkOptions
 from cicada.ingest.contracts import EnrichmentOptions
-from stacks.answer_settings import Group, ModelId
+from stacks.answer_settings import Group, TextModelId
 
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 
@@ -60,7 +60,7 @@ class Ingest(LoadingRules):
     collections: dict[CollectionName, LoadingRules] = Field(
         {}, description="by collection, rules in place of the seven above: all of them, or their defaults"
     )
-    enrichment_model_id: ModelId | None = Field(
+    enrichment_model_id: TextModelId | None = Field(
         None, description="the model that enriches, where one does; `models.directModelId` when `null`"
     )
     concurrency: Annotated[int, Field(ge=1, le=100)] = Field(
@@ -72,6 +72,7 @@ class Ingest(LoadingRules):
     keep_days: Annotated[int, Field(ge=1, le=365)] = Field(
         30, description="how long prepared documents, what models made of them, and reports are kept"
     )
-    memory_mb: Annotated[int, Field(ge=1024, le=10_240)] = Field(
-        3008, description="memory of the functions that read and commit documents"
+    memory_mb: Annotated[int, Field(ge=2048, le=10_240)] = Field(
+        3008,
+        description="memory of the functions that read and commit documents; reading one may take 1,024 of it",
     )

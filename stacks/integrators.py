@@ -12,6 +12,7 @@ from cicada.ingest.places import ENRICHED, PREPARED
 from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
+from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.function import CicadaFunction
 from stacks.ingest import BY_NAME, loading_plan
 from stacks.layers import Layers
@@ -155,7 +156,8 @@ class IntegratorsStack(Stack):
             "RERANKER_MODEL_ID": retrieval.reranker_model_id,
             "EXPANSION_MODEL_ID": retrieval.expansion_model_id,
         }
-        return {name: value for name, value in values.items() if value is not None}
+        known = {name: value for name, value in values.items() if value is not None}
+        return known | endpoint_environment(models, (*known.values(), *loading_plan(self._settings).model_ids()))
 
     def _search_environment(self) -> dict[str, str]:
         retrieval = self._settings.retrieval
@@ -185,6 +187,7 @@ class IntegratorsStack(Stack):
             )
 
     def _allow_models(self, function: CicadaFunction, *model_ids: str) -> None:
+        allow_keys(function, self._settings.models, model_ids)
         for model_id in dict.fromkeys(model_ids):
             function.allow_statement(
                 *invoke_statements(

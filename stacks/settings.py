@@ -233,6 +233,8 @@ class Settings(Group):
             model_id = getattr(self.retrieval, name)
             if model_id is not None:
                 self.models.check_served(f"retrieval.{to_camel(name)}", model_id)
+        if self.ingest.enrichment_model_id is not None:
+            self.models.check_served("ingest.enrichmentModelId", self.ingest.enrichment_model_id)
         return self
 
     @model_validator(mode="after")

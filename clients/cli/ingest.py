@@ -155,6 +155,7 @@ def _words(found: RunReport) -> Sequence[str]:
     if report.removed:
         lines.append(f"Deleted with their uploads: {', '.join(report.removed)}.")
     lines += [f"Set aside: {one.source}: {one.message} ({one.code})" for one in report.quarantined]
+    lines += [f"Still set aside: {one.source}: {one.message} ({one.code})" for one in found.still_refused]
     lines += [f"Not prepared, to be tried again: {source}" for source in found.not_prepared]
     lines += [f"Uploaded anew meanwhile: {source}" for source in found.superseded]
     lines += [f"Note on {source}: {note}" for source, notes in report.notes.items() for note in notes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -55,6 +56,10 @@ def load(deployment: Deployment, asked: Asked, *, err: Console) -> Exit:
         complain(f"nothing was loaded:\n{error}")
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
+    except KeyboardInterrupt:
+        complain("interrupted: typed again, the load goes on where it was")
+        sys.stdout.flush()
+        os._exit(Exit.INTERRUPTED)  # a load may die anywhere; to wait for calls that are under way can take minutes
     return Exit.FAILED
 
 

@@ -16,7 +16,6 @@ EXCERPT_CHARS = 160
 QUESTION_CHARS = 200
 
 
-
 def route_line(accepted: Accepted) -> Text:
     """What the classifier decided."""
     words = f"{accepted.route} · {accepted.confidence:.0%} sure: {accepted.reasoning}"
@@ -73,7 +72,9 @@ def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
         told = f"{counted(len(known), 'passage')} found before the answer failed: it does not rest on them"
         yield Text(told, style="bold")
     elif answer.not_attributed:
-        yield Text(f"Sources: {len(known)} found, not attributed: the answer does not say which it rests on", style="bold")
+        yield Text(
+            f"Sources: {len(known)} found, not attributed: the answer does not say which it rests on", style="bold"
+        )
     else:
         yield Text(f"Sources: {len(known)} found, {len(used)} cited", style="bold")
     for source in answer.sources:

@@ -155,8 +155,12 @@ def _retrieved(line: Line) -> str:
     )
 
 
+_PURPOSES = {"complete_question": " to complete the question", "retrieval": " for the search"}
+"""What a model was called for, unless it wrote the answer."""
+
+
 def _model_call(line: Line) -> str:
-    what = {"complete_question": " to complete the question", "retrieval": " for the search"}.get(line.text("purpose") or "", "")
+    what = _PURPOSES.get(line.text("purpose") or "", "")
     fault, cost = line.text("fault"), line.number("cost_usd")
     tokens = f"{counted(line.count('input_tokens'), 'token')} in, {line.count('output_tokens'):,} out"
     charged = (tokens, "cost not known" if cost is None else _dollars(cost))

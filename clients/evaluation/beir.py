@@ -15,7 +15,7 @@ from typing import Any
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import CorpusInvalid
-from clients.evaluation.judged import JudgedSet, Query, named
+from clients.evaluation.judged import JudgedSet, Query, gold_answers, named
 from clients.evaluation.reading import Problems, content_digest, json_lines, text_lines
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
@@ -47,14 +47,12 @@ def read_beir(folder: Path, collection: str) -> JudgedSet:
     if judgements_file is None:
         raise CorpusInvalid(f"{folder}: holds no judgements: {' or '.join(JUDGEMENTS)} is missing")
     corpus, documents = _corpus(folder / CORPUS, collection, problems)
-    texts = dict(_queries(folder / QUERIES, problems))
+    asked = list(_queries(folder / QUERIES, problems))
+    texts = {query.id: query.text for query, _ in asked}
     judgements = _judgements(judgements_file, problems)
     problems.raise_if_any()
-    queries = tuple(
-        Query(query_id, text)
-        for query_id, text in texts.items()
-        if any(gain > 0 for gain in judgements.get(query_id, {}).values())
-    )
+    judged = {query_id for query_id, gains in judgements.items() if any(gain > 0 for gain in gains.values())}
+    queries = tuple(query for query, _ in asked if query.id in judged)
     if not queries:
         raise CorpusInvalid(f"{folder}: no query has a relevant document")
     return JudgedSet(
@@ -67,6 +65,8 @@ def read_beir(folder: Path, collection: str) -> JudgedSet:
         corpus=corpus,
         corpus_digest=content_digest([folder / CORPUS]),
         notes=tuple(_notes(documents, corpus, texts, judgements)),
+        gold={query.id: gold for query, gold in asked if gold},
+        without_judgements=tuple(query for query, _ in asked if query.id not in judged),
     )
 
 
@@ -86,14 +86,15 @@ def _corpus(file: Path, collection: str, problems: Problems) -> tuple[tuple[Inde
     return tuple(passages), ids
 
 
-def _queries(file: Path, problems: Problems) -> Iterator[tuple[str, str]]:
+def _queries(file: Path, problems: Problems) -> Iterator[tuple[Query, tuple[str, ...]]]:
+    """Each query, and its answers in words where the set tells them: ``answer``, a string or several."""
     ids: set[str] = set()
     for line, found in json_lines(file, problems):
         found_id, text = _id(file, line, found, ids, problems), found.get("text")
         if not isinstance(text, str) or not text.strip():
             problems.add(file, line, "text must be a string that is not empty")
         elif found_id is not None:
-            yield found_id, text
+            yield Query(found_id, text), gold_answers(found.get("answer"))
 
 
 def _id(file: Path, line: int, found: dict[str, Any], ids: set[str], problems: Problems) -> str | None:

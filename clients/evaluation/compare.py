@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clients.evaluation.confidence import Difference, paired_difference
 from clients.evaluation.errors import EvaluationRefused
-from clients.evaluation.report import ModeResult, Report, SetResult
+from clients.evaluation.report import Measured, Report, SetResult
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Compared:
 
     set_name: str
     first: str
-    """The mode."""
+    """The mode; of answers the mode and the generator."""
     second: str
     measure: str
     first_mean: float
@@ -67,21 +67,24 @@ def compare_modes(report: Report, *, seed: int = 0) -> Comparison:
     rows = [
         row
         for found in report.sets
-        for other in found.modes[1:]
-        for row in _compared(found.name, found.modes[0], other, seed)
+        for first, *others in [found.measured()]
+        for other in others
+        for row in _compared(found.name, first, other, seed)
     ]
     if not rows:
         raise EvaluationRefused("the report has one mode only: name a second report, or a set to search now")
     return Comparison(tuple(rows), ())
 
 
-def _pairs(ours: SetResult, theirs: SetResult) -> Iterator[tuple[ModeResult, ModeResult]]:
-    if len(ours.modes) == len(theirs.modes) == 1:
-        yield ours.modes[0], theirs.modes[0]
+def _pairs(ours: SetResult, theirs: SetResult) -> Iterator[tuple[Measured, Measured]]:
+    before, after = ours.measured(), theirs.measured()
+    if len(before) == len(after) == 1:
+        yield before[0], after[0]
         return
-    for mode in theirs.modes:
-        if (same := ours.mode(mode.mode)) is not None:
-            yield same, mode
+    by_name = {one.name: one for one in before}
+    for one in after:
+        if one.name in by_name:
+            yield by_name[one.name], one
 
 
 def _notes(ours: SetResult, theirs: SetResult) -> Iterator[str]:
@@ -91,18 +94,17 @@ def _notes(ours: SetResult, theirs: SetResult) -> Iterator[str]:
         yield f"{theirs.name}: the corpus is not the same"
 
 
-def _compared(set_name: str, first: ModeResult, second: ModeResult, seed: int) -> Iterator[Compared]:
-    before = {result.id: result.values for result in first.queries}
-    pairs = [(before[result.id], result.values) for result in second.queries if result.id in before]
+def _compared(set_name: str, first: Measured, second: Measured, seed: int) -> Iterator[Compared]:
+    pairs = [(first.values[query], values) for query, values in second.values.items() if query in first.values]
     for measure in (name for name in second.estimates if name in first.estimates):
-        values = [(one[measure], other[measure]) for one, other in pairs]
+        values = [(one[measure], other[measure]) for one, other in pairs if measure in one and measure in other]
         if not values:
             continue
         differences = [other - one for one, other in values]
         yield Compared(
             set_name=set_name,
-            first=first.mode,
-            second=second.mode,
+            first=first.name,
+            second=second.name,
             measure=measure,
             first_mean=sum(one for one, _ in values) / len(values),
             second_mean=sum(other for _, other in values) / len(values),

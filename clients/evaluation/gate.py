@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.evaluation.errors import EvaluationRefused
-from clients.evaluation.report import ModeResult, Report, SetResult
+from clients.evaluation.report import Measured, Report, SetResult
 
 _CONDITION = re.compile(
-    r"(?:(?:(?P<set>[^\s/:]+)/)?(?P<mode>[a-z0-9]+):)?\s*"
+    r"(?:(?:(?P<set>[^\s/:+]+)/)?(?P<mode>[a-z0-9]+(?:\+[^\s,<>=]+)?):)?\s*"
     r"(?P<measure>[a-z][a-z0-9_]*(?:@[0-9]+)?)\s*(?P<relation>>=|<=)\s*(?P<bound>[0-9]*\.?[0-9]+)"
 )
 _RELATIONS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<=": operator.le}
@@ -20,17 +20,23 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<="
 
 @dataclass(frozen=True)
 class Condition:
-    """A bound on a measure: in every set and mode, unless it names one."""
+    """A bound on a measure: in every set and mode, unless it names one; of answers, a mode or one's generator."""
 
     measure: str
     relation: str
     bound: float
     mode: str | None = None
+    """Alone, it speaks of all generators over it; ``<mode>+<generator>`` of one."""
     set_name: str | None = None
 
     def __str__(self) -> str:
         where = f"{self.set_name}/" if self.set_name else ""
         return f"{where}{self.mode}:{self._bound()}" if self.mode else self._bound()
+
+    def speaks_of(self, found: SetResult, measured: Measured) -> bool:
+        """Whether it must hold there."""
+        names = (None, measured.name, measured.name.partition("+")[0])
+        return self.set_name in (None, found.name) and self.mode in names
 
     def _bound(self) -> str:
         return f"{self.measure}{self.relation}{self.bound:g}"
@@ -81,30 +87,24 @@ def _condition(text: str) -> Condition:
 
 def _missed(report: Report, condition: Condition) -> Iterator[str]:
     places = [
-        (found, mode)
+        (found, measured)
         for found in report.sets
-        for mode in found.modes
-        if condition.set_name in (None, found.name) and condition.mode in (None, mode.mode)
+        for measured in found.measured()
+        if condition.speaks_of(found, measured)
     ]
     if not places:
         yield f"{condition}: nothing was measured that this speaks of"
-    for found, mode in places:
-        value = _value(mode, condition.measure)
+    for found, measured in places:
+        value = _value(measured, condition.measure)
         if value is None:
-            yield f"{found.name}/{mode.mode}: {condition.measure} was not measured ({condition})"
+            yield f"{found.name}/{measured.name}: {condition.measure} was not measured ({condition})"
         elif not _RELATIONS[condition.relation](value, condition.bound):
-            yield f"{found.name}/{mode.mode}: {condition.measure} is {value:.4f} ({condition})"
+            yield f"{found.name}/{measured.name}: {condition.measure} is {value:.4f} ({condition})"
 
 
-def _value(mode: ModeResult, measure: str) -> float | None:
-    if measure in mode.estimates:
-        return mode.estimates[measure].mean
-    others = {
-        "search_median_ms": mode.search.median_ms,
-        "search_p95_ms": mode.search.p95_ms,
-        "usd_per_1000_queries": mode.cost.usd_per_1000_queries,
-    }
-    return others.get(measure)
+def _value(measured: Measured, measure: str) -> float | None:
+    estimate = measured.estimates.get(measure)
+    return measured.figures.get(measure) if estimate is None else estimate.mean
 
 
 def _missed_of_set(found: SetResult, base: SetResult | None, tolerance: float) -> Iterator[str]:
@@ -114,16 +114,21 @@ def _missed_of_set(found: SetResult, base: SetResult | None, tolerance: float) -
     if base.judgements_digest != found.judgements_digest:
         yield f"{found.name}: the earlier report is of other queries or judgements"
         return
-    for mode in found.modes:
-        before = base.mode(mode.mode)
+    earlier = {one.name: one for one in base.measured()}
+    for measured in found.measured():
+        where = f"{found.name}/{measured.name}"
+        before = earlier.get(measured.name)
         if before is None:
-            yield f"{found.name}/{mode.mode}: the earlier report does not have this mode"
+            yield f"{where}: the earlier report does not have this mode"
             continue
-        for measure, estimate in mode.estimates.items():
+        for measure, estimate in measured.estimates.items():
             if measure not in before.estimates:
-                yield f"{found.name}/{mode.mode}: the earlier report does not have {measure}"
+                yield f"{where}: the earlier report does not have {measure}"
             elif estimate.mean < before.estimates[measure].mean - tolerance:
                 yield (
-                    f"{found.name}/{mode.mode}: {measure} is {estimate.mean:.4f}, more than {tolerance:g} below "
+                    f"{where}: {measure} is {estimate.mean:.4f}, more than {tolerance:g} below "
                     f"the earlier {before.estimates[measure].mean:.4f}"
                 )
+        if measured.of_answers:  # one that cites nothing has no precision to be worse than the earlier
+            gone = [measure for measure in before.estimates if measure not in measured.estimates]
+            yield from (f"{where}: {measure} was not measured, and the earlier report has it" for measure in gone)

@@ -18,6 +18,7 @@ from cicada.models.prices import cost
 from cicada.retrieval.engine import EngineSettings, managed_engine
 from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.pipeline import Pipelines
+from cicada.retrieval.pipelines.retriever import PipelineRetriever
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder
@@ -25,7 +26,7 @@ from clients.evaluation.errors import EvaluationRefused
 from clients.evaluation.folder_store import FolderStore
 from clients.evaluation.judged import JudgedSet
 from clients.evaluation.modes import MANAGED_MODES, PIPELINES
-from clients.evaluation.pipelines import EvaluatedPipeline
+from clients.evaluation.pipelines import TIME_BUDGET_S, EvaluatedPipeline
 from clients.evaluation.report import Indexing
 from clients.evaluation.running import Searched, Told
 from clients.evaluation.sets import collection_of
@@ -44,6 +45,8 @@ class Engines:
     kendra_index_id: str = ""
     pipelines: Callable[[Retriever, Embedder], Pipelines] = Pipelines
     """Makes the pipelines over a retriever, with its embedding model."""
+    for_answers: bool = False
+    """Pipelines search as the strategies use them: without captions."""
 
 
 @contextmanager
@@ -128,7 +131,10 @@ def _retriever(
             return shards
         semantic = mode == "semantic"
         name: PipelineName = "advanced" if mode == "advanced" else "rerank" if mode == "rerank" else "standard"
-        return EvaluatedPipeline(engines.pipelines(shards, queries), name, semantic=semantic)
+        pipelines = engines.pipelines(shards, queries)
+        if engines.for_answers:
+            return PipelineRetriever(pipelines, name, time_budget_s=TIME_BUDGET_S)
+        return EvaluatedPipeline(pipelines, name, semantic=semantic)
     settings = EngineSettings(
         retrieval_engine="kendra" if mode == "kendra" else "s3vectors",
         s3_vectors_index_arn=engines.s3_vectors_index_arn,

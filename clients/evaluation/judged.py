@@ -45,6 +45,10 @@ class JudgedSet:
     """Of the corpus' files; None without them."""
     notes: tuple[str, ...] = ()
     """What the reader of a result should know of the set."""
+    gold: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By query, where the set tells it: the answer in words, each of which is right."""
+    without_judgements: tuple[Query, ...] = ()
+    """The queries that are left out: of a script's, those that it does not answer."""
 
     def limited(self, limit: int | None) -> JudgedSet:
         """The set with so many of its queries, chosen by a hash of their ids and left in their order.
@@ -52,12 +56,13 @@ class JudgedSet:
         The choice is the same on every machine, and a smaller one is part of a larger one. The first ones of a file
         would not do: neighbouring queries often ask about one and the same document.
         """
-        if limit is None or limit >= len(self.queries):
+        if limit is None or limit >= max(len(self.queries), len(self.without_judgements)):
             return self
-        chosen = set(sorted((query.id for query in self.queries), key=_hash)[:limit])
-        kept = tuple(query for query in self.queries if query.id in chosen)
+        kept = chosen(self.queries, limit)
         judgements = {query.id: self.judgements[query.id] for query in kept}
-        return replace(self, queries=kept, judgements=judgements)
+        return replace(
+            self, queries=kept, judgements=judgements, without_judgements=chosen(self.without_judgements, limit)
+        )
 
     def judgements_digest(self) -> str:
         """A SHA-256 of the queries and judgements, in hexadecimal: results under one digest can be compared."""
@@ -76,6 +81,20 @@ def judged_id(passage: Passage, engine: str) -> str:
     if engine == "kendra":
         return passage.id.rpartition("#")[0]
     return passage.locator.message_id if isinstance(passage.locator, ScriptLocator) else passage.id
+
+
+def chosen(queries: tuple[Query, ...], limit: int) -> tuple[Query, ...]:
+    """So many of the queries, by a hash of their ids, in their order."""
+    if limit >= len(queries):
+        return queries
+    kept = set(sorted((query.id for query in queries), key=_hash)[:limit])
+    return tuple(query for query in queries if query.id in kept)
+
+
+def gold_answers(told: object) -> tuple[str, ...]:
+    """The right answers that a set's field tells, a string or several; none if it holds something else."""
+    answers = told if isinstance(told, list) else [told]
+    return tuple(answer for answer in answers if isinstance(answer, str) and answer.strip())
 
 
 def named(ids: list[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -26,6 +28,22 @@ class Latency(CorpusModel):
 
     median_ms: float
     p95_ms: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What is compared and held against gates: one way to search, or one generator's answers over one."""
+
+    name: str
+    """The mode; of answers ``<mode>+<generator>``."""
+    estimates: Mapping[str, Estimate]
+    """By measure; of each, more is better."""
+    values: Mapping[str, Mapping[str, float]]
+    """By query, and by measure: those that the query has."""
+    figures: Mapping[str, float | None]
+    """What a gate can bound beside the measures; None where it is not known."""
+    of_answers: bool = False
+    """Then a measure may say nothing of any query, and has no estimate."""
 
 
 class Cost(CorpusModel):
@@ -58,6 +76,117 @@ class ModeResult(CorpusModel):
     degraded: dict[str, int] = Field(description="how many searches did without something, by code")
     queries: tuple[QueryResult, ...]
 
+    def measured(self) -> Measured:
+        """What is compared."""
+        figures = {
+            "search_median_ms": self.search.median_ms,
+            "search_p95_ms": self.search.p95_ms,
+            "usd_per_1000_queries": self.cost.usd_per_1000_queries,
+        }
+        return Measured(self.mode, self.estimates, {query.id: query.values for query in self.queries}, figures)
+
+
+class AnswerEstimate(Estimate):
+    """A measure's mean over the answers that it says something of."""
+
+    answers: int = Field(description="so many")
+
+
+class Judged(CorpusModel):
+    """What a model, asked to judge, thinks of an answer: marks from 0 to 10, and why."""
+
+    faithfulness: float
+    relevance: float
+    completeness: float
+    reason: str
+
+
+class AnswerResult(CorpusModel):
+    """One question's answer."""
+
+    id: str
+    kind: Literal["answerable", "removed", "left_out", "file"] = Field(
+        description="answerable; or why nothing relevant is there: taken out, the set says so, or a file does"
+    )
+    question: str
+    answer: str | None = Field(description="None where none was written")
+    failure: str | None = Field(None, description="the code of what went wrong")
+    reason: str | None = Field(None, description="what went wrong, in words")
+    refused: bool | None = Field(None, description="whether it says that nothing was found")
+    sources: tuple[str, ...] = Field((), description="the passages of the prompt, as the judgements name them")
+    values: dict[str, float] = Field(description="by measure: those that say something of it")
+    not_attributed: bool = Field(False, description="it claims something and has no marker")
+    usd: float | None = Field(description="of all calls to models that it took; None if that is not known")
+    input_tokens: int
+    output_tokens: int
+    first_piece_ms: int | None = Field(None, description="from the call to its first piece; None where none was made")
+    answer_ms: int | None = Field(None, description="from the call to its end; None where none was made")
+    judged: Judged | None = None
+
+    @property
+    def key(self) -> str:
+        """Tells it from the other answers of a result."""
+        return f"{self.kind}:{self.id}:{self.question}"
+
+
+class AnswersCost(CorpusModel):
+    """What all answers took; US dollars are None where a price, or what a call used, is not known."""
+
+    usd: float | None
+    usd_per_answer: float | None
+    input_tokens_per_answer: float
+    output_tokens_per_answer: float
+
+
+class JudgeUse(CorpusModel):
+    """What the model that judged took."""
+
+    model_id: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    failures: dict[str, int] = Field(description="answers that it did not judge, by code")
+
+
+class AnswersResult(CorpusModel):
+    """One generator's answers to a set's questions, over one way to search."""
+
+    mode: str
+    generator: str = Field(description="the model's id")
+    engine: str | None = Field(description="None where no search succeeded")
+    index_version: str | None
+    estimates: dict[str, AnswerEstimate] = Field(description="by measure")
+    search: Latency | None
+    first_piece: Latency | None
+    answer: Latency | None
+    cost: AnswersCost
+    judge: JudgeUse | None
+    degraded: dict[str, int] = Field(description="how many searches did without something, by code")
+    failures: dict[str, int] = Field(description="questions without an answer, by code")
+    not_attributed: int = Field(description="answers that claim something and have no marker")
+    nothing_relevant: int = Field(description="answerable questions whose prompt had no relevant passage")
+    queries: tuple[AnswerResult, ...]
+
+    @property
+    def name(self) -> str:
+        """What tells it from the others of a set."""
+        return f"{self.mode}+{self.generator}"
+
+    def measured(self) -> Measured:
+        """What is compared."""
+        figures = {
+            **_figures("search", self.search),
+            **_figures("first_piece", self.first_piece),
+            **_figures("answer", self.answer),
+            "usd_per_answer": self.cost.usd_per_answer,
+            "input_tokens_per_answer": self.cost.input_tokens_per_answer,
+            "output_tokens_per_answer": self.cost.output_tokens_per_answer,
+            "failures": float(sum(self.failures.values())),
+            "not_attributed": float(self.not_attributed),
+        }
+        return Measured(self.name, self.estimates, {query.key: query.values for query in self.queries}, figures, True)
+
 
 class Indexing(CorpusModel):
     """What it took to index the corpus; of an index that held it already, nothing."""
@@ -80,6 +209,11 @@ class SetResult(CorpusModel):
     indexing: Indexing | None
     embedding: Latency | None = Field(description="of one query; None if no mode needed it")
     modes: tuple[ModeResult, ...]
+    answers: tuple[AnswersResult, ...] = ()
+
+    def measured(self) -> tuple[Measured, ...]:
+        """All that can be compared: modes, and generators over modes."""
+        return (*(mode.measured() for mode in self.modes), *(one.measured() for one in self.answers))
 
     def mode(self, name: str) -> ModeResult | None:
         """The results of one mode."""
@@ -129,3 +263,10 @@ def read_report(path: Path) -> Report:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the document"
         raise EvaluationRefused(f"{path}: is no report of `cicada eval --json`: {where}: {first['msg']}") from error
+
+
+def _figures(name: str, latency: Latency | None) -> dict[str, float | None]:
+    return {
+        f"{name}_median_ms": latency.median_ms if latency else None,
+        f"{name}_p95_ms": latency.p95_ms if latency else None,
+    }

@@ -110,7 +110,7 @@ def evaluate_set(
         left_out=judged.left_out,
         notes=judged.notes,
         indexing=searched.indexing,
-        embedding=_latency(embedded_ms) if embedded_ms else None,
+        embedding=latency(embedded_ms) if embedded_ms else None,
         modes=tuple(modes),
     )
 
@@ -155,7 +155,7 @@ def _measured(mode: str, judged: JudgedSet, plan: Plan, found: Sequence[_Found],
         engine=found[0].result.engine,
         index_version=found[0].result.index_version,
         estimates=estimates,
-        search=_latency([one.search_ms for one in found]),
+        search=latency([one.search_ms for one in found]),
         cost=paid,
         degraded=dict(Counter(degradation.code for one in found for degradation in one.result.degraded)),
         queries=tuple(
@@ -194,7 +194,7 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
     return whole
 
 
-def _latency(taken_ms: Sequence[float]) -> Latency:
+def latency(taken_ms: Sequence[float]) -> Latency:
     """The median, and the 95th percentile by linear interpolation."""
     p95 = statistics.quantiles(taken_ms, n=20, method="inclusive")[-1] if len(taken_ms) > 1 else taken_ms[0]
     return Latency(median_ms=round(statistics.median(taken_ms), 3), p95_ms=round(p95, 3))

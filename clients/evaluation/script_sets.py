@@ -1,7 +1,8 @@
 """Script sets: a folder with ``questions.jsonl`` and a script, in ``script/`` or beside it; or the questions alone.
 
 A question is ``{"id", "question", "answers", "episodes", "answer"}``: the ids of the messages that answer it (none: the
-script does not tell), the episodes that a reader would have limited it to, and the answer in words, which is not used.
+script does not tell), the episodes that a reader would have limited it to, and the answer in words, for
+``cicada eval --answers``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cicada.corpus.scripts import SUFFIXES, read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
 from cicada.retrieval.ports import Filters
-from clients.evaluation.judged import JudgedSet, Query, named
+from clients.evaluation.judged import JudgedSet, Query, gold_answers, named
 from clients.evaluation.reading import Problems, content_digest, json_lines
 
 QUESTIONS = "questions.jsonl"
@@ -43,12 +44,12 @@ def read_script_set(path: Path, collection: str) -> JudgedSet:
     problems = Problems()
     found = list(_questions(questions, problems))
     problems.raise_if_any()
-    queries = tuple(query for query, answers in found if answers)
+    queries = tuple(query for query, answers, _ in found if answers)
     if not queries:
         raise CorpusInvalid(f"{questions}: no question has a message that answers it")
     files = [] if path.is_file() else _script_files(path)
     messages = read_script(files) if files else []
-    judgements = {query.id: dict.fromkeys(answers, GAIN) for query, answers in found if answers}
+    judgements = {query.id: dict.fromkeys(answers, GAIN) for query, answers, _ in found if answers}
     return JudgedSet(
         name=(path.resolve().parent if path.is_file() else path.resolve()).name,
         kind="script",
@@ -59,6 +60,8 @@ def read_script_set(path: Path, collection: str) -> JudgedSet:
         corpus=tuple(passages(collection, messages)),
         corpus_digest=content_digest(files) if files else None,
         notes=tuple(_notes(messages, queries, judgements)),
+        gold={query.id: gold for query, answers, gold in found if answers and gold},
+        without_judgements=tuple(query for query, answers, _ in found if not answers),
     )
 
 
@@ -71,7 +74,8 @@ def _script_files(folder: Path) -> list[Path]:
     )
 
 
-def _questions(file: Path, problems: Problems) -> Iterator[tuple[Query, tuple[str, ...]]]:
+def _questions(file: Path, problems: Problems) -> Iterator[tuple[Query, tuple[str, ...], tuple[str, ...]]]:
+    """Each question, the messages that answer it, and its answer in words."""
     ids: set[str] = set()
     for line, found in json_lines(file, problems):
         if problem := _problem(found, ids):
@@ -79,7 +83,7 @@ def _questions(file: Path, problems: Problems) -> Iterator[tuple[Query, tuple[st
             continue
         ids.add(found["id"])
         filters = Filters(episodes=tuple(found.get("episodes", ())))
-        yield Query(found["id"], found["question"], filters), tuple(found["answers"])
+        yield Query(found["id"], found["question"], filters), tuple(found["answers"]), gold_answers(found.get("answer"))
 
 
 def _problem(found: dict[str, Any], ids: set[str]) -> str | None:

@@ -79,7 +79,8 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "audience": AUDIENCE,
             "jwksUrl": "https://issuer.example/jwks.json",
             "allowedOrigins": [],
-        }
+        },
+        "ingest": {"quietS": 5},
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
     environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import tempfile
 import time
 from typing import Any
 
@@ -47,8 +48,8 @@ def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
         case "lack":
             import no_such_library  # type: ignore[import-not-found]  # noqa: F401
         case "write a file":
-            with open("/tmp/written-by-a-reader", "w") as file:  # noqa: PTH123 - where any process may write
-                file.write("x")
+            with tempfile.TemporaryFile() as file:
+                file.write(b"x")
                 file.flush()
     shown = {"environment": repr(dict(os.environ)), "files": str(len(os.listdir("/proc/self/fd")))}  # noqa: PTH208
     return Document(source, "t", "text", "d", (Block("paragraph", f"{os.getpid()} {os.getppid()}"),), metadata=shown)

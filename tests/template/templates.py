@@ -75,6 +75,11 @@ class Synthesis:
         (resource,) = self.resources(type)
         return resource
 
+    def machine(self, id: str) -> Resource:
+        """The state machine whose id begins so: ``Workflow`` answers, ``Machine`` loads uploads."""
+        (found,) = (one for one in self.resources("AWS::StepFunctions::StateMachine") if one.id.startswith(id))
+        return found
+
     def function(self, folder: str) -> Resource:
         """The function of a folder of lambdas/."""
         (found,) = (

@@ -26,7 +26,7 @@ ARNS = {"answer": f"{ACCOUNT}:answer", "exhausted": f"{ACCOUNT}:exhausted"}
 
 def deployed(synthesis: Synthesis) -> dict[str, Any]:
     """The definition as CloudFormation hands it over, with the functions' ARNs in place."""
-    machine = synthesis.one("AWS::StepFunctions::StateMachine").properties
+    machine = synthesis.machine("Workflow").properties
     arns = {synthesis.function(folder).id: arn for folder, arn in ARNS.items()}
 
     def text(part: Any) -> str:
@@ -110,7 +110,7 @@ def test_a_failed_request_is_a_failed_execution(workflow: dict[str, Any]) -> Non
 
 
 def test_the_path_is_logged_and_what_people_ask_is_not(each: Synthesis) -> None:
-    machine = each.one("AWS::StepFunctions::StateMachine").properties
+    machine = each.machine("Workflow").properties
     assert machine["LoggingConfiguration"]["Level"] == "ALL"
     assert machine["LoggingConfiguration"]["IncludeExecutionData"] is False
     assert machine["TracingConfiguration"] == {"Enabled": True}

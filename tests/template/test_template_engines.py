@@ -52,13 +52,17 @@ def test_s3_vectors_gets_an_index_of_the_models_dimensions(full: Synthesis) -> N
         assert resource.rest["DeletionPolicy"] == "Delete"
 
 
-def test_the_answer_worker_alone_may_query_that_index_and_no_other(full: Synthesis) -> None:
+SEARCHERS = ("answer", "enrich_schema", "retrieve")
+"""The functions that search with the deployment's engine."""
+
+
+def test_those_who_search_alone_may_query_that_index_and_no_other(full: Synthesis) -> None:
     arn = f"{full.prefix}-Data-VectorIndexArn"
-    assert full.environment("answer")["S3_VECTORS_INDEX_ARN"] == arn
-    assert full.environment("answer")["ENGINE_BUDGET_S"] == "1.5"
+    for folder in SEARCHERS:
+        assert full.environment(folder)["S3_VECTORS_INDEX_ARN"] == arn
+        assert full.environment(folder)["ENGINE_BUDGET_S"] == "1.5"
     assert engine_permissions(full) == {
-        ("answer", "s3vectors:GetVectors", arn),
-        ("answer", "s3vectors:QueryVectors", arn),
+        (folder, action, arn) for folder in SEARCHERS for action in ("s3vectors:GetVectors", "s3vectors:QueryVectors")
     }
     assert flat(full.template("Gateway")["Outputs"]["VectorIndexArn"]["Value"]) == arn
 
@@ -71,7 +75,7 @@ def test_s3_vectors_is_called_with_an_sdk_that_knows_its_full_text_search(shippe
             if any((layer / "python" / "boto3").exists() for layer in synthesis.layers(folder))
         }
 
-    assert carriers(full) == {"answer"}
+    assert carriers(full) == set(SEARCHERS)
     assert carriers(shipped) == set()
     assert len(full.layers("answer")) <= 5
     carried = sum(unzipped_bytes(layer) for layer in full.layers("answer"))
@@ -82,7 +86,7 @@ def test_kendra_is_called_and_never_created(kendra: Synthesis) -> None:
     assert kendra.environment("answer")["KENDRA_INDEX_ID"] == KENDRA
     assert {r.type for r in kendra.resources() if "Kendra" in r.type} == set()
     arn = f"arn:<AWS::Partition>:kendra:<AWS::Region>:<AWS::AccountId>:index/{KENDRA}"
-    assert engine_permissions(kendra) == {("answer", "kendra:Retrieve", arn)}
+    assert engine_permissions(kendra) == {(folder, "kendra:Retrieve", arn) for folder in SEARCHERS}
     assert list(kendra.resources(*VECTORS)) == []
 
 

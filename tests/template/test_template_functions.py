@@ -65,7 +65,7 @@ def test_functions_that_deliver_know_the_table_and_the_callback(shipped: Synthes
 
 def test_the_message_processor_reads_its_settings(shipped: Synthesis, local: Synthesis) -> None:
     settings = MessageProcessorSettings.read(shipped.environment("message_processor"))
-    assert settings.state_machine_arn == f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"
+    assert settings.state_machine_arn == f"<{shipped.machine('Workflow').id}>"
     assert settings.auth == "jwt"
     assert settings.retention_s == 7 * 24 * 3600
     assert settings.request_time_s == 300

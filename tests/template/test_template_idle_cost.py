@@ -17,6 +17,7 @@ FREE_WHILE_IDLE = {
     "AWS::ApiGatewayV2::Stage",
     "AWS::DynamoDB::Table",
     "AWS::Events::Rule",
+    "AWS::IAM::ManagedPolicy",
     "AWS::IAM::Policy",
     "AWS::IAM::Role",
     "AWS::Lambda::EventInvokeConfig",
@@ -83,8 +84,9 @@ def test_no_function_is_kept_warm(each: Synthesis) -> None:
         assert not {"SnapStart", "VpcConfig", "CapacityProviderConfig", "EphemeralStorage"} & function.properties.keys()
 
 
-def test_the_workflow_is_billed_by_the_execution(each: Synthesis) -> None:
-    assert each.one("AWS::StepFunctions::StateMachine").properties["StateMachineType"] == "EXPRESS"
+def test_the_workflows_are_billed_by_what_they_do(each: Synthesis) -> None:
+    assert each.machine("Workflow").properties["StateMachineType"] == "EXPRESS"
+    assert each.machine("Machine").properties["StateMachineType"] == "STANDARD"
 
 
 def test_backups_are_taken_when_asked_for(shipped: Synthesis, full: Synthesis) -> None:
@@ -99,7 +101,10 @@ def test_backups_are_taken_when_asked_for(shipped: Synthesis, full: Synthesis) -
 def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
     table = each.one("AWS::DynamoDB::Table").properties
     assert table["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
-    (rule,) = each.one("AWS::S3::Bucket").properties["LifecycleConfiguration"]["Rules"]
+    rule, *folders = each.one("AWS::S3::Bucket").properties["LifecycleConfiguration"]["Rules"]
+    assert {folder["Prefix"]: folder["ExpirationInDays"] for folder in folders} == dict.fromkeys(
+        ("prepared/", "enriched/", "ingests/"), 30
+    )
     assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
     assert rule["AbortIncompleteMultipartUpload"] == {"DaysAfterInitiation": 7}
 
@@ -107,7 +112,7 @@ def test_what_is_stored_is_forgotten(each: Synthesis) -> None:
 def test_every_log_is_kept_as_long_as_the_deployer_says(shipped: Synthesis, full: Synthesis) -> None:
     for synthesis, days in ((shipped, 30), (full, 14)):
         groups = list(synthesis.resources("AWS::Logs::LogGroup"))
-        assert len(groups) == 9  # seven functions, the workflow, the access log
+        assert len(groups) == 21  # eighteen functions, two workflows, the access log
         for group in groups:
             assert group.properties["RetentionInDays"] == days
             assert group.rest["DeletionPolicy"] == "Delete"

@@ -43,7 +43,7 @@ def test_a_run_is_not_repeated_and_with_the_defaults_ends_before_the_next(shippe
 
 def test_it_reads_its_settings(shipped: Synthesis, full: Synthesis) -> None:
     settings = RecoverySettings.read(shipped.environment("recovery_sweep"))
-    assert settings.state_machine_arn == f"<{shipped.one('AWS::StepFunctions::StateMachine').id}>"
+    assert settings.state_machine_arn == f"<{shipped.machine('Workflow').id}>"
     assert settings.request_time_s == 300
     assert RecoverySettings.read(full.environment("recovery_sweep")).request_time_s == 120
 

@@ -22,6 +22,17 @@ IMPORTS = {
     "exhausted": {"aws_lambda_powertools", "pydantic"},
     "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
+    "ingest_start": {"aws_lambda_powertools", "pydantic"},
+    "ingest_plan": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "ingest_document": {"aws_lambda_powertools", "pydantic", "numpy", "pypdf", "markdown_it", "charset_normalizer"},
+    "ingest_commit": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
+    "retrieve": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
+    "index_document": {"aws_lambda_powertools", "pydantic", "numpy", "pypdf", "markdown_it", "charset_normalizer"},
+    "get_document_summary": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "extract_citations": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
+    "graph_query": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "facets": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "enrich_schema": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},
     "connection": {"aws_lambda_powertools", "pydantic"},
     "authorizer": {"aws_lambda_powertools", "pydantic", "jwt", "cryptography"},
 }
@@ -45,7 +56,18 @@ def test_numpy_is_carried_only_by_those_who_read_the_index(shipped: Synthesis) -
     carriers = {
         folder for folder in FUNCTIONS if any((layer / "python" / "numpy").exists() for layer in shipped.layers(folder))
     }
-    assert carriers == {"answer", "index_maintenance"}
+    assert carriers == {
+        *("answer", "index_maintenance", "ingest_plan", "ingest_document", "ingest_commit"),
+        *("retrieve", "index_document", "get_document_summary", "extract_citations", "graph_query", "facets"),
+        "enrich_schema",
+    }
+
+
+def test_readers_of_documents_are_carried_only_by_those_who_read_documents(shipped: Synthesis) -> None:
+    carriers = {
+        folder for folder in FUNCTIONS if any((layer / "python" / "pypdf").exists() for layer in shipped.layers(folder))
+    }
+    assert carriers == {"ingest_document", "index_document"}
 
 
 def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) -> None:
@@ -59,7 +81,7 @@ def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) 
         assert tag is None or tag[1] == wheels.PYTHON_VERSION.replace(".", ""), module
 
 
-@pytest.mark.parametrize("name", ["base", "auth", "search", "sdk"])
+@pytest.mark.parametrize("name", ["base", "auth", "documents", "search", "sdk"])
 def test_every_package_of_a_layer_is_pinned(name: str) -> None:
     def normal(distribution: str) -> str:
         return re.sub(r"[-_.]+", "-", distribution).lower()

@@ -137,6 +137,15 @@ def test_an_answer_without_a_verified_citation_is_not_grounded():
     assert world.events()[-1]["grounded"] is False
 
 
+@pytest.mark.parametrize(("text", "listed"), [("Mara locked it.", True), ("The passages do not say.", False)])
+def test_the_sources_of_an_answer_without_markers_are_told_to_be_not_attributed(text, listed):
+    world = World(text)
+    world.run()
+    sources = next(event for event in world.events() if event["type"] == "sources")["sources"]
+    (checked,) = (event for event in world.events() if event["type"] == "citations")
+    assert (checked["citations"], checked["notAttributed"]) == ([], [one["n"] for one in sources] if listed else [])
+
+
 def test_where_the_search_finds_nothing_code_says_so_and_no_model_is_asked():
     world = World("The killer was Mara, of course.", found=())
     assert world.run().outcome == "answered"

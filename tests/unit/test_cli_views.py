@@ -154,6 +154,14 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
     )
 
 
+def test_the_sources_of_an_answer_without_markers_are_not_attributed() -> None:
+    events = [event for event in ANSWER if not isinstance(event, Citations)]
+    at = next(at for at, event in enumerate(events) if event.type == "complete")
+    events.insert(at, Citations(attempt=1, citations=(), not_attributed=(1, 2, 3)))
+    told = "Sources: 3 found, not attributed: the answer does not say which it rests on"
+    assert told in piped(*frames(events)).splitlines()
+
+
 def failures(*strategies: str) -> tuple[StrategyFailure, ...]:
     return tuple(
         StrategyFailure.model_validate({"strategy": strategy, "code": "model_busy", "reason": "The model is busy."})

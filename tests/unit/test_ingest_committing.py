@@ -53,7 +53,8 @@ def test_all_documents_are_in_one_version_and_nothing_is_embedded(store, embedde
     report = commit(store, embedder, "shelf", prepared)
     assert embedder.asked == []
     assert (report.documents, report.loaded, report.unchanged, report.passages) == (3, 3, 0, 3)
-    assert (report.published, report.added, report.embedded) == (True, 3, 3)
+    assert (report.published, report.added) == (True, 3)
+    assert report.embedded == sum(one.embedded for one in prepared) >= 3
     assert read_current(store).manifest.number == 1
     assert found_in(store, WordEmbedder(), "nobody rang the bell")[0] == ("b.md", TEXTS["b.md"])
 

@@ -20,6 +20,13 @@ TEXTS = {
     "c.csv": "name,colour\nHeron,green\n",
     "ep1.jsonl": script_of({"m1": "The boat left at noon."}),
 }
+EMBEDDED = {
+    "a.md": "The lamp is lit.",
+    "b/notes.txt": "Nobody rang the bell.",
+    "c.csv": "name: Heron\ncolour: green",
+    "ep1.jsonl": "Mira: The boat left at noon.",
+}
+"""What the model is asked for of each, titles aside."""
 
 
 @pytest.fixture
@@ -41,7 +48,8 @@ def test_documents_of_all_kinds_go_into_one_version(store, tmp_path):
     embedder, told = WordEmbedder(), []
     report = load(shelf(tmp_path, TEXTS), store, embedder, progress=lambda *step: told.append(step))
     assert (report.documents, report.loaded, report.quarantined, report.published) == (4, 4, (), True)
-    assert report.embedded == len(embedder.asked) == len(set(embedder.asked))
+    assert report.embedded == len(embedder.asked)
+    assert set(EMBEDDED.values()) <= set(embedder.asked)
     assert sources(store) == set(TEXTS)
     assert [step for step in told if step[0] == "preparing"] == [("preparing", done, 4) for done in range(5)]
     assert told[-1] == ("publishing", 1, 1)
@@ -137,7 +145,7 @@ def test_a_model_that_is_down_ends_the_load_and_what_was_prepared_stays(store, t
     assert len(store.keys("prepared/")) == 3
     again = WordEmbedder()
     assert load(tmp_path, store, again).loaded == 20
-    assert len(again.asked) == 17
+    assert sum(" page " in text for text in again.asked) == 17
 
 
 def test_a_model_that_refuses_ends_the_load_at_once(store, tmp_path):
@@ -181,7 +189,7 @@ def test_a_load_that_dies_at_any_call_to_the_store_is_taken_up_by_the_next(tmp_p
         assert report.loaded == 4
         assert sources(store) == set(TEXTS)
         assert len(reading.sources) == 5 - prepared
-        assert len(second.asked) <= 4 - prepared
+        assert {source for source, text in EMBEDDED.items() if text in second.asked} <= set(reading.sources)
         assert load(folder, store, WordEmbedder(), workers=1).published is False
 
 

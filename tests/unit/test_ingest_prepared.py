@@ -86,7 +86,7 @@ def test_a_document_is_prepared_anew_when_anything_that_it_depends_on_changes():
         RECIPE.model_copy(update={"dimensions": 9}),
         RECIPE.model_copy(update={"embedding_model_id": "n"}),
     ]
-    recipes.append(RECIPE.model_copy(update={"chunks": ChunkOptions(chunk_size=100)}))
+    recipes.append(RECIPE.model_copy(update={"chunks": ChunkOptions(chunk_size=100, overlap=10)}))
     documents = [item("a"), item("b"), item("a", collection="c"), item("a", title="t"), item("a", metadata={"k": "v"})]
     keys = [prepared_key(one, digest, RECIPE) for one in documents for digest in ("1", "2")]
     keys += [prepared_key(item("a"), "1", recipe) for recipe in recipes[1:]]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,15 +19,20 @@ from typing import Any
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from rich.console import Console
 
+from clients.cli import load as load_command
+from clients.cli.deployment import Aws, Deployment
 from clients.cli.exits import Exit
+from clients.cli.load import load
+from clients.cli.load_options import Asked
 from clients.cli.main import main
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import script_of, shelf
 from tests.wire.bedrock_service import BedrockService, serving
 
 ROOT = Path(__file__).resolve().parents[2]
-DIMENSIONS = 384
+MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
 TEXTS = {
     "guide/lamp.md": "# The lamp\n\nThe lamp of the breakwater is lit at dusk by the keeper.\n",
     "notes.txt": "Nobody rang the bell in the night.\n",
@@ -70,7 +77,7 @@ def bucket(s3: str, bedrock: BedrockService, monkeypatch: pytest.MonkeyPatch, tm
         "AWS_ENDPOINT_URL": s3,
         "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": bedrock.url,
         "CICADA_INDEX_BUCKET": name,
-        "CICADA_EMBEDDING_MODEL_ID": "local.all-minilm-l6-v2",
+        "CICADA_EMBEDDING_MODEL_ID": MODEL,
         "CICADA_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
     }
     for variable, value in settings.items():
@@ -230,12 +237,12 @@ def test_a_load_that_is_killed_half_way_is_taken_up_where_it_was(
     assert _keys(objects, bucket, "index/") == []
     prepared = _keys(objects, bucket, "prepared/")
     assert 6 <= len(prepared) < 24
-    before = embedded(bedrock)
+    before = [text for text in embedded(bedrock) if text in texts.values()]
     bedrock.raw_bodies.clear()
 
     status, report = loaded(capsys, str(folder))
     assert (status, report["loaded"], report["published"]) == (0, 24, True)
-    after = embedded(bedrock)
+    after = [text for text in embedded(bedrock) if text in texts.values()]
     assert len(after) == 24 - len(prepared)
     assert len(set(before) & set(after)) <= 2  # those that were under way, one a worker
     assert set(before) | set(after) >= set(texts.values())
@@ -243,6 +250,44 @@ def test_a_load_that_is_killed_half_way_is_taken_up_where_it_was(
     bedrock.raw_bodies.clear()
     _, again = loaded(capsys, str(folder))
     assert (again["published"], again["unchanged"], bedrock.raw_bodies) == (False, 24, [])
+
+
+@pytest.mark.usefixtures("bucket")
+def test_ctrl_c_does_not_wait_for_a_model_that_does_not_answer(folder: Path, bedrock: BedrockService) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def embed(texts: Any) -> Any:
+        asked.set()
+        answer.wait(60)
+        return WordEmbedder(dimensions=DIMENSIONS).embed(texts, time_budget_s=1)
+
+    bedrock.embed = embed
+    command = [sys.executable, "-m", "clients.cli", "load", str(folder), "--collection", "shelf"]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        assert asked.wait(60)
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=30)
+    finally:
+        answer.set()
+        process.kill()
+    assert process.returncode == Exit.INTERRUPTED
+    assert "goes on where it was" in told
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", Exit.DONE), ("", Exit.FAILED)])
+def test_on_a_terminal_a_load_that_costs_much_is_begun_after_a_yes(
+    bucket: str, folder: Path, monkeypatch: pytest.MonkeyPatch, answer: str, status: Exit
+) -> None:
+    values = {"bucket": bucket, "embedding_model_id": MODEL, "embedding_dimensions": str(DIMENSIONS)}
+    err = Console(file=io.StringIO(), force_terminal=True, width=200, highlight=False, markup=False)
+    monkeypatch.setattr(load_command, "CONFIRM_ABOVE_USD", -1.0)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: answer)
+    assert load(Deployment(values, Aws()), Asked((folder,)), err=err) == status
+    shown = err.file.getvalue()  # type: ignore[attr-defined]
+    assert "4 documents to prepare" in shown
+    assert shown.rstrip().endswith("Load them? [y/N]") or status == Exit.DONE
 
 
 def _keys(client: Any, bucket: str, prefix: str) -> list[str]:

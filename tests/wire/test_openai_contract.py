@@ -149,7 +149,7 @@ def test_a_stream_that_is_cut_anywhere_is_broken_and_never_written_again(house, 
     house.arm("cut", mode=mode, after=after)
     kind = ModelUnavailable if (mode, after) == ("stall", 0) else StreamBroken
     with pytest.raises(kind) as raised:
-        read(house.model(silence_s=0.3 if mode == "stall" else 20))
+        read(house.model(silence_s=0.8 if mode == "stall" else 20))
     assert type(raised.value) is kind
     assert house.calls() == 1
 

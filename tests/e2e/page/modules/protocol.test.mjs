@@ -73,8 +73,18 @@ test("markers are found, and nothing else", () => {
   assert.equal(segmentsOf(plain).map((one) => one.text).join(""), plain);
 });
 
+test("a marker can name ranges, and documents with their pages", () => {
+  const numbers = (text) => segmentsOf(text).flatMap((one) => (one.type === "marker" ? [one.numbers] : []));
+  assert.deepEqual(numbers("So [1-3], so [2–2, 9] and so [3-1]."), [[1, 2, 3], [2, 9], [3, 1]]);
+  assert.deepEqual(numbers("[Doc 2: report 3.pdf, Page 4] [doc 5] [Doc 1, p. 2; Doc 4: a.md]"), [[2], [5], [1, 4]]);
+  assert.deepEqual(numbers("[report.pdf, Page 4] [documented] [source of it all]"), []);
+  const [{ parts }] = segmentsOf("[Doc 2: report 3.pdf, Page 4]");
+  assert.deepEqual(parts.filter(({ n }) => n !== null), [{ text: "2", n: 2 }]);
+  assert.equal(parts.map((part) => part.text).join(""), "[Doc 2: report 3.pdf, Page 4]");
+});
+
 test("a growing text is never taken back", () => {
-  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well [";
+  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well, and [Doc 2: a.pdf, Page 4] there [";
   let before = "";
   for (let end = 0; end <= text.length; end += 1) {
     const shown = settled(text.slice(0, end));

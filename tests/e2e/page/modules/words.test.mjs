@@ -58,6 +58,13 @@ test("an answer that makes use of an earlier one says of which day", () => {
   assert.equal(status(part), "Reading 1 passage…");
 });
 
+test("the sources of an answer without markers are not attributed", () => {
+  const unmarked = { type: "citations", attempt: 1, citations: [], notAttributed: [1] };
+  const tail = tailOf(found({}), unmarked, done({ grounded: false }));
+  assert.equal(sourcesTitle(tail, 0), "1 source, not attributed");
+  assert.deepEqual(groundedness(tail), { grounded: false, text: "Not grounded: its sources are not attributed" });
+});
+
 test("sources that are only offered are none of the answer's", () => {
   const tail = tailOf(found({ offered: true }), done({ grounded: false }));
   assert.equal(sourcesTitle(tail, 0), "1 passage found before");

@@ -164,10 +164,10 @@ class LoadedIndex:
             list(range(one.entry.count)) if allowed is None else np.flatnonzero(allowed).tolist()
             for one, allowed in zip(scope.segments, scope.allowed, strict=True)
         ]
-        spans = [one.texts.place_spans(rows) for one, rows in zip(scope.segments, every, strict=True)]
+        spans = [one.texts.place_spans(rows) if rows else [] for one, rows in zip(scope.segments, every, strict=True)]
         found: list[tuple[int, int]] = []
         for number, (rows, data) in enumerate(zip(every, _cut(self.rounds.gather(_flat(spans)), spans), strict=True)):
-            places = scope.segments[number].texts.places(rows, data)
+            places = scope.segments[number].texts.places(rows, data) if rows else []
             found += [(number, row) for _, row in sorted(zip(places, rows, strict=True))]
         return found
 

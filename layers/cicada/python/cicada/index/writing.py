@@ -48,15 +48,19 @@ def write_segments(
     slices = intake.slices(chosen, segment_rows)
     entries: list[SegmentEntry] = []
     asked = done = 0
-    for places in slices:
+
+    def contents_of(places: Places) -> SegmentContents:  # what it is made of is let go of before it is written
+        nonlocal asked
         supply = intake.supply(places)
         vectors = {**known({item.recipe() for item in supply.items} - supply.known.keys()), **supply.known}
         embedded = passage_vectors(embedder, supply.items, vectors, _part(progress, done, len(places), len(chosen)))
         asked += embedded.asked
-        done += len(places)
         progress("writing", len(entries), len(slices))
-        contents = SegmentContents.of(collection, supply.items, embedded.vectors)
-        entries.append(write_segment(store, contents, embedder.model_id))
+        return SegmentContents.of(collection, supply.items, embedded.vectors)
+
+    for places in slices:
+        entries.append(write_segment(store, contents_of(places), embedder.model_id))
+        done += len(places)
     if slices:
         progress("writing", len(slices), len(slices))
     return tuple(entries), asked

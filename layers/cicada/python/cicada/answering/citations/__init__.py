@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from cicada.answering.citations.abstention import abstains
 from cicada.answering.citations.checking import Checker, Similarity
 from cicada.answering.citations.codes import REASON_CODES, ReasonCode
-from cicada.protocol.markers import markers_in, without_markers
 from cicada.answering.citations.resolving import NO_NUMBER, resolve
 from cicada.answering.citations.sentences import Sentence, sentences_of
 from cicada.protocol.events import Citation, Source
+from cicada.protocol.markers import markers_in, without_markers
 
 __all__ = [
     "NO_NUMBER",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from cicada.answering.citations.clauses import Clause, Word
 from cicada.answering.citations.codes import Objection
 from cicada.answering.citations.date_names import DATE_NAMES
 from cicada.answering.citations.english_tables import INTRODUCING
 from cicada.answering.citations.known import Known, language_of, rarity
 from cicada.answering.citations.numbers import Quantity, quantities
 from cicada.answering.citations.quotes import holds, plain, quotations, without_quotations
-from cicada.answering.citations.reading import ENGLISH, Clause, Word, read
+from cicada.answering.citations.reading import ENGLISH, read
 from cicada.answering.citations.terms import matched
 from cicada.answering.citations.turning import contradiction
 from cicada.index.lexical.scripts import is_unspaced
@@ -25,9 +26,14 @@ MIN_UNSPACED_SUPPORT = 0.5
 """The same, for scripts without spaces."""
 MIN_SHARE = 0.3
 """Of a sentence with several markers, the share that each passage must have for itself."""
+NAMED_WEIGHT = 0.5
+"""Of a name or a number, which is looked for apart: that it is there says little of what is said of it."""
+MAX_STRANGE_RUN = 1
+"""Words side by side that no passage has: more of them are a detail that is made up."""
 MIN_COSINE = 0.75
 """From this similarity of meanings on a sentence is supported, where an embedder is given, whatever its words are."""
 _EDGES = " .,;:!?…。、"
+_NEARLY_ALL = 0.75
 
 Similarity = Callable[[str, str], float]
 """The cosine of two texts' meanings, in [-1, 1]."""
@@ -53,11 +59,8 @@ class Checker:
             similarity: compares meanings, for sentences whose words alone do not tell; it may call a model.
         """
         self._known = {source.n: Known(source) for source in sources}
+        self._all = tuple(self._known.values())
         self._similarity = similarity
-
-    @cached_property
-    def _weights(self) -> Mapping[str, float]:
-        return rarity([*self._known.values()])
 
     @cached_property
     def _voices(self) -> frozenset[str]:
@@ -82,23 +85,40 @@ class Checker:
             or contradiction(
                 reading.clauses,
                 [one for other in others for one in other.clauses],
-                frozenset(term for other in others for term in other.terms),
+                lambda term: _has(term, others),
                 reading.language,
             )
         )
-        if objection is None and (together < reading.needed or (share < MIN_SHARE and not reading.quotes)):
+        if objection is None and (
+            self._strange(reading, others) or together < reading.needed or (share < MIN_SHARE and not reading.quotes)
+        ):
             objection = self._unsupported(reading, mine, together)
         return Finding(objection, share)
 
     def _share(self, claim: _Claim, sources: Sequence[Known]) -> float:
-        terms = frozenset(term for source in sources for term in source.terms)
         total = found = 0.0
         for word in claim.content:
-            weight = self._weights.get(word.term, 1.0)
+            weight = self._weight(word)
             total += weight
-            if matched(word.term, terms):
+            if _has(word.term, sources):
                 found += weight
         return round(found / total, 4) if total else 0.0
+
+    def _weight(self, word: Word) -> float:
+        looked_for_apart = word.name or word.term.startswith("#")
+        return rarity(normalised(word.shown), self._all) * (NAMED_WEIGHT if looked_for_apart else 1.0)
+
+    def _strange(self, claim: _Claim, sources: Sequence[Known]) -> bool:
+        """Whether words side by side are in none of the passages."""
+        for clause in claim.clauses:
+            run = 0
+            for word in clause.words:
+                if word.turning or word.owner or word.term.startswith("#") or is_unspaced(word.term[:1]):
+                    continue
+                run = 0 if _has(word.term, sources) else run + 1
+                if run > MAX_STRANGE_RUN:
+                    return True
+        return False
 
     def _unsupported(self, claim: _Claim, source: Known, share: float) -> Objection | None:
         if self._similarity is not None and self._similarity(claim.text, source.source.text) >= MIN_COSINE:
@@ -129,11 +149,8 @@ class _Claim:
 
     @cached_property
     def content(self) -> tuple[Word, ...]:
-        """Words that can support it, each once; numbers are looked for apart."""
-        words = {
-            word.term: word for clause in self.clauses for word in clause.words
-            if not word.turning
-        }
+        """Words that can support it, each once."""
+        words = {word.term: word for clause in self.clauses for word in clause.words if not word.turning}
         if self.quotes:  # what introduces a quotation cannot be told from a claim where a script has no words
             return tuple(word for word in words.values() if not is_unspaced(word.term[:1]))
         return tuple(words.values())
@@ -162,50 +179,57 @@ def _of_numbers(claim: _Claim, cited: Sequence[Known]) -> Objection | None:
     for quantity in claim.quantities:
         units = [other.numbers[quantity.value] for other in cited if quantity.value in other.numbers]
         if not units and quantity.value.endswith(":00"):
-            units = [other.numbers[hour] for other in cited for hour in (quantity.value[:-3],) if hour in other.numbers]
+            hour = quantity.value.removesuffix(":00")
+            units = [other.numbers[hour] for other in cited if hour in other.numbers]
         if not units:
             return Objection("number_missing", f"the passage does not mention {quantity.shown}")
         there = frozenset().union(*units)
         if quantity.unit and "" not in there and quantity.unit not in there:
-            return Objection("number_missing", f"the passage does not mention {quantity.shown}: it has {', '.join(sorted(there))}")
+            return Objection(
+                "number_missing", f"the passage does not mention {quantity.shown}: it has {', '.join(sorted(there))}"
+            )
     return None
 
 
 def _of_names(claim: _Claim, cited: Sequence[Known], voices: frozenset[str]) -> Objection | None:
     words = frozenset(word for other in cited for word in other.words)
-    terms = frozenset(term for other in cited for term in other.terms)
-    said = {word.term for clause in claim.clauses for word in clause.words}
+    said = {word.term for clause in claim.clauses for word in clause.words if not word.owner}
     for clause in claim.clauses:
         for word in clause.words:
             shown = normalised(word.shown)
-            if word.term.startswith("#") or word.term in terms or all(part in words for part in tokens(shown)):
+            if (
+                word.term.startswith("#")
+                or _has_exactly(word.term, cited)
+                or all(part in words for part in tokens(shown))
+            ):
                 continue
             if shown in DATE_NAMES and (word.shown[:1].isupper() or claim.language != ENGLISH):
                 return Objection("number_missing", f"the passage does not mention {word.shown}")
-            if word.name or (word.opens and word.shown[:1].isupper() and _poses(shown, clause, said, terms, cited, voices)):
+            if word.name or (word.opens and word.shown[:1].isupper() and _poses(shown, clause, said, cited, voices)):
                 return Objection("name_missing", f"the passage neither is by {word.shown} nor speaks of them")
     return None
 
 
-def _poses(
-    shown: str, clause: Clause, said: set[str], terms: frozenset[str], cited: Sequence[Known], voices: frozenset[str]
-) -> bool:
+def _poses(shown: str, clause: Clause, said: set[str], cited: Sequence[Known], voices: frozenset[str]) -> bool:
     """Whether a sentence's first word, capital as any first word, stands where the passage has another name."""
     if shown in voices:
         return True
-    speakers = {token for other in cited for token in tokens(other.voice)}
-    if speakers & said:
+    if any(word.term in said for other in cited for word in other.speaker):
         return False
-    rest = [word for word in clause.words if not word.opens and not word.turning]
-    if sum(matched(word.term, terms) for word in rest) < len(rest) * 0.75:
+    rest = [word.term for word in clause.words if not (word.opens or word.turning)]
+    if not rest or sum(_has(term, cited) for term in rest) < len(rest) * _NEARLY_ALL:
         return False
-    for other in cited:
-        for known in other.clauses:
-            near = known.terms
-            if not rest or sum(matched(word.term, near) for word in rest) < len(rest) * 0.75:
-                continue
-            if known.first_person and not rest:
-                return True
-            if known.first_person or any(word.name or (word.opens and word.shown[:1].isupper()) for word in known.words if word.term not in said and word.shown[:1].isupper()):
-                return True
+    for known in (one for other in cited for one in other.clauses):
+        if sum(matched(term, known.terms) for term in rest) >= len(rest) * _NEARLY_ALL and (
+            known.first_person or any(word.term not in said and word.shown[:1].isupper() for word in known.words)
+        ):
+            return True
     return False
+
+
+def _has(term: str, sources: Sequence[Known]) -> bool:
+    return any(term in source.vocabulary for source in sources)
+
+
+def _has_exactly(term: str, sources: Sequence[Known]) -> bool:
+    return any(source.vocabulary.has(term) for source in sources)

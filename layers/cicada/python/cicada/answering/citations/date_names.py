@@ -6,7 +6,8 @@ DATE_NAMES = frozenset(
     """
     january february march april may june july august september october november december
     monday tuesday wednesday thursday friday saturday sunday
-    januar februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag
+    januar februar märz mai juni juli oktober dezember montag dienstag mittwoch donnerstag freitag samstag sonnabend
+    sonntag
     janvier février mars avril juin juillet août septembre octobre novembre décembre
     lundi mardi mercredi jeudi vendredi samedi dimanche
     enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre

@@ -78,7 +78,9 @@ class ExtractedCitations(CitationModel):
     sentences: tuple[ExtractedSentence, ...]
     cited: tuple[int, ...] = Field(description="numbers of the passages that a marker names, in order")
     verified: tuple[int, ...] = Field(description="of those, the ones with a verified marker")
-    not_cited: tuple[int, ...] = Field(description="numbers of the passages that no marker names; of an answer with some")
+    not_cited: tuple[int, ...] = Field(
+        description="numbers of the passages that no marker names; of an answer with some"
+    )
     not_attributed: tuple[int, ...] = Field(
         description="numbers of all passages, where an answer that claims something has no marker at all"
     )

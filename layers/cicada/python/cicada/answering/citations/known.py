@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cicada.answering.citations.clauses import Clause, Word
 from cicada.answering.citations.numbers import quantities
-from cicada.answering.citations.reading import ENGLISH, Clause, read
-from cicada.index.lexical.detection import detect
+from cicada.answering.citations.reading import ENGLISH, read
+from cicada.answering.citations.terms import Vocabulary
+from cicada.index.lexical.detection import SAMPLE_TOKENS, detect
 from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS
 from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.tokens import normalised, tokens
@@ -26,7 +28,7 @@ def language_of(text: str, otherwise: str = ENGLISH) -> str:
 
     A sentence has few words to tell by: a smaller lead is enough than where a whole document is indexed.
     """
-    found = tokens(normalised(text))
+    found = tokens(normalised(text))[:SAMPLE_TOKENS]
     by_script = detect(found)
     evidence: defaultdict[str, float] = defaultdict(float)
     telling: defaultdict[str, set[str]] = defaultdict(set)
@@ -67,6 +69,11 @@ class Known:
         return normalised(self.source.locator.voice() or "")
 
     @cached_property
+    def speaker(self) -> tuple[Word, ...]:
+        """The words of its voice's name."""
+        return tuple(word for clause in read(self.voice, self.language) for word in clause.words)
+
+    @cached_property
     def label(self) -> str:
         """The names of its place."""
         return " ".join(self.source.locator.names().values())
@@ -82,18 +89,28 @@ class Known:
         return read(self.source.text, self.language, self.voice)
 
     @cached_property
-    def terms(self) -> frozenset[str]:
-        """Of its text, its surroundings and its place."""
-        return frozenset(
-            word.term
-            for clause in (*self.clauses, *read(self.source.context or "", self.language), *read(self.label, self.language), *read(self.label, ENGLISH))
-            for word in clause.words
-        )
+    def vocabulary(self) -> Vocabulary:
+        """The terms of its text, its surroundings and its place."""
+        place = (*read(self.label, self.language), *read(self.label, ENGLISH))
+        terms = {word.term for clause in (*self.clauses, *place) for word in clause.words}
+        if self.source.context:
+            around = self._tokens_of(self.source.context) - self._tokens_of(self.source.text)
+            more = read(" ".join(sorted(around)), self.language) if around else ()
+            terms |= {word.term for clause in more for word in clause.words}
+        return Vocabulary(terms)
+
+    @staticmethod
+    def _tokens_of(text: str) -> frozenset[str]:
+        return frozenset(tokens(normalised(text)))
 
     @cached_property
     def words(self) -> frozenset[str]:
         """All words, in normal form: what a name is looked for among."""
-        return frozenset(part for token in tokens(normalised(self.whole)) for part in (token, *token.split("-"), token.removesuffix("'s")))
+        return frozenset(
+            part
+            for token in tokens(normalised(self.whole))
+            for part in (token, *token.split("-"), token.removesuffix("'s"))
+        )
 
     @cached_property
     def numbers(self) -> dict[str, frozenset[str]]:
@@ -104,12 +121,7 @@ class Known:
         return {value: frozenset(units) for value, units in found.items()}
 
 
-def rarity(sources: Sequence[Known]) -> dict[str, float]:
-    """A weight in (0.5, 1] for each term: what all the passages speak of tells less which of them says something."""
-    counts: defaultdict[str, int] = defaultdict(int)
-    for source in sources:
-        for term in source.terms:
-            counts[term] += 1
-    return {term: 1 - 0.5 * (count - 1) / len(sources) for term, count in counts.items()}
-
-
+def rarity(word: str, sources: Sequence[Known]) -> float:
+    """A word's weight in (0.5, 1]: what all the passages speak of tells less which of them says something."""
+    count = sum(word in source.words for source in sources)
+    return 1 - 0.5 * max(0, count - 1) / len(sources)

@@ -74,17 +74,12 @@ _DUTCH = _counted(
     "nul een/één twee drie vier vijf zes zeven acht negen tien elf twaalf dertien veertien vijftien zestien zeventien "
     "achttien negentien twintig"
 ) | {"dertig": 30, "veertig": 40, "vijftig": 50, "zestig": 60}
-_RUSSIAN = (
-    _counted(
-        "ноль один/одна/одно/одного/одной два/две/двух/двум три/трёх/трех четыре/четырёх/четырех пять/пяти шесть/шести "
-        "семь/семи восемь/восьми девять/девяти десять/десяти одиннадцать/одиннадцати двенадцать/двенадцати "
-        "тринадцать/тринадцати четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать двадцать/двадцати"
-    )
-    | {"тридцать": 30, "сорок": 40, "пятьдесят": 50, "шестьдесят": 60, "дважды": 2, "трижды": 3}
-)
-_KOREAN = _counted(
-    "영 하나/한 둘/두 셋/세 넷/네 다섯 여섯 일곱 여덟 아홉 열"
-)
+_RUSSIAN = _counted(
+    "ноль один/одна/одно/одного/одной два/две/двух/двум три/трёх/трех четыре/четырёх/четырех пять/пяти шесть/шести "
+    "семь/семи восемь/восьми девять/девяти десять/десяти одиннадцать/одиннадцати двенадцать/двенадцати "
+    "тринадцать/тринадцати четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать двадцать/двадцати"
+) | {"тридцать": 30, "сорок": 40, "пятьдесят": 50, "шестьдесят": 60, "дважды": 2, "трижды": 3}
+_KOREAN = _counted("영 하나/한 둘/두 셋/세 넷/네 다섯 여섯 일곱 여덟 아홉 열")
 _AMBIGUOUS = frozenset("un une um uma uno una ein eine einen einem einer een sei seconde prima primer once".split())
 """Words that are a number in one language and something else in another, or an article."""
 
@@ -103,7 +98,11 @@ MULTIPLIERS: dict[str, Decimal] = {
     for words, value in (
         ("hundred hundert cent cien ciento cento cem honderd сто", 100),
         ("thousand thousands tausend mille mil mila duizend тысяча тысячи тысяч k", 1_000),
-        ("million millions millionen millones milioni milione milhão milhões miljoen миллион миллиона миллионов mn m", 10**6),
+        (
+            "million millions millionen millones milioni milione milhão milhões miljoen миллион миллиона миллионов "
+            "mn m",
+            10**6,
+        ),
         ("billion billions milliarde milliarden milliard milliards miljard миллиард миллиардов bn", 10**9),
         ("trillion trillions", 10**12),
     )
@@ -113,7 +112,7 @@ MULTIPLIERS: dict[str, Decimal] = {
 UNITS: dict[str, str] = {
     word: group.split()[0]
     for group in """
-% percent prozent procent процент процента процентов por­ciento
+% percent prozent procent процент процента процентов
 second seconds sec secs sekunde sekunden secondes segundo segundos secondi секунд секунды 秒
 minute minutes min mins minuten minuto minutos minuti minuut минут минуты
 hour hours hr hrs stunde stunden heure heures hora horas ora ore uur час часа часов
@@ -150,12 +149,21 @@ kilobyte kb
 megabyte mb megabytes
 gigabyte gb gigabytes
 """.strip().split("\n")
-    for word in group.replace("\u00ad", "").split()
+    for word in group.split()
 }
 """By word in lower case: the unit's canonical name."""
 CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound", "¥": "yen", "₩": "won", "₽": "ruble"}
-UNITS |= {sign: name for sign, name in CURRENCIES.items()}
-TIMES = {"年": "year", "月": "month", "日": "day", "时": "hour", "時": "hour", "分": "minute", "円": "yen", "元": "yuan"}
+UNITS |= CURRENCIES
+TIMES = {
+    "年": "year",
+    "月": "month",
+    "日": "day",
+    "时": "hour",
+    "時": "hour",
+    "分": "minute",
+    "円": "yen",
+    "元": "yuan",
+}
 
 _COMPOUND = re.compile(
     r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(zwanzig|dreißig|dreissig|vierzig|fünfzig|sechzig|siebzig|achtzig|neunzig)"
@@ -164,5 +172,5 @@ _COMPOUND = re.compile(
 
 def german_compound(word: str) -> int | None:
     """The value of *fünfundzwanzig* and its kin; None for other words."""
-    match = _COMPOUND.fullmatch(word)
+    match = _COMPOUND.fullmatch(word) if "und" in word else None
     return _GERMAN[match[1]] + _GERMAN[match[2]] if match else None

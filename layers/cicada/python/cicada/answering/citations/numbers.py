@@ -19,9 +19,13 @@ from cicada.answering.citations.number_words import (
     german_compound,
 )
 
+_KEPT = 512
+"""Texts whose reading is remembered."""
 _MAX_DIGITS = 18
 _DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
-_TOKEN = re.compile(rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>(?:(?![〇零一二三四五六七八九十百千万億两兩])[^\W\d_])+)|(?P<sign>[%°$€£¥₩₽])")
+_TOKEN = re.compile(
+    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
+)
 _ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
 _HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
@@ -46,7 +50,7 @@ class Quantity:
     """Of the number alone, in characters of the text in compatibility form (NFKC)."""
 
 
-@lru_cache(2_048)
+@lru_cache(_KEPT)
 def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
     """The numbers of a text, in order. *One* and its kin are words: they count as numbers too seldom.
 
@@ -83,7 +87,7 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
         if number is not None and at + 1 < len(tokens):
             following = (tokens[at + 1]["word"] or "").lower()
             adjoined = tokens[at + 1].start() == token.end()
-            if following in MULTIPLIERS and (len(following) > 2 or adjoined):  # noqa: PLR2004
+            if following in MULTIPLIERS and (len(following) > 2 or adjoined):
                 return _shown(number * MULTIPLIERS[following]), 2
             if following in _ORDINAL_ENDING and adjoined:
                 used = 2
@@ -91,7 +95,10 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
     if token["han"]:
         value = _han(token["han"])
         return (None if value is None or token["han"] == "一" else str(value)), 1
-    if token["word"]:
+    word = token["word"]
+    if word and (
+        (low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful or german_compound(low)
+    ):
         return _spelled(tokens, at, doubtful)
     return None, 1
 
@@ -103,15 +110,15 @@ def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) 
     while at + used < len(tokens) and tokens[at + used]["word"]:
         word = tokens[at + used]["word"].lower()
         value = NUMBER_WORDS.get(word, doubtful.get(word, german_compound(word)))
-        if value is not None and (used == 0 or (last >= 20 and value < last) or last == -1):  # noqa: PLR2004
+        if value is not None and (used == 0 or (last >= 20 and value < last) or last == -1):
             current += value
             last = value
-        elif word in MULTIPLIERS and len(word) > 2:  # noqa: PLR2004
+        elif word in MULTIPLIERS and len(word) > 2:
             if used == 0 and word not in ("hundred", "thousand", "tausend", "hundert", "cent", "mille", "mil", "cien"):
                 break
             scale = MULTIPLIERS[word]
             current = (current or 1) * scale
-            if scale >= 1000:  # noqa: PLR2004
+            if scale >= 1000:
                 total, current = total + current, Decimal(0)
             last = -1
         else:
@@ -136,7 +143,7 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
             word += tokens[place + 1]["word"].lower()
         if word == "per" and place + 1 < len(tokens) and tokens[place + 1]["word"] == "cent":
             return "%", place + 2
-        if word in UNITS and (place == after or len(word) > 2):  # noqa: PLR2004
+        if word in UNITS and (place == after or len(word) > 2):
             return UNITS[word], place + 1
     if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
         return TIMES[tokens[after]["word"][0]], after
@@ -153,12 +160,11 @@ def _decimal(digits: str) -> Decimal | None:
         separator = grouped[1]
         plain = plain.replace(separator, "")
     plain = plain.replace(",", ".")
-    return Decimal(plain) if plain.count(".") < 2 and ":" not in plain else None  # noqa: PLR2004
+    return Decimal(plain) if plain.count(".") < 2 and ":" not in plain else None
 
 
 def _shown(value: Decimal) -> str:
-    shown = format(value.normalize(), "f")
-    return shown
+    return format(value.normalize(), "f")
 
 
 def _han(run: str) -> int | None:

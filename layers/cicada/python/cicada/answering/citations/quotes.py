@@ -12,11 +12,13 @@ QUOTED = re.compile(
     r"|(?<!\w)‘([^‘’\n]{2,}?)’(?!\w)"
 )
 """Quotation marks that open and close. Of nested ones, the outermost."""
+_KEPT = 512
+"""Texts whose reading is remembered."""
 _EDGES = " .,;:!?…。、，！？-—–"
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\s?\.\s?\.\.?)\]?|⋯+)\s*")
 _INSERTED = re.compile(r"\[[^\]]*\]")
 _VARIANTS = str.maketrans(
-    {**dict.fromkeys("‘’‛′`´\"“”„‟″«»‹›「」『』", "'"), **dict.fromkeys("‐‑‒–—−", "-"), **dict.fromkeys("，、", ",")}
+    {**dict.fromkeys('‘’‛′`´"“”„‟″«»‹›「」『』', "'"), **dict.fromkeys("‐‑‒–—−", "-"), **dict.fromkeys("，、", ",")}
 )
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _MIN_PART = 2
@@ -38,7 +40,7 @@ def without_quotations(text: str) -> str:
     return QUOTED.sub(" ", text)
 
 
-@lru_cache(4_096)
+@lru_cache(_KEPT)
 def plain(text: str) -> str:
     """Case, spacing and typographic variants folded away; all quotation marks are one."""
     folded = unicodedata.normalize("NFKC", text.translate(_VARIANTS)).casefold().translate(_VARIANTS)
@@ -51,7 +53,7 @@ def holds(text: str, part: str) -> bool:
     return pattern is not None and pattern.search(plain(text)) is not None
 
 
-@lru_cache(4_096)
+@lru_cache(_KEPT)
 def _pattern(part: str) -> re.Pattern[str] | None:
     """What a quotation looks like in its passage: its parts in order, a word in brackets standing for others."""
     parts = []

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from cicada.answering.citations import english_tables as english
+from cicada.answering.citations.clauses import ANY, Clause, Word
+from cicada.answering.citations.english_terms import RELATIONS, english_term
 from cicada.answering.citations.numbers import quantities
 from cicada.answering.citations.other_tables import FIRST_PERSON, UNSPACED_OPPOSITES, stop_words, turning
 from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, has_ed
@@ -18,17 +20,10 @@ from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import stemmed
 
 ENGLISH = "eng"
-_READINGS_KEPT = 512
+_READINGS_KEPT = 128
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]")
 _SENTENCE_ENDS = frozenset(".!?。！？;；\n")
-_CLAUSE_ENDS = frozenset(":()—–\"“”„«»「」『』、，。！？；…")
-_AFTER_COMMA = frozenset(
-    "and but or so because while although though which who whose when whereas then not if unless until he she it they we "
-    "i you nor except males females".split()
-)
-_ALONE = frozenset("but that because while although though whereas unless when which who".split())
-_SUBJECTS = frozenset("i he she it they we you nobody somebody everyone there".split())
-_NOT_NAMES = frozenset("I A The An It He She They We You My His Her Our Their This That These Those There".split())
+_CLAUSE_ENDS = frozenset(':()—–"“”„«»「」『』、，。！？；…')
 _UNSPACED_NEGATION = re.compile(
     r"[不没沒未别別勿]|(?<!た)ない|なかった|ません|ずに|なしで|なく|않|못하|못했|아니|없|禁止|금지"
 )
@@ -36,57 +31,19 @@ _HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _PARTICLES = re.compile(r"[은는이가을를에의도로와과]$")
 _UN = re.compile(r"un[a-z]{3,}(?:ed|able)")
 _ELIDED = re.compile(r"^(?:[^\W\d_]|qu|jusqu|lorsqu|puisqu|dell|nell|all|sull|dall|quell|un)'")
-ANY = "*"
-"""Stands for whatever a clause says, where a negation has no word after it."""
-_BE = frozenset("is are was were be been being get gets got".split())
-_REFUSALS = frozenset("refuse refuses refused refusing deny denies denied".split())
-_FAILS = frozenset("fail fails failed failing".split())
 _AGENTS = {
-    "deu": "von vom durch", "fra": "par", "spa": "por", "ita": "da dal dalla dai dagli dall", "por": "por pelo pela pelos",
-    "nld": "door", "swe": "av", "dan": "af", "nor": "av", "pol": "przez", "ron": "de",
+    language: frozenset(words.split())
+    for language, words in {
+        "deu": "von vom durch", "fra": "par", "spa": "por", "ita": "da dal dalla dai dagli dall",
+        "por": "por pelo pela pelos", "nld": "door", "swe": "av", "dan": "af", "nor": "av", "pol": "przez", "ron": "de",
+    }.items()
 }  # fmt: skip
 """What stands before who does it, in a passive."""
-_UNLIKE = frozenset("united undertaken unable understated unveiled unloaded unfolded unpacked unlocked".split())
-"""Words that begin like a denied one."""
-
-
-@dataclass(frozen=True)
-class Word:
-    """A word that carries meaning."""
-
-    term: str
-    """What it is compared by."""
-    shown: str
-    """As the text has it."""
-    turning: bool = False
-    """Too frequent to support anything; it turns a meaning when it is exchanged."""
-    name: bool = False
-    """A name or the speaker."""
-    owner: bool = False
-    """Only says whose something is."""
-    opens: bool = False
-    """The sentence begins with it, so that its capital says nothing."""
-
-
-@dataclass(frozen=True)
-class Clause:
-    """A part of a sentence with a meaning of its own."""
-
-    words: tuple[Word, ...]
-    negations: tuple[str, ...] = ()
-    """The terms that are denied; empty for one that has nothing after it."""
-    levels: frozenset[str] = frozenset()
-    """How many it speaks of: ``all``, ``most``, ``some``…"""
-    modes: frozenset[str] = frozenset()
-    """``must``, ``may``, ``perhaps``."""
-    agent_at: int | None = None
-    """Of a passive: the word with which who does it begins."""
-    first_person: bool = False
-
-    @property
-    def terms(self) -> frozenset[str]:
-        """Of its words, those that turn among them."""
-        return frozenset(word.term for word in self.words)
+_MORE_NEGATIONS = frozenset({"нельзя"})
+_SHORTEST = 2
+"""Letters of the shortest word that carries meaning."""
+_SHORT = 5
+"""Letters up to which a word of another language's opposites is taken for a preposition or an adverb."""
 
 
 @dataclass
@@ -129,24 +86,15 @@ def read(text: str, language: str, voice: str = "") -> tuple[Clause, ...]:
 
 def _clauses(text: str, language: str, voice: str) -> list[Clause]:
     reader = _Reader(language, voice)
-    numbers = {quantity.start: quantity for quantity in quantities(text)}
     found: list[tuple[str, str]] = []
-    skip_to = 0
-    for match in _TOKEN.finditer(text):
-        for start in [start for start in numbers if skip_to <= start < match.end() and start >= match.start()]:
-            before = text[match.start() : start]
-            if before and before.strip() and match.start() >= skip_to:
-                found.append((before, ""))
-            found.append((numbers[start].shown, f"#{numbers[start].value}"))
-            skip_to = numbers[start].end
-            after = text[skip_to : match.end()] if match.end() > skip_to else ""
-            if after and _TOKEN.fullmatch(after):
-                found.append((after, ""))
-                skip_to = match.end()
-        if match.start() >= skip_to:
-            found.append((match.group(), ""))
-    for at, (token, number) in enumerate(found):
-        reader.take(token, number, found[at + 1][0] if at + 1 < len(found) else "")
+    end = 0
+    for quantity in quantities(text):
+        found += ((written, "") for written in _TOKEN.findall(text[end : quantity.start]))
+        found.append((quantity.shown, f"#{quantity.value}"))
+        end = quantity.end
+    found += ((written, "") for written in _TOKEN.findall(text[end:]))
+    for at, (written, number) in enumerate(found):
+        reader.take(written, number, found[at + 1][0] if at + 1 < len(found) else "")
     return reader.finish()
 
 
@@ -168,7 +116,7 @@ class _Reader:
         self._end()
         return self._found
 
-    def take(self, token: str, number: str, following: str) -> None:
+    def take(self, written: str, number: str, following: str) -> None:
         """Read the next token; ``number`` is its term where it is a number."""
         if number:
             if following.lower() == "of" or self._after_of:
@@ -176,28 +124,33 @@ class _Reader:
             elif not self._draft.words:
                 self._draft.levels.add("counted")
             self._after_of = False
-            self._word(Word(number, token))
+            self._word(Word(number, written))
             return
-        self._after_of = token == "Of"
-        if token in _SENTENCE_ENDS or token in _CLAUSE_ENDS:
+        self._after_of = written == "Of"
+        if written in _SENTENCE_ENDS or written in _CLAUSE_ENDS:
             self._end()
-            self._opens = self._opens or token in _SENTENCE_ENDS or token in _CLAUSE_ENDS
+            self._opens = self._opens or written in _SENTENCE_ENDS or written in _CLAUSE_ENDS
             return
-        low = token.lower()
-        if token == ",":
+        low = written.lower()
+        if written == ",":
             after = following.lower()
-            if not self._english or after in _AFTER_COMMA or self._draft.agent_at is not None or _is_participle(after):
+            if (
+                not self._english
+                or after in english.AFTER_COMMA
+                or self._draft.agent_at is not None
+                or _is_participle(after)
+            ):
                 self._end()
             return
-        if not token[0].isalpha():
+        if not written[0].isalpha():
             return
-        if is_unspaced(normalised(token)):
-            self._run(normalised(token))
+        if is_unspaced(normalised(written)):
+            self._run(normalised(written))
             return
         if self._english:
-            self._english_word(token, low, following)
+            self._english_word(written, low, following)
         else:
-            self._other_word(token, low)
+            self._other_word(written, low)
         self._opens = False
 
     def _end(self) -> None:
@@ -212,14 +165,17 @@ class _Reader:
             self._draft.waiting = 0
         self._draft.words.append(word)
 
-    def _english_word(self, token: str, low: str, following: str) -> None:
+    def _english_word(self, written: str, low: str, following: str) -> None:
         draft = self._draft
-        if low in _ALONE or (low == "and" and following.lower() in _SUBJECTS):
+        if low in english.ALONE or (low == "and" and following.lower() in english.AFTER_AND):
             if low == "but" and draft.waiting and not draft.words:
                 draft.waiting = 0  # nobody but, nothing but
                 draft.levels = {"only"}
                 return
+            denied = draft.waiting if low == "that" else 0  # denies that
+            draft.waiting -= denied
             self._end()
+            self._draft.waiting = denied
             if low not in english.SPECULATIVE:
                 return
             draft = self._draft
@@ -227,21 +183,21 @@ class _Reader:
             draft.waiting += 1
             self._mode(low.removesuffix("n't").replace("cannot", "can"))
             return
-        owner = low.endswith(("'s", "s'"))
+        owner = low.endswith("'s")
         bare = low.removesuffix("'s").replace("'", "")
         if bare == "not" and following.lower() == "only":
             return
         if bare == "to" and following.lower() == "be":
             return
-        draft.been = draft.been or bare in _BE
-        if bare == "by" and draft.words and (draft.participle_at is not None or _is_participle(draft.words[-1].shown.lower())):
+        draft.been = draft.been or bare in english.BE
+        if bare == "by" and draft.words and (draft.participle_at is not None or _is_participle(draft.words[-1].shown)):
             draft.agent_at = len(draft.words)
         if draft.been and _is_participle(bare):
             draft.participle_at = len(draft.words)
-        if token == "May" and not self._opens:
-            self._word(Word("may", token, name=True))
+        if written == "May" and not self._opens:
+            self._word(Word("may", written, name=True))
             return
-        if bare in _FAILS and following.lower() == "to":
+        if bare in english.FAILS and following.lower() == "to":
             draft.waiting += 1
             return
         if bare == "one" and following.lower() == "of":
@@ -249,32 +205,32 @@ class _Reader:
         if bare in english.LEVELS:
             draft.levels.add(english.LEVELS[bare])
         self._mode(bare)
-        if bare in english.FIRST_PERSON | english.FIRST_POSSESSIVE and token != "US":
+        if bare in english.FIRST_PERSON | english.FIRST_POSSESSIVE and written != "US":
             draft.first_person = True
             if self._voice:
                 owned = bare in english.FIRST_POSSESSIVE
-                draft.words += (Word(self._term(part), token, name=True, owner=owned) for part in tokens(self._voice))
+                draft.words += (Word(self._term(part), written, name=True, owner=owned) for part in tokens(self._voice))
             return
         if bare in self._negations or bare == "no":
             draft.waiting += 1
-            if bare in _REFUSALS:
-                draft.words.append(Word(english.english_term(bare), token, turning=True))
+            if bare in english.REFUSALS:
+                draft.words.append(Word(english_term(bare), written, turning=True))
             return
-        if _UN.fullmatch(bare) and bare not in _UNLIKE:
+        if _UN.fullmatch(bare) and bare not in english.UNLIKE:
             draft.waiting += 1
             bare = bare[2:]
-        letter = len(token) == 1 and token.isupper() and token != "I" and not self._opens
-        capital = token[0].isupper() and token not in _NOT_NAMES
-        if bare in self._stop and not letter and bare not in english.RELATIONS:
+        letter = len(written) == 1 and written.isupper() and written != "I" and not self._opens
+        capital = written[0].isupper() and written not in english.NOT_NAMES
+        if bare in self._stop and not letter and bare not in RELATIONS:
             return
-        if len(bare) < 2 and not letter:  # noqa: PLR2004
+        if len(bare) < _SHORTEST and not letter:
             return
         term = bare if letter else self._term(bare)
         self._word(
             Word(
                 term,
-                token.removesuffix("'s"),
-                turning=bare in english.RELATIONS,
+                written.removesuffix("'s"),
+                turning=bare in RELATIONS,
                 name=capital and not self._opens,
                 owner=owner,
                 opens=self._opens,
@@ -282,7 +238,7 @@ class _Reader:
         )
 
     def _term(self, word: str) -> str:
-        return english.english_term(word) if self._english else stemmed(word, self._language)
+        return english_term(word) if self._english else stemmed(word, self._language)
 
     def _mode(self, word: str) -> None:
         modes = self._draft.modes
@@ -293,49 +249,44 @@ class _Reader:
         if word in english.SPECULATIVE:
             modes.add("perhaps")
 
-    def _other_word(self, token: str, low: str) -> None:
-        language = self._language
-        for piece in (_ELIDED.sub("", low),):
-            if piece in self._negations or (language == "rus" and piece == "нельзя"):
-                self._draft.waiting += 1
-                continue
-            if self._voice and piece in FIRST_PERSON.get(language, frozenset()):
-                self._draft.first_person = True
-                self._draft.words += (Word(self._term(part), token, name=True) for part in tokens(self._voice))
-                continue
-            if piece in _AGENTS.get(language, "").split():
-                self._draft.agent_at = len(self._draft.words)
-            term = stemmed(normalised(piece), language) if piece else ""
-            turns = term in turning(language)
-            if not piece or (piece in self._stop and not turns) or (len(piece) < 2 and not turns):  # noqa: PLR2004
-                continue
-            self._word(
-                Word(
-                    term,
-                    token,
-                    turning=turns and piece in self._stop,
-                    name=token[0].isupper() and not self._opens and language != "deu",
-                    opens=self._opens,
-                )
+    def _other_word(self, written: str, low: str) -> None:
+        language, piece = self._language, _ELIDED.sub("", low)
+        if piece in self._negations or piece in _MORE_NEGATIONS:
+            self._draft.waiting += 1
+            return
+        if self._voice and piece in FIRST_PERSON.get(language, frozenset()):
+            self._draft.first_person = True
+            self._draft.words += (Word(self._term(part), written, name=True) for part in tokens(self._voice))
+            return
+        if piece in _AGENTS.get(language, frozenset()):
+            self._draft.agent_at = len(self._draft.words)
+        term = stemmed(normalised(piece), language) if piece else ""
+        turns = term in turning(language)
+        if not piece or ((piece in self._stop or len(piece) < _SHORTEST) and not turns):
+            return
+        self._word(
+            Word(
+                term,
+                written,
+                turning=turns and (piece in self._stop or len(piece) <= _SHORT),
+                name=written[0].isupper() and not self._opens and language != "deu",
+                opens=self._opens,
             )
+        )
 
     def _run(self, run: str) -> None:
         """A run of a script without spaces: its pairs of characters, those that only inflect left out."""
         draft = self._draft
         draft.negations += [""] * len(_UNSPACED_NEGATION.findall(run))
-        bare = _PARTICLES.sub("", run) if len(run) > 2 else run  # noqa: PLR2004
+        bare = _PARTICLES.sub("", run) if len(run) > 2 else run
         pairs = [bare[at : at + 2] for at in range(max(1, len(bare) - 1))]
         draft.words += (Word(pair, pair) for pair in pairs if not all(map(_HIRAGANA.match, pair)))
         for pair in UNSPACED_OPPOSITES:
             draft.words += (Word(f"\t{sign}", sign, turning=True) for sign in pair if sign in run)
 
 
-_UNLIKE = frozenset("united unable uncomfortable understated undertaked unveiled unloaded unfolded unpacked unlocked".split())
-"""Words that begin like a negated one."""
-
-
 def _is_participle(word: str) -> bool:
-    return has_ed(word) or word in PARTICIPLES
+    return has_ed(word.lower()) or word.lower() in PARTICIPLES
 
 
 def _with_ellipses(clauses: Sequence[Clause]) -> Iterator[Clause]:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cicada.answering.citations.codes import Objection
-from cicada.protocol.markers import Reference
 from cicada.corpus.passages import DocumentLocator
 from cicada.index.lexical.tokens import normalised
 from cicada.protocol.events import Source
+from cicada.protocol.markers import Reference
 
 NO_NUMBER = 0
 """Stands for the number of a marker that has none and names no passage."""
@@ -44,9 +44,7 @@ def resolve(reference: Reference, sources: Sequence[Source]) -> Resolved:
             reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
             return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
     missing = "with this number" if reference.n is not None else f"from {reference.file}"
-    return Resolved(
-        reference.n or NO_NUMBER, None, Objection("no_such_passage", f"there is no passage {missing}")
-    )
+    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", f"there is no passage {missing}"))
 
 
 def _misplaced(reference: Reference, source: Source) -> Objection | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from cicada.answering.citations.reading import ENGLISH, Clause, Word
+from cicada.answering.citations.clauses import Clause, Word
+from cicada.answering.citations.reading import ENGLISH
 from cicada.answering.citations.terms import matched
 from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, PAST, has_ed
+from cicada.index.lexical.scripts import is_unspaced
 
 _THAN = "than"
 
@@ -46,9 +48,10 @@ def exchanged(clause: Clause, other: Clause, language: str) -> Exchanged | None:
     mine, theirs = _ordered(clause), _ordered(other)
     at, there = _places(mine), _places(theirs)
     shared = [word for word in dict.fromkeys(word.term for word in mine) if word in there]
-    names = {word.term for word in (*mine, *theirs) if word.name and len(word.shown) > 1 or word.name and word.shown == "I"}
+    names = {word.term for word in (*mine, *theirs) if word.name and (len(word.shown) > 1 or word.shown == "I")}
     verbs = [
-        term for term in shared
+        term
+        for term in shared
         if term not in names and (not english or _is_verb(mine[at[term]]) or _is_verb(theirs[there[term]]))
     ]
     for verb in verbs:
@@ -66,29 +69,43 @@ def exchanged(clause: Clause, other: Clause, language: str) -> Exchanged | None:
     return None
 
 
-def other_subject(
-    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: frozenset[str]
-) -> OtherSubject | None:
-    """The passage's subject, where the sentence says all the same of somebody whom the passage speaks of elsewhere."""
+def mirrored(clause: Clause, verb: Word, other: Clause, converse: Word) -> bool:
+    """Whether names change sides between a verb and its converse: *Anna sold it to Paul*, *Paul bought it of Anna*."""
     mine, theirs = _ordered(clause), _ordered(other)
-    if len(mine) < 2 or not theirs:  # noqa: PLR2004
+    if verb not in mine or converse not in theirs:
+        return False
+    at, there = _places(mine), _places(theirs)
+    shared = [word.term for word in mine if word.term in there]
+    return any((at[term] < at[verb.term]) != (there[term] < there[converse.term]) for term in shared)
+
+
+def other_subject(
+    clause: Clause, other: Clause, lone: Sequence[Word], known: Callable[[str], bool]
+) -> OtherSubject | None:
+    """The passage's subject, where the sentence says the same of somebody else.
+
+    Of somebody whom the passage does not speak of, it must say the very same: a synonym is not known for one.
+    """
+    mine, theirs = _ordered(clause), _ordered(other)
+    if len(mine) < 2 or not theirs:
         return None
-    subject, theirs_subject = mine[0], theirs[0]
-    rest = mine[1:]
-    if subject not in lone or not matched(subject.term, known) or _is_verb(theirs_subject):
+    subject, rival = mine[0], theirs[0]
+    if subject not in lone or is_unspaced(subject.term[:1]):
         return None
-    if other.words[0].term.startswith("#"):
-        return None
-    if theirs_subject.term in {word.term for word in mine[:2]}:
+    elsewhere = known(subject.term)
+    if _is_verb(rival) or other.words[0].term.startswith("#") or rival.term in {word.term for word in mine[:2]}:
         return None
     named = subject.name or (subject.opens and subject.shown[:1].isupper())
-    if any(word in lone for word in rest if not (named and word.name)) or share < 1 - 1 / max(2, len(mine)) - 0.25:
+    rest = [word for word in mine[1:] if not (named and word.name)]
+    said = [word.term for word in rest if word not in lone]
+    strange = [word for word in rest if word in lone and not known(word.term)]
+    if not elsewhere and (len(said) < len(rest) or len(rest) < 2):
         return None
-    at = next((place for place, word in enumerate(theirs) if matched(word.term, {rest[-1].term, rest[0].term})), 0)
-    if at == 0:
+    if not said or strange or len(said) < len(rest) / 2 or (len(rest) > 1 and len(said) < 2):
         return None
-    said = next(word.term for word in reversed(rest) if matched(word.term, other.terms))
-    return OtherSubject(f"the passage says it of {theirs_subject.shown}, not of {subject.shown}", (subject.term, said))
+    if matched(rival.term, said[:1]):
+        return None
+    return OtherSubject(f"the passage says it of {rival.shown}, not of {subject.shown}", (subject.term, said[-1]))
 
 
 def _around_than(clause: Clause, other: Clause) -> Exchanged | None:

@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cicada.protocol.markers import Marker, Reference, markers_in, without_markers
 from cicada.answering.citations.quotes import QUOTED
+from cicada.protocol.markers import Marker, Reference, markers_in, without_markers
 
 MIN_PIECE_WORDS = 4
 """A marker inside a sentence stands for the words since the one before it, if they are at least so many."""
@@ -108,7 +108,7 @@ def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker])
     ends = [*(group[0].start for group in groups[:-1]), end]  # what follows the last marker is its, too
     starts = [start, *(group[-1].end for group in groups[:-1])]
     pieces = [without_markers(answer[one:other]) for one, other in zip(starts, ends, strict=True)]
-    whole = len(pieces) < 2 or any(len(piece.split()) < MIN_PIECE_WORDS for piece in pieces)  # noqa: PLR2004
+    whole = len(pieces) < 2 or any(len(piece.split()) < MIN_PIECE_WORDS for piece in pieces)
     for group, piece in zip(groups, pieces, strict=True):
         references = dict.fromkeys(reference for marker in group for reference in marker.references)
         yield Citing(tuple(references), _BULLET.sub("", text if whole else piece.strip(" ,;")))

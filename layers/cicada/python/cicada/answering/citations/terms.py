@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 _MIN_BEGINNING = 5
 _MIN_SHARE = 0.7
 _PAIRS_KEPT = 65_536
+
+
+class Vocabulary:
+    """The terms of a long text."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._terms = frozenset(terms)
+        self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)
+        for term in self._terms:
+            self._by_beginning[term[:_MIN_BEGINNING]].append(term)
+
+    def __contains__(self, term: str) -> bool:
+        """Whether it has a term, or a form of its word that the stemmer left apart."""
+        return term in self._terms or matched(term, self._by_beginning.get(term[:_MIN_BEGINNING], ()))
+
+    def has(self, term: str) -> bool:
+        """Whether it has this very term."""
+        return term in self._terms
 
 
 def matched(term: str, terms: Collection[str]) -> bool:
@@ -16,12 +35,12 @@ def matched(term: str, terms: Collection[str]) -> bool:
         return True
     if len(term) < _MIN_BEGINNING or not term[0].isalpha():
         return False
-    return any(alike(term, other) for other in terms)
+    return any(alike(term, other) for other in terms if other[0] == term[0])
 
 
 @lru_cache(_PAIRS_KEPT)
 def alike(one: str, other: str) -> bool:
-    """Whether two terms begin alike for most of the longer one: *weaken* and *weaker*, but not *import* and *impose*."""
+    """Whether two terms begin alike for most of the longer one: *weaken*, *weaker*; but not *import*, *impose*."""
     longer = max(len(one), len(other))
     needed = max(_MIN_BEGINNING, round(longer * _MIN_SHARE))
     return one[:needed] == other[:needed]

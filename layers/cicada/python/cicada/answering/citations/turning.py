@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from cicada.answering.citations.clauses import ANY, Clause, Word
 from cicada.answering.citations.codes import Objection
-from cicada.answering.citations.english_tables import CONVERSE, OPPOSITES
+from cicada.answering.citations.english_terms import CONVERSE, OPPOSITES
 from cicada.answering.citations.other_tables import UNSPACED_OPPOSITES, opposites
-from cicada.answering.citations.reading import ANY, ENGLISH, Clause, Word
-from cicada.answering.citations.roles import exchanged, other_subject
+from cicada.answering.citations.reading import ENGLISH
+from cicada.answering.citations.roles import exchanged, mirrored, other_subject
 from cicada.answering.citations.terms import matched
 
 MIN_ALIKE = 0.5
@@ -23,7 +24,8 @@ _UNSPACED = frozenset(frozenset((f"\t{one}", f"\t{other}")) for one, other in UN
 _EXCHANGED_LEVELS = frozenset(
     pair
     for line in """
-    all counted · all share · most counted · none counted · none share · all some · all few · all most · all half · all only · all none · most some · most few · most half · most none
+    all counted · all share · most counted · none counted · none share · all some · all few · all most · all half
+    all only · all none · most some · most few · most half · most none
     some all · some most · some none · some only · half all · half most · half none · few all · few most
     none all · none some · none few · none only · only all · only some · only none
     """.strip().split("\n")
@@ -54,7 +56,7 @@ class _Compared:
 
 
 def contradiction(
-    claim: Sequence[Clause], passage: Sequence[Clause], known: frozenset[str], language: str
+    claim: Sequence[Clause], passage: Sequence[Clause], known: Callable[[str], bool], language: str
 ) -> Objection | None:
     """What the passage says against the sentence, or None.
 
@@ -64,11 +66,13 @@ def contradiction(
     Args:
         claim: the sentence's clauses.
         passage: those of the passages that it cites.
-        known: all terms of these passages.
+        known: tells of a term whether these passages have it.
         language: the sentence's, ISO 639-3.
     """
     for clause in claim:
-        if all(word.turning or word.name for word in clause.words) or _only_names_a_speaker(clause):
+        if all(
+            word.turning or word.name or word.term.startswith("#") for word in clause.words
+        ) or _only_names_a_speaker(clause):
             continue
         found = [_compare(clause, other, known, language) for other in passage]
         for one in sorted(found, key=lambda one: -one.share):
@@ -83,16 +87,12 @@ def _only_names_a_speaker(clause: Clause) -> bool:
 
 def _agreeing(found: Sequence[_Compared], turned: Sequence[str]) -> float:
     return max(
-        (
-            one.share
-            for one in found
-            if one.against is None and all(matched(term, one.other.terms) for term in turned)
-        ),
+        (one.share for one in found if one.against is None and all(matched(term, one.other.terms) for term in turned)),
         default=0.0,
     )
 
 
-def _compare(clause: Clause, other: Clause, known: frozenset[str], language: str) -> _Compared:
+def _compare(clause: Clause, other: Clause, known: Callable[[str], bool], language: str) -> _Compared:
     terms = other.terms
     total = found = 0.0
     lone: list[Word] = []
@@ -112,12 +112,17 @@ def _compare(clause: Clause, other: Clause, known: frozenset[str], language: str
 
 
 def _against(
-    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: frozenset[str], language: str
+    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: Callable[[str], bool], language: str
 ) -> _Against | None:
     opposed = list(_opposed(clause, other, lone, language))
     swapped = exchanged(clause, other, language)
-    if swapped is not None and any(frozenset((one.term, two.term)) in CONVERSE or swapped.compares for one, two in opposed):
+    if swapped is not None and swapped.compares and opposed:  # taller than the church: the church is shorter
         opposed, swapped = opposed[1:], None
+    opposed = [
+        (one, two)
+        for one, two in opposed
+        if frozenset((one.term, two.term)) not in CONVERSE or not mirrored(clause, one, other, two)
+    ]
     denied = _denied(clause, other, share)
     if (denied is not None) != bool(len(opposed) % 2):
         if opposed:
@@ -127,12 +132,12 @@ def _against(
         return _Against(reason, (denied,) if denied else ())
     if denied is not None or opposed:
         return None
-    reason = _of_levels(clause, other) or _of_modes(clause, other)
-    if reason is not None:
-        return _Against(reason)
+    told = _of_levels(clause, other) or _of_modes(clause, other)
+    if told is not None:
+        return _Against(told)
     if swapped is not None:
         return _Against(swapped.reason)
-    subject = other_subject(clause, other, lone, share, known)
+    subject = other_subject(clause, other, lone, known)
     return _Against(subject.reason, subject.terms) if subject else None
 
 
@@ -160,7 +165,7 @@ def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str)
     used: set[str] = set()
     for word in lone:
         for rival in beyond:
-            if rival.term in used:
+            if rival.term in used or word.owner or rival.owner:
                 continue
             if frozenset((word.term, rival.term)) in pairs or _counts_the_same(word, clause, rival, other):
                 used.add(rival.term)

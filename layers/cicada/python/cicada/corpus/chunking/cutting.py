@@ -1,10 +1,10 @@
 """Where chunks end.
 
 The edges of a run of units are taken from the best to the worst. One becomes a cut if the stretch that it lies in is
-still too long, and if neither side gets too short. Edges that are equally good come in the order of a digest of the words
-around them. So whether a cut is made depends on what stands near it: after an edit the chunks before and behind are what
-they were, where filling one chunk after the other would move every later cut (the idea of content-defined chunking:
-Muthitacharoen, Chen, Mazières, "A Low-Bandwidth Network File System", 2001).
+still too long, and if neither side gets too short. Edges that are equally good come in the order of a digest of the
+words around them. So whether a cut is made depends on what stands near it: after an edit the chunks before and behind
+are what they were, where filling one chunk after the other would move every later cut (the idea of content-defined
+chunking: Muthitacharoen, Chen, Mazières, "A Low-Bandwidth Network File System", 2001).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def groups_of(
 
 
 def least_groups(runs: Sequence[Sequence[Unit]], least: int) -> Iterator[tuple[int, int]]:
-    """Which neighbouring runs, each below ``least`` tokens, go together to reach it: from the first to past the last."""
+    """Which neighbouring runs, each below ``least`` tokens, go together to reach it: the first, and past the last."""
     tokens = [sum(unit.tokens for unit in run) for run in runs]
     edges = [(0, 0.0, _digest(before[-1].text, after[0].text)) for before, after in pairwise(runs)]
     return _cuts(tokens, edges, 0, least)
@@ -58,9 +58,7 @@ def _digest(before: str, after: str) -> bytes:
     return hashlib.blake2b(f"{before}\0{after}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _fitting(
-    units: Sequence[Unit], edges: Sequence[_Goodness], limit: int, aim: int
-) -> Iterator[tuple[int, int]]:
+def _fitting(units: Sequence[Unit], edges: Sequence[_Goodness], limit: int, aim: int) -> Iterator[tuple[int, int]]:
     """Stretches whose texts keep the limit. Units' estimates are rounded and lack separators: their sum is an aim."""
     for start, end in _cuts([unit.tokens for unit in units], edges, aim, round(LEAST_SHARE * limit)):
         stretch = units[start:end]
@@ -73,14 +71,12 @@ def _fitting(
             yield start + a, start + b
 
 
-def _cuts(
-    tokens: Sequence[int], edges: Sequence[_Goodness], limit: int, least: int
-) -> Iterator[tuple[int, int]]:
+def _cuts(tokens: Sequence[int], edges: Sequence[_Goodness], limit: int, least: int) -> Iterator[tuple[int, int]]:
     """Stretches of at most ``limit`` tokens, and of at least ``least`` where the edges allow both."""
     before = [0, *accumulate(tokens)]
     cuts = sorted({0, len(tokens)})
     best_first = sorted(range(1, len(tokens)), key=lambda at: edges[at - 1], reverse=True)
-    for smallest in (least, 1) if limit else (least,):  # what is within no limit is only cut where both sides suffice
+    for smallest in (least, 0) if limit else (least,):  # what is within no limit is only cut where both sides suffice
         for at in best_first:
             place = bisect_left(cuts, at)
             start, end = before[cuts[place - 1]], before[cuts[place]]

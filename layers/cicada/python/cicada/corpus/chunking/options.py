@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from cicada.corpus.passages import CorpusModel
 
@@ -29,3 +29,9 @@ class ChunkOptions(CorpusModel):
         description="where chunks may end beside headings and paragraphs: nowhere, or where the similarity drops, "
         "by shared words or by the embedding model",
     )
+
+    @model_validator(mode="after")
+    def _new_text_in_every_chunk(self) -> Self:
+        if self.overlap >= self.chunk_size:
+            raise ValueError(f"overlap ({self.overlap}) must be smaller than chunk_size ({self.chunk_size})")
+        return self

@@ -7,15 +7,16 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
+from itertools import takewhile
 
 from cicada.corpus.chunking.cutting import groups_of
 from cicada.corpus.chunking.likeness import Embed, by_embedding, by_words
 from cicada.corpus.chunking.options import ChunkOptions
+from cicada.corpus.chunking.parts import parts_of
 from cicada.corpus.chunking.sections import runs_of
 from cicada.corpus.chunking.units import Edge, Unit, joined
 from cicada.corpus.documents import Document
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.tokens import estimated_tokens
 
@@ -61,7 +62,7 @@ def chunks_of(document: Document, options: ChunkOptions, embed: Embed | None = N
             yield Chunk(
                 text=lead + joined([*repeated, *group]),
                 own=own,
-                section=tuple(commonprefix([unit.section for unit in group])),
+                section=_common([unit.section for unit in group]),
                 pages=tuple(sorted({unit.page for unit in group if unit.page is not None})),
             )
             before = group
@@ -73,7 +74,7 @@ def passages_of(
     options: ChunkOptions,
     *,
     embed: Embed | None = None,
-    metadata: Mapping[str, str] = {},  # noqa: B006 (it is only read)
+    metadata: Mapping[str, str] = {},
 ) -> list[Indexable]:
     """Cut a document into passages, in order.
 
@@ -96,6 +97,8 @@ def passages_of(
     items = []
     for chunk in chunks_of(document, options, embed):
         key = (chunk.section, chunk.own)
+        below_title = chunk.section[1:] if chunk.section[:1] == (document.title,) else chunk.section
+        headings = SECTION_SEPARATOR.join(filter(None, (document.title, *below_title)))
         pages = {PAGES_KEY: f"{chunk.pages[0]}-{chunk.pages[-1]}"} if len(chunk.pages) > 1 else {}
         passage = Passage(
             id=_id(document.source, chunk, seen[key]),
@@ -106,17 +109,19 @@ def passages_of(
                 source=document.source,
                 title=document.title,
                 page=chunk.pages[0] if chunk.pages else None,
-                section=SECTION_SEPARATOR.join(chunk.section) or None,
+                section=SECTION_SEPARATOR.join(below_title) or None,
             ),
             metadata={**shared, **pages},
         )
         seen[key] += 1
-        items.append(Indexable(passage, _vector_parts(document.title, chunk)))
+        items.append(Indexable(passage, parts_of(chunk.text, headings)))
     return items
 
 
-def _vector_parts(title: str, chunk: Chunk) -> tuple[Part, ...]:
-    return (Part(chunk.text, 1.0),)
+def _common(sections: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The headings above all of a chunk."""
+    levels = takewhile(lambda names: len(set(names)) == 1, zip(*sections, strict=False))
+    return tuple(names[0] for names in levels)
 
 
 def _id(source: str, chunk: Chunk, earlier: int) -> str:

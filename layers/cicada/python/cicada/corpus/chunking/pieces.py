@@ -51,6 +51,4 @@ def _between_characters(text: str, start: int, end: int) -> int:
 
 
 def _continues(text: str, at: int) -> bool:
-    return at < len(text) and (
-        unicodedata.combining(text[at]) > 0 or text[at] in _JOINERS or text[at - 1] == "\u200d"
-    )
+    return at < len(text) and (unicodedata.combining(text[at]) > 0 or text[at] in _JOINERS or text[at - 1] == "\u200d")

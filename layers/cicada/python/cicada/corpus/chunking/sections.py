@@ -31,12 +31,14 @@ def runs_of(blocks: Sequence[Block], limit: int) -> Iterator[Sequence[Unit]]:
     """
     least = round(limit * SMALL_SHARE)
     small: list[_Section] = []
+    level = 0
     for section in _sections(blocks, limit):
         fits = section.blocks[0].kind != "record" and sum(unit.tokens for unit in section.body) < least
-        if small and not (fits and _belongs(section, small)):
+        if small and not (fits and _belongs(section, small[0], level)):
             yield from _together(small, limit, least)
             small = []
         if fits:
+            level = min(level, len(section.path)) if small else len(section.path)
             small.append(section)
         else:
             yield section.body
@@ -59,10 +61,10 @@ def _sections(blocks: Sequence[Block], limit: int) -> Iterator[_Section]:
         yield _Section(path, group, units_of(below if told and below else group, limit))
 
 
-def _belongs(section: _Section, small: Sequence[_Section]) -> bool:
-    level = min(len(other.path) for other in small)
+def _belongs(section: _Section, first: _Section, level: int) -> bool:
+    """Whether no heading stands between that is of a higher level than those of the sections so far."""
     above = max(level - 1, 0)
-    return len(section.path) >= level and section.path[:above] == small[0].path[:above]
+    return len(section.path) >= level and section.path[:above] == first.path[:above]
 
 
 def _together(small: Sequence[_Section], limit: int, least: int) -> Iterator[Sequence[Unit]]:

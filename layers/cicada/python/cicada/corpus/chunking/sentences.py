@@ -1,9 +1,9 @@
 """Splitting text into sentences by rules, in any language, without being told which.
 
 Nothing is lost: joined, the sentences are the text. What ends one: a sign that only ends sentences (``。``, ``।``,
-``؟``), wherever it stands; ``.``, ``!``, ``?`` and ``…`` before white space, unless what stands around them speaks against
-it (an abbreviation, an initial, an ordinal number, a small letter); an empty line; the beginning of a list's item.
-Quotations and brackets of ordinary length are kept whole.
+``؟``), wherever it stands; ``.``, ``!``, ``?`` and ``…`` before white space, unless what stands around them speaks
+against it (an abbreviation, an initial, an ordinal number, a small letter); an empty line; the beginning of a list's
+item. Quotations and brackets of ordinary length are kept whole.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ from cicada.corpus.chunking.abbreviations import AFTER_ORDINAL, BEFORE_NUMBER, N
 MAX_QUOTED_CHARS = 240
 """Longer quotations are split like other text: their end may be missing."""
 
+MAX_NOTE_CHARS = 40
+"""Of a note in square brackets right after a sentence's end, which belongs to it: ``[3]``, ``[citation needed]``."""
+
+MAX_LEAD_CHARS = 12
+"""Of white space and signs before the number of a list's item."""
+
 _CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")
 """The signs that open a quotation in one language close it in another."""
 _OPENERS = "\"'“‘„«‹「『（〈《【〔([{*_¿¡-–—•"
@@ -28,8 +34,8 @@ _END = re.compile(
     rf"(?=[{_ALONE}{_SPACED};:\s])(?:"
     rf"(?P<alone>[{_ALONE}][{_ALONE}!?…]*[{_CLOSERS}]*\s*)"
     # A semicolon asks in Greek, and a colon ends an Armenian sentence.
-    rf"|(?P<signs>[{_SPACED}]+|(?<=[\u0370-\u03ff]);|(?<=[\u0561-\u0587]):)"
-    rf"[{_CLOSERS}]*(?:[ \u00a0\u202f]»)?(?:(?P<space>\s+)|\Z)"
+    rf"|(?P<signs>(?<![{_SPACED}])[{_SPACED}]++|(?<=[\u0370-\u03ff]);|(?<=[\u0561-\u0587]):)"
+    rf"[{_CLOSERS}]*(?:[ \u00a0\u202f]»)?(?:\[[^\[\]\n]{{1,{MAX_NOTE_CHARS}}}\])*(?:(?P<space>\s+)|\Z)"
     rf"|\n(?:\s*\n\s*|[^\S\n]*(?=(?:[-*·–—{_BULLETS}]|{_NUMBER})[^\S\n]+\S))"
     rf"|[^\S\n](?=[{_BULLETS}]\s?\w)"
     r")"
@@ -96,7 +102,8 @@ def _is_end(text: str, start: int, match: re.Match[str], *, small: bool) -> bool
     word = _LAST_WORD.search(before.rstrip())
     if word is None:
         return True
-    first = not text[start : match.start() - len(word[0])].strip(f" \n\t({_BULLETS}")
+    lead = match.start() - len(word[0]) - start
+    first = lead <= MAX_LEAD_CHARS and not text[start : start + lead].strip(f" \n\t({_BULLETS}")
     return _ends_after(word[0], text, at, first=first)
 
 
@@ -111,6 +118,6 @@ def _ends_after(word: str, text: str, at: int, *, first: bool) -> bool:
         return following.casefold() not in AFTER_ORDINAL
     if folded in NEVER_LAST or (folded in BEFORE_NUMBER and following[:1].isdigit()):
         return False
-    if folded in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or "." in word[1:2]:
+    if folded in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or (word[1:2] == "." and word[0].isalpha()):
         return following.casefold() in STARTERS and len(following) > 1
     return True

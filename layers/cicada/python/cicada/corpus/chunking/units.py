@@ -12,7 +12,6 @@ from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block
 from cicada.tokens import estimated_tokens
 
-
 LEAD_SHARE = 1 / 8
 """Of ``chunk_size``: a longer first field is not repeated."""
 

@@ -25,7 +25,9 @@ class Plan(IngestModel):
     gone: tuple[str, ...]
     """Sources that were mirrored, and are not there any more."""
     held: int
-    """Documents that lie there just as the last run left them."""
+    """Documents that lie there just as the last run loaded them."""
+    refused: tuple[Quarantined, ...] = ()
+    """Those that lie there just as an earlier run refused them."""
 
 
 class Batch(IngestModel):
@@ -94,6 +96,9 @@ class RunReport(IngestModel):
     not_prepared: tuple[str, ...] = Field(
         (),
         description="sources that could not be prepared for a reason that is not theirs: the next run tries again",
+    )
+    still_refused: tuple[Quarantined, ...] = Field(
+        (), description="documents that an earlier run refused, and that were not uploaded again since"
     )
     superseded: tuple[str, ...] = Field(
         (), description="sources that were uploaded anew, or again, meanwhile: a later run loads them"

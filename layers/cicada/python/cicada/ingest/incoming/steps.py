@@ -112,13 +112,16 @@ def plan(
         for upload in found
         if not (same_recipe and (known := mirror.documents.get(upload.source)) and known.stamp == upload.stamp)
     ]
+    same = [mirror.documents[source] for source in {one.source for one in found} - {one.source for one in changed}]
+    refused = tuple(one.refused for one in same if one.refused is not None)
     planned = Plan(
         collection=collection,
         run=run,
         recipe_digest=recipe.digest(),
         documents=tuple(Planned(item=_item(collection, upload), stamp=upload.stamp) for upload in changed),
         gone=tuple(sorted(mirror.documents.keys() - {upload.source for upload in found})),
-        held=len(found) - len(changed),
+        held=len(same) - len(refused),
+        refused=tuple(sorted(refused, key=lambda one: one.source)),
     )
     batches = [
         Batch(collection=collection, run=run, number=number, items=tuple(items))
@@ -214,7 +217,7 @@ def finish(
     )
     report = report.model_copy(
         update={
-            "documents": len(planned.documents) + planned.held,
+            "documents": len(planned.documents) + planned.held + len(planned.refused),
             "loaded": report.loaded + planned.held,
             "unchanged": report.unchanged + planned.held,
             "quarantined": refused,
@@ -226,6 +229,7 @@ def finish(
         ended_at=now().isoformat(),
         report=report,
         not_prepared=not_prepared,
+        still_refused=planned.refused,
         superseded=gathered.superseded,
     )
     put_record(store, report_key(collection, run), told)

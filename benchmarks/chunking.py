@@ -1,0 +1,344 @@
+"""How documents are cut, beside other splitters: ``python -m benchmarks.chunking [--part NAME ...] [--mode hybrid]``.
+
+All cut to 800 tokens with 200 repeated, by the same estimate of tokens. The texts are those of ``../shared/datasets``,
+joined to long documents, so that it is known where the words that answer a question stand.
+
+- *edges*: how many chunks end within a sentence, by a judge that none of them uses (``sentencex``, of Wikimedia);
+  seconds for a megabyte; and of how many chunks the text changes when one sentence is put into the middle.
+- *retrieval*: of the text that answers (the sentence with the answer, or the abstract judged relevant), the share that
+  is found within the first 1,600 and 4,000 tokens of hits: so a chunker gains nothing by large chunks. Documents with
+  and without paragraphs; boundaries by structure, words and embedding.
+- *parts*: the same for what a passage's vector and words are made of (``cicada.corpus.chunking.parts``), and, where
+  every abstract is a section, for what its heading counts.
+
+Peers that are not installed are left out; they are in ``requirements-bench.txt``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from benchmarks.retrieval_data import (
+    ROOT,
+    Judged,
+    Ranker,
+    beir_questions,
+    embedder_of,
+    mean_and_interval,
+    model_arguments,
+    retriever_over,
+)
+from benchmarks.retrieval_quality import ranker
+from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, ChunkOptions
+from cicada.corpus.chunking.parts import windows_of
+from cicada.corpus.chunking.passages import passages_of
+from cicada.corpus.chunking.sentences import sentences
+from cicada.corpus.documents import Block, Document
+from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.models.ports import Embedder
+from cicada.retrieval.ports import SearchMode
+from cicada.tokens import estimated_tokens
+
+DATASETS = ROOT.parent / "shared" / "datasets"
+BUDGETS = (1_600, 4_000)
+EMBED_BUDGET_S = 3_600.0
+COLLECTION = "bench"
+Form = Literal["paragraphs", "stream", "sections"]
+Span = tuple[str, int, int]
+"""A document, and from where to where in its text without white space: the same whatever a splitter does to that."""
+Splitter = Callable[[str], list[str]]
+Parts = Callable[[Indexable], tuple[Part, ...]]
+
+
+@dataclass(frozen=True)
+class LongSet:
+    """A judged set whose documents are joined to long ones."""
+
+    documents: Sequence[Document]
+    wanted: Sequence[tuple[Judged, Sequence[Span]]]
+
+
+def bare(text: str) -> str:
+    return re.sub(r"\s+", "", text)
+
+
+def rows_of(name: str, limit: int | None = None) -> list[dict[str, Any]]:
+    lines = (DATASETS / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [{**row, "text": " ".join(row["text"].split())} for row in map(json.loads, lines)]
+    return [row for row in rows if row["text"]][:limit]
+
+
+def long_set(name: str, form: Form, per_document: int, limit: int | None = None) -> LongSet:
+    rows = rows_of(name, limit)
+    answers = _answers(DATASETS / name / "queries.jsonl")
+    documents, place = [], {}
+    for first in range(0, len(rows), per_document):
+        source, blocks, at = f"{name}-{first}", [], 0
+        for row in rows[first : first + per_document]:
+            section = (" ".join(row["title"].split()) or row["_id"],) if form == "sections" else ()
+            blocks += [Block("heading", section[0], section)] if section else []
+            blocks.append(Block("paragraph", row["text"], section))
+            place[row["_id"]] = (source, at, row["text"])
+            at += len(bare(row["text"]))
+        if form == "stream":
+            blocks = [Block("paragraph", " ".join(block.text for block in blocks))]
+        documents.append(Document(source, "", "text", "0" * 64, tuple(blocks)))
+    wanted = []
+    for question in beir_questions(DATASETS / name):
+        spans = [_span(*place[found], answers.get(question.id)) for found in question.gains if found in place]
+        wanted += [(question, spans)] if spans else []
+    return LongSet(documents, wanted)
+
+
+def _answers(queries: Path) -> dict[str, str]:
+    found = map(json.loads, queries.read_text(encoding="utf-8").splitlines())
+    return {query["_id"]: query["answer"] for query in found if isinstance(query.get("answer"), str)}
+
+
+def _span(source: str, at: int, text: str, answer: str | None) -> Span:
+    """The sentence that holds the answer; the whole text where no answer is given."""
+    for sentence in sentences(text):
+        size = len(bare(sentence))
+        if answer and bare(answer) in bare(sentence):
+            return source, at, at + size
+        at += size
+    return source, at - len(bare(text)), at
+
+
+# --- splitters ---
+
+
+def text_of(document: Document) -> str:
+    return "\n\n".join(block.text for block in document.blocks if block.kind != "heading")
+
+
+def peers() -> dict[str, Splitter]:
+    found: dict[str, Splitter] = {}
+    size, overlap = DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP
+    if module := _module("langchain_text_splitters"):
+        found["langchain Recursive"] = module.RecursiveCharacterTextSplitter(
+            chunk_size=size, chunk_overlap=overlap, length_function=estimated_tokens
+        ).split_text
+    if module := _module("semantic_text_splitter"):
+        found["semantic-text-splitter"] = module.TextSplitter.from_callback(estimated_tokens, size, overlap).chunks
+    if module := _module("chonkie"):
+        chunker = module.SentenceChunker(estimated_tokens, chunk_size=size, chunk_overlap=overlap)
+        found["chonkie Sentence"] = lambda text: [chunk.text for chunk in chunker.chunk(text)]
+    return found
+
+
+def _module(name: str) -> Any | None:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        print(f"{name} is not installed and left out")
+        return None
+
+
+def of_splitter(split: Splitter, documents: Sequence[Document]) -> list[Indexable]:
+    items = []
+    for document in documents:
+        for number, text in enumerate(split(text_of(document))):
+            locator = DocumentLocator(source=document.source, title=document.title)
+            name = f"{document.source}#{number}"
+            passage = Passage(id=name, collection=COLLECTION, text=text, context=text, locator=locator)
+            items.append(Indexable(passage, (Part(text, 1.0),)))
+    return items
+
+
+def of_ours(documents: Sequence[Document], options: ChunkOptions, embedder: Embedder | None = None) -> list[Indexable]:
+    def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        assert embedder is not None
+        return embedder.embed(texts, time_budget_s=EMBED_BUDGET_S)
+
+    return [item for document in documents for item in passages_of(document, COLLECTION, options, embed=embed)]
+
+
+def spans_of(documents: Sequence[Document], items: Sequence[Indexable]) -> dict[str, Span]:
+    """Where each passage stands, by its id. What a splitter alters cannot be found, and is an error."""
+    texts = {document.source: bare(text_of(document)) for document in documents}
+    reached = dict.fromkeys(texts, 0)
+    spans = {}
+    for item in items:
+        source, text = item.passage.locator.fields()["source"], bare(item.passage.text)
+        start = texts[source].find(text, reached[source])
+        if start < 0:
+            raise ValueError(f"the passage {item.passage.id} is not in its document")
+        reached[source] = start
+        spans[item.passage.id] = (source, start, start + len(text))
+    return spans
+
+
+# --- edges, speed, stability ---
+
+
+def measure_edges() -> None:
+    for name, language in (("xquad-en", "en"), ("xquad-zh", "zh")):
+        found = long_set(name, "stream", 240)
+        megabytes = sum(len(text_of(document).encode()) for document in found.documents) / 1e6
+        judge = _judge(name, language)
+        print(f"\n{name}, {megabytes:.2f} MB without paragraphs")
+        print(f"{'':26} {'chunks':>7} {'tokens':>7} {'within a sentence':>18} {'MB/s':>7} {'changed by an edit':>19}")
+        ways: dict[str, Callable[[Sequence[Document]], list[Indexable]]] = {
+            f"cicada, by {boundaries}": _ours_by(boundaries) for boundaries in ("structure", "words")
+        }
+        ways |= {peer: _peers_by(split) for peer, split in peers().items()}
+        for way, cut in ways.items():
+            began = time.perf_counter()
+            items = cut(found.documents)
+            took = time.perf_counter() - began
+            spans = spans_of(found.documents, items)
+            last = {source: max(end for s, _, end in spans.values() if s == source) for source, _, _ in spans.values()}
+            inner = [(source, end) for source, _, end in spans.values() if end != last[source]]
+            broken = sum(edge not in judge for edge in inner) / len(inner)
+            tokens = sum(estimated_tokens(item.passage.text) for item in items) / len(items)
+            changed = _changed(found.documents[0], cut)
+            print(f"{way:26} {len(items):7} {tokens:7.0f} {broken:18.1%} {megabytes / took:7.2f} {changed:19.1%}")
+
+
+def _ours_by(boundaries: str) -> Callable[[Sequence[Document]], list[Indexable]]:
+    options = ChunkOptions.model_validate({"boundaries": boundaries})
+    return lambda documents: of_ours(documents, options)
+
+
+def _peers_by(split: Splitter) -> Callable[[Sequence[Document]], list[Indexable]]:
+    return lambda documents: of_splitter(split, documents)
+
+
+def _judge(name: str, language: str) -> set[tuple[str, int]]:
+    """Every end of a sentence of a set in one document, found paragraph by paragraph."""
+    module = _module("sentencex")
+    ends, at = set(), 0
+    for row in rows_of(name):
+        for sentence in module.segment(language, row["text"]) if module else sentences(row["text"]):
+            at += len(bare(sentence))
+            ends.add((f"{name}-0", at))
+    return ends
+
+
+def _changed(document: Document, cut: Callable[[Sequence[Document]], list[Indexable]]) -> float:
+    """The share of a document's chunks that are not there any more after a sentence was put into its middle."""
+    told = sentences(document.blocks[0].text)
+    told.insert(len(told) // 2, "The ferry did not come on that day, and nobody asked why. ")
+    edited = Document(document.source, "", "text", "0" * 64, (Block("paragraph", "".join(told)),))
+    before, after = ({item.passage.text for item in cut([found])} for found in (document, edited))
+    return len(before - after) / len(before)
+
+
+# --- retrieval ---
+
+
+def found_share(found: LongSet, items: Sequence[Indexable], rank: Ranker, budget: int) -> list[float]:
+    """For each question, the share of what answers it that stands in the first ``budget`` tokens of hits."""
+    spans = spans_of(found.documents, items)
+    tokens = {item.passage.id: estimated_tokens(item.passage.text) for item in items}
+    shares = []
+    for question, wanted in found.wanted:
+        left, hits = budget, []
+        for name in rank(question):
+            if (left := left - tokens[name]) < 0:
+                break
+            hits.append(spans[name])
+        shares.append(sum(_covered(span, hits) for span in wanted) / len(wanted))
+    return shares
+
+
+def _covered(wanted: Span, hits: Sequence[Span]) -> float:
+    source, start, end = wanted
+    places = {at for hit, a, b in hits if hit == source for at in range(max(a, start), min(b, end))}
+    return len(places) / (end - start)
+
+
+def measure(
+    title: str, found: LongSet, ways: Mapping[str, Sequence[Indexable]], embedder: Embedder, mode: SearchMode
+) -> None:
+    print(f"\n{title}: {len(found.documents)} documents, {len(found.wanted)} questions, {mode}; 95 % interval")
+    print(f"{'':34} {'chunks':>7} {'tokens':>7} " + " ".join(f"{f'found in {budget:,}':>22}" for budget in BUDGETS))
+    for way, items in ways.items():
+        rank = ranker(retriever_over(items, COLLECTION, embedder), mode)
+        cells = [
+            "{:.3f} [{:.3f}, {:.3f}]".format(*mean_and_interval(found_share(found, items, rank, budget)))
+            for budget in BUDGETS
+        ]
+        tokens = sum(estimated_tokens(item.passage.text) for item in items) / len(items)
+        print(f"{way:34} {len(items):7} {tokens:7.0f} " + " ".join(f"{cell:>22}" for cell in cells), flush=True)
+
+
+def measure_retrieval(embedder: Embedder, mode: SearchMode) -> None:
+    forms: tuple[Form, ...] = ("paragraphs", "stream")
+    for form in forms:
+        found = long_set("xquad-en", form, 20)
+        ways = {
+            f"cicada, by {boundaries}": of_ours(
+                found.documents, ChunkOptions.model_validate({"boundaries": boundaries}), embedder
+            )
+            for boundaries in ("structure", "words", "embedding")
+        }
+        ways |= {peer: of_splitter(split, found.documents) for peer, split in peers().items()}
+        measure(f"xquad-en, {form}", found, ways, embedder, mode)
+
+
+def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
+    found = long_set("xquad-en", "stream", 20)
+    items = of_ours(found.documents, ChunkOptions())
+    ways = {
+        "the whole": lambda item: (Part(item.passage.text, 1.0),),
+        "its windows": lambda item: tuple(Part(window, 1.0) for window in windows_of(item.passage.text)),
+        "the whole and its windows": lambda item: item.parts,
+    }
+    measure("xquad-en, parts", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
+    found = long_set("cranfield", "sections", 100, 500)
+    items = of_ours(found.documents, ChunkOptions())
+    ways = {"no headings": lambda item: tuple(part for part in item.parts if part.text != _headings(item))}
+    ways |= {f"headings, weight {weight}": _headed(weight) for weight in (0.25, 0.5, 1.0)}
+    ways["headings in front of the text"] = lambda item: (Part(f"{_headings(item)}\n\n{item.passage.text}", 1.0),)
+    measure("cranfield, headings", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
+
+
+def _headings(item: Indexable) -> str:
+    return item.passage.locator.names().get("section", "")
+
+
+def _headed(weight: float) -> Parts:
+    def parts(item: Indexable) -> tuple[Part, ...]:
+        headings = _headings(item)
+        return tuple(Part(part.text, weight) if part.text == headings else part for part in item.parts)
+
+    return parts
+
+
+def _with(items: Sequence[Indexable], parts: Parts) -> list[Indexable]:
+    return [Indexable(item.passage, parts(item)) for item in items]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure how documents are cut.")
+    model_arguments(parser)
+    parser.add_argument("--part", action="append", choices=("edges", "retrieval", "parts"), help="default: all")
+    parser.add_argument("--mode", default="hybrid", choices=("hybrid", "dense", "keyword"))
+    arguments = parser.parse_args(argv)
+    if not DATASETS.is_dir():
+        parser.error(f"{DATASETS} is not there")
+    chosen = arguments.part or ("edges", "retrieval", "parts")
+    if "edges" in chosen:
+        measure_edges()
+    embedder = embedder_of(arguments.model, arguments.dimensions)
+    if "retrieval" in chosen:
+        measure_retrieval(embedder, arguments.mode)
+    if "parts" in chosen:
+        measure_parts(embedder, arguments.mode)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+"""English words that can stand for each other in a report of a passage, and words that cannot.
+
+The synonyms are wider than those that questions are compared by: here every other word of the sentence is compared too.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from cicada.answering.semantic_cache.guards.english_synonyms import ANTONYMS as QUESTION_ANTONYMS
+from cicada.answering.semantic_cache.guards.english_synonyms import term_of
+
+_TERMS_KEPT = 32_768
+
+_SYNONYMS = """
+increase rise climb grow
+decrease fall decline drop shrink reduce
+staff employee worker personnel
+postpone defer delay
+receive obtain get
+finish complete conclude
+forbid prohibit ban disallow
+allow permit let
+child kid
+adult grown-up
+large big great
+small little tiny
+vanish disappear
+seldom rarely
+often frequently
+usually normally typically generally
+caution warn
+harm damage
+speak talk
+give hand
+reach arrive
+stay remain
+begin start commence
+flat apartment
+boss chief head
+refund reimburse repay
+expense cost
+journey trip voyage
+answer reply respond
+afraid fear scared frightened
+weekly week
+monthly month
+daily day
+yearly annual annually year
+nightly night
+buy purchase acquire
+steal rob
+kill slay
+sick ill
+quick fast rapid swift
+error mistake
+replace exchange substitute
+need require
+choose select pick
+help assist support
+build construct erect
+show display
+hide conceal
+close shut
+house home
+job occupation profession post
+present introduce
+submit hand-in
+destroy ruin
+find discover
+keep retain
+leave depart
+laugh laughter
+publish publication issue
+author writer
+trust confidence
+expect anticipate forecast
+demand request
+object objection
+confirm verify
+consent agreement
+inform notify tell
+illness disease
+sample specimen
+weak weaken
+strong strengthen
+short shorten
+long lengthen length
+deep deepen depth
+high height tall
+wide widen width
+warm warmth
+cancel cancellation
+decide decision
+approve approval
+inspect inspection
+survive survival
+die death dead
+marry marriage wedding wed
+sign signature
+refuse refusal decline-to
+fail failure
+succeed success
+lose loss
+free gratis
+owe debt
+accept accept
+entitle entitled
+lead leader
+doubt doubtful
+coat jacket
+road street
+shop store
+boat ship vessel
+letter note
+picture image
+automatic automatically
+"""
+
+_MORE_ANTONYMS = """
+except include · exclude include · increase decrease · keep leave · keep lose · full empty · dusk dawn · laugh weep
+laugh cry · melt freeze · lengthen shorten · long short · direct indirect · success fail · successful fail
+manual automatic · manual automatically · automatic manually · automatically manually · required optional
+mandatory optional · free paid · loud quiet · tall short · gain lose · profit loss · weak strong · better worse
+better bad · best worst · often seldom · often never · always seldom · usually seldom · include omit · erase keep
+approve postpone · accept reject · refuse agree · refuse allow · ban allow · forbid allow · exclude cover · over under
+above below · upper lower · outside inside · majority minority · sit stand · arrive leave · reach leave
+same different · true false · known unknown · visible invisible · dependent independent · legal illegal
+lock open · lock unlock · drain fill · expand contract · advance retreat · attack defend · borrow lend · import export
+permanent temporary · voluntary compulsory · public private · major minor · heavy light · thick thin · wide narrow
+deep shallow · near far · rough smooth · sharp blunt · sweet bitter · wet dry · rare common · simple complex
+alone together · calm angry · honest dishonest · guilty innocent · alive dead · praise criticise · praise criticize
+confirm deny · admit deny · worsen improve · begin end · oldest youngest · elder younger · old young · junior senior
+earlier later · early late · previous next · previous following · ascend descend · love hate · like dislike
+including except · including without · until after · first last · before after · above below · over under · up down
+more less · most least · inside outside · all some
+all none · always never · often never · before until · uncle aunt · bright dark · bright dim · solid hollow
+solid liquid · noisy quiet · careful careless · polite rude · generous mean · patient impatient
+visible hidden · natural artificial · ancient modern · odd even · central outer · inner outer · fresh stale · raw cooked
+ripe unripe · sober drunk · single married · tight loose · rough calm · bold shy · lazy busy · awake asleep
+arrival departure
+entrance exit · victory defeat · peace war · war truce · birth death · sunrise sunset · ceiling floor · roof cellar
+attic cellar
+beginning end · start end · begin finish · assemble dismantle · attach detach · pull push · float sink
+freeze thaw · heat cool
+fill empty · tighten loosen · widen narrow · accelerate brake · earn spend · save spend · save waste
+reward punish · bless curse
+thank blame · praise blame · forgive blame · invite expel · welcome expel · join leave · unite divide
+create destroy · build demolish
+build destroy · hope despair · smile frown · pass fail · catch drop · lift lower · stretch shrink · multiply divide
+whisper shout
+maximum minimum · max min · plus minus · positive negative · active passive · local remote · local global
+domestic foreign
+native foreign · urban rural · vertical horizontal · upper bottom · downstairs upstairs · inland coastal · hit miss
+attend miss
+remember forget · prove disprove · agree refuse · consent refuse · volunteer refuse · full half · full part-time
+more fewer · less more · fewer greater · higher lower · larger smaller · at_most at_least · only also
+"""
+
+_GRADABLE = """
+big bright broad calm cheap clean clear cold cool cruel dark deep dry early easy fair fast few fine full great happy
+hard heavy high hot kind large late light long loud low near new old poor pretty quick quiet rare rich rough sad
+safe sharp short sick simple slow small smart smooth soft strong tall thick thin tiny tough ugly warm weak wet wide
+wild wise young
+"""
+"""Adjectives that are compared by an ending; *old* and *older* are one term."""
+
+_CONVERSE = (
+    "buy sell · give receive · give take · give get · lend borrow · teach learn · win lose · send get · rent let"
+)
+
+_EXCLUSIVE = """
+spring summer autumn winter
+morning noon afternoon evening night midnight
+north south east west
+northern southern eastern western
+red orange yellow green blue violet purple brown black white grey
+gold silver bronze copper iron
+second minute hour day week month year decade century
+today yesterday tomorrow
+bus train ferry plane car bicycle
+coffee tea
+male female
+monday tuesday wednesday thursday friday saturday sunday
+"""
+"""Sets of which a thing is one at most: a passage that has another speaks against a sentence."""
+
+RELATIONS = frozenset(
+    "before after above below over under until since more less fewer most least than except including without only "
+    "first last inside outside up down during instead earlier later between behind beside near against all some "
+    "both always often never seldom rarely".split()
+)
+"""Words too frequent to support anything, which turn a meaning when they are exchanged."""
+
+
+def _compared(word: str, ending: str) -> str:
+    if word.endswith("y"):
+        return f"{word[:-1]}i{ending}"
+    if word.endswith("e"):
+        return f"{word}{ending[1:]}"
+    doubled = len(word) > 2 and word[-1] in "bdgnt" and word[-2] in "aeiou" and word[-3] not in "aeiou"
+    return f"{word}{word[-1] if doubled else ''}{ending}"
+
+
+def _canonical() -> dict[str, str]:
+    table: dict[str, str] = {}
+    for word in _GRADABLE.split():
+        for ending in ("er", "est"):
+            table[term_of(_compared(word, ending))] = term_of(word)
+    for line in _SYNONYMS.strip().split("\n"):
+        words = line.split()
+        known = next((table[term_of(word)] for word in words if term_of(word) in table), term_of(words[0]))
+        for word in words:
+            table.setdefault(term_of(word), known)
+    for term, known in list(table.items()):
+        table[term] = table.get(known, known)
+    return table
+
+
+_CANONICAL = _canonical()
+
+
+@lru_cache(_TERMS_KEPT)
+def english_term(word: str) -> str:
+    """What an English word is compared by."""
+    if word in RELATIONS:
+        return word
+    term = term_of(word)
+    return _CANONICAL.get(term, term)
+
+
+def _pairs(text: str) -> frozenset[frozenset[str]]:
+    pairs = [pair.split() for line in text.split("\n") for pair in line.split("·") if pair.strip()]
+    return frozenset(frozenset((english_term(one), english_term(other))) for one, other in pairs)
+
+
+def _exclusive() -> frozenset[frozenset[str]]:
+    return frozenset(
+        frozenset((english_term(one), english_term(other)))
+        for line in _EXCLUSIVE.strip().split("\n")
+        for one in line.split()
+        for other in line.split()
+        if one != other
+    )
+
+
+_NOT_OPPOSED = frozenset(
+    frozenset(pair)
+    for pair in (("he", "she"), ("can", "must"), ("from", "to"), ("until", "since"), ("question", "answer"))
+)
+"""Opposites in questions that a report may exchange, or that are read apart."""
+CONVERSE = _pairs(_CONVERSE)
+"""Opposites that say the same when who and whom are exchanged too."""
+OPPOSITES = (
+    (frozenset(frozenset(_CANONICAL.get(term, term) for term in pair) for pair in QUESTION_ANTONYMS) - _NOT_OPPOSED)
+    | _pairs(_MORE_ANTONYMS)
+    | _exclusive()
+    | CONVERSE
+)
+"""Pairs of terms of which one speaks against the other."""
