@@ -4,7 +4,7 @@ All cut to 800 tokens with 200 repeated, by the same estimate of tokens. The tex
 joined to long documents, so that it is known where the words that answer a question stand.
 
 - *edges*: how many chunks end within a sentence, by a judge that none of them uses (``sentencex``, of Wikimedia);
-  seconds for a megabyte; and of how many chunks the text changes when one sentence is put into the middle.
+  megabytes a second; and of how many chunks the text changes when one sentence is put in.
 - *retrieval*: of the text that answers (the sentence with the answer, or the abstract judged relevant), the share that
   is found within the first 1,600 and 4,000 tokens of hits: so a chunker gains nothing by large chunks. Documents with
   and without paragraphs; boundaries by structure, words and embedding.
@@ -53,6 +53,8 @@ DATASETS = ROOT.parent / "shared" / "datasets"
 BUDGETS = (1_600, 4_000)
 EMBED_BUDGET_S = 3_600.0
 COLLECTION = "bench"
+EDITS = 8
+"""Places, evenly over a document, at which a sentence is put in."""
 Form = Literal["paragraphs", "stream", "sections"]
 Span = tuple[str, int, int]
 """A document, and from where to where in its text without white space: the same whatever a splitter does to that."""
@@ -86,7 +88,9 @@ def long_set(name: str, form: Form, per_document: int, limit: int | None = None)
         source, blocks, at = f"{name}-{first}", [], 0
         for row in rows[first : first + per_document]:
             section = (" ".join(row["title"].split()) or row["_id"],) if form == "sections" else ()
-            blocks += [Block("heading", section[0], section)] if section else []
+            if section:
+                blocks.append(Block("heading", section[0], section))
+                at += len(bare(section[0]))
             blocks.append(Block("paragraph", row["text"], section))
             place[row["_id"]] = (source, at, row["text"])
             at += len(bare(row["text"]))
@@ -119,7 +123,8 @@ def _span(source: str, at: int, text: str, answer: str | None) -> Span:
 
 
 def text_of(document: Document) -> str:
-    return "\n\n".join(block.text for block in document.blocks if block.kind != "heading")
+    """All of it, headings too: small sections that share a passage have theirs in it."""
+    return "\n\n".join(block.text for block in document.blocks)
 
 
 def peers() -> dict[str, Splitter]:
@@ -227,12 +232,16 @@ def _judge(name: str, language: str) -> set[tuple[str, int]]:
 
 
 def _changed(document: Document, cut: Callable[[Sequence[Document]], list[Indexable]]) -> float:
-    """The share of a document's chunks that are not there any more after a sentence was put into its middle."""
+    """The share of a document's chunks that are gone after a sentence was put into it: the mean over places."""
     told = sentences(document.blocks[0].text)
-    told.insert(len(told) // 2, "The ferry did not come on that day, and nobody asked why. ")
-    edited = Document(document.source, "", "text", "0" * 64, (Block("paragraph", "".join(told)),))
-    before, after = ({item.passage.text for item in cut([found])} for found in (document, edited))
-    return len(before - after) / len(before)
+    before = {item.passage.text for item in cut([document])}
+    gone = []
+    for place in range(1, EDITS + 1):
+        at = place * len(told) // (EDITS + 1)
+        edited = "".join([*told[:at], "The ferry did not come on that day, and nobody asked why. ", *told[at:]])
+        after = cut([Document(document.source, "", "text", "0" * 64, (Block("paragraph", edited),))])
+        gone.append(len(before - {item.passage.text for item in after}) / len(before))
+    return sum(gone) / len(gone)
 
 
 # --- retrieval ---

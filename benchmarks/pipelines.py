@@ -14,6 +14,7 @@ gained is shown by *ideal re-ranking*: a re-ranker that knows the judgements, ov
 from __future__ import annotations
 
 import argparse
+import logging
 import statistics
 import sys
 import time
@@ -233,6 +234,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not folders:
         print(f"pipelines: {args.datasets} holds no such set", file=sys.stderr)
         return 1
+    logging.getLogger("cicada").addHandler(logging.NullHandler())  # what is left out is counted
     embedder = embedder_of(args.model, args.dimensions)
     sentences = embedder_of(args.model, args.dimensions) if args.model != MiniLmEmbedder.model_id else Uncached()
     with services(args.aws) as aws:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # numpy, boto3 and what measures are loaded by a run
     from cicada.models.bedrock_embeddings import BedrockEmbedder
     from cicada.models.ports import Embedder
     from cicada.retrieval.ports import Retriever
+    from clients.evaluation.answers.running import AnswersPlan
     from clients.evaluation.embedding import MeteredClient
     from clients.evaluation.gate import Condition
     from clients.evaluation.indexes import Engines
@@ -125,6 +126,10 @@ def _check(asked: Asked) -> None:
         raise UsageError("--mode s3vectors needs --vector-index ARN")
     if "kendra" in asked.modes and not asked.kendra_index_id:
         raise UsageError("--mode kendra needs --kendra-index ID")
+    if asked.answers is not None and "semantic" in asked.modes:
+        raise UsageError(
+            "no strategy searches with the pipeline semantic: take --pipeline standard, rerank or advanced"
+        )
     for name, models in (("rerank", ("reranker",)), ("advanced", ("reranker", "expansion-model"))):
         lacking = [model for model in models if getattr(asked, f"{model.removesuffix('-model')}_model_id") is None]
         if name in asked.modes and lacking and asked.embedding_model_id is not None:
@@ -137,12 +142,17 @@ def _check(asked: Asked) -> None:
 
 
 def _told(report: Report, earlier: _Earlier, asked: Asked, out: Console, err: Console) -> Exit:
+    from clients.cli.answers_view import answers_notes, show_answers
     from clients.cli.evaluate_view import notes_of, show_comparison, show_report
     from clients.evaluation.compare import compare
     from clients.evaluation.gate import missed, missed_against
 
-    show_report(report, out)
-    notes = list(notes_of(report))
+    if asked.answers is None:
+        show_report(report, out)
+        notes = list(notes_of(report))
+    else:
+        show_answers(report, out)
+        notes = list(answers_notes(report))
     if earlier.compared is not None:
         comparison = compare(earlier.compared, report, seed=asked.seed)
         show_comparison(comparison, out)
@@ -154,6 +164,10 @@ def _told(report: Report, earlier: _Earlier, asked: Asked, out: Console, err: Co
         failures += missed_against(report, earlier.base, asked.tolerance)
     for failure in failures:
         complain(f"gate missed: {failure}")
+    silent = [f"{found.name}/{one.name}" for found in report.sets for one in found.answers if not one.answered]
+    for name in silent:
+        complain(f"{name}: not one question was answered")
+    failures += silent
     return Exit.FAILED if failures else Exit.DONE
 
 
@@ -167,10 +181,11 @@ def _measured(asked: Asked, deployment: Callable[[], Deployment], err: Console) 
     _refuse_same_names(sets)
     plan = Plan(asked.modes, asked.recall, asked.seed, read_fees(asked.fees))
     with _model(asked, deployment) as model, _work(asked.work) as work:
+        answers = _answers_plan(asked, model)
         results = []
         for judged in sets:
             with progress_on(err, PIECES | dict.fromkeys(plan.modes, "searches")) as told:
-                results.append(_result(judged, plan, model, work, asked, told))
+                results.append(_result(judged, plan, answers, model, work, asked, told))
         return Report(
             created_at=datetime.now(UTC).isoformat(timespec="seconds"),
             cicada_version=asked.version,
@@ -233,8 +248,28 @@ def _wired(runtime: Aws, aws: Aws, model_id: str, dimensions: int, deployment: D
     return _Model(BedrockEmbedder(meter, model_id, dimensions), meter, runtime, aws, deployment)
 
 
-def _result(judged: JudgedSet, plan: Plan, model: _Model, work: Path, asked: Asked, told: Told) -> SetResult:
+def _answers_plan(asked: Asked, model: _Model) -> Callable[[JudgedSet], AnswersPlan] | None:
+    """How answers are measured, if they are."""
+    from clients.cli.evaluate_answers import plan_of
+
+    if asked.answers is None:
+        return None
+    return plan_of(
+        asked.answers, modes=asked.modes, limit=asked.limit, seed=asked.seed, runtime=model.runtime, aws=model.aws
+    )
+
+
+def _result(
+    judged: JudgedSet,
+    plan: Plan,
+    answers: Callable[[JudgedSet], AnswersPlan] | None,
+    model: _Model,
+    work: Path,
+    asked: Asked,
+    told: Told,
+) -> SetResult:
     from clients.cli.index import store_of
+    from clients.evaluation.answers.running import evaluate_answers
     from clients.evaluation.embedding import QueryEmbedder
     from clients.evaluation.indexes import deployed_index, own_index
     from clients.evaluation.running import evaluate_set
@@ -247,6 +282,8 @@ def _result(judged: JudgedSet, plan: Plan, model: _Model, work: Path, asked: Ask
     else:
         index = own_index(judged, plan.modes, work, model.embedder, queries, model.meter, engines, told)
     with index as searched:
+        if answers is not None:
+            return evaluate_answers(judged, answers(judged), searched, queries, told)
         return evaluate_set(judged, plan, searched, queries, model.meter, told)
 
 
@@ -263,7 +300,9 @@ def _engines(model: _Model, asked: Asked) -> Engines:
             model.runtime, retriever, embedder, reranker=model.reranker(asked), writer=model.writer(asked)
         )
 
-    return Engines(client, asked.s3_vectors_index_arn, asked.kendra_index_id, pipelines)
+    return Engines(
+        client, asked.s3_vectors_index_arn, asked.kendra_index_id, pipelines, for_answers=asked.answers is not None
+    )
 
 
 @contextmanager

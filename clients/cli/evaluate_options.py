@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.protocol.actions import MAX_TOP_K
+from clients.cli.answers_options import AskedAnswers, add_answers_arguments, given_without_answers
 from clients.cli.deployment import Aws
+from clients.cli.exits import UsageError
 from clients.evaluation.measures import DEFAULT_RECALL
 from clients.evaluation.modes import MODES, PIPELINES, SHARD_MODES
 
 DEFAULT_MODES = tuple(SHARD_MODES)
+DEFAULT_ANSWERS_MODES = ("hybrid",)
+"""What the strategies search with."""
 DEFAULT_TOLERANCE = 0.01
 
 
@@ -44,13 +48,21 @@ class Asked:
     tolerance: float
     version: str
     """Of Cicada."""
+    answers: AskedAnswers | None = None
+    """What is to be measured of answers; None where retrieval is measured."""
 
     @classmethod
     def of(cls, args: argparse.Namespace, aws: Aws, version: str) -> Asked:
-        """Read what :func:`add_arguments` and the deployment's options have parsed."""
+        """Read what :func:`add_arguments` and the deployment's options have parsed.
+
+        Raises:
+            UsageError: an option has no meaning without ``--answers``.
+        """
+        if stray := given_without_answers(args):
+            raise UsageError(f"{stray} needs --answers")
         return cls(
             datasets=tuple(args.dataset),
-            modes=_chosen(args.mode, args.pipeline),
+            modes=_chosen(args.mode, args.pipeline, DEFAULT_ANSWERS_MODES if args.answers else DEFAULT_MODES),
             limit=args.limit,
             recall=args.recall,
             seed=args.seed,
@@ -71,6 +83,7 @@ class Asked:
             gate_against=args.gate_against,
             tolerance=args.tolerance,
             version=version,
+            answers=AskedAnswers.of(args),
         )
 
 
@@ -90,7 +103,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODE,…",
         type=_modes,
         help="of hybrid, dense, keyword, s3vectors and kendra "
-        f"(default: {_listed(DEFAULT_MODES)}, or none with --pipeline)",
+        f"(default: {_listed(DEFAULT_MODES)}; with --answers {_listed(DEFAULT_ANSWERS_MODES)}; none with --pipeline)",
     )
     add(
         "--pipeline",
@@ -133,14 +146,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reranker", metavar="ID", help="what judges passages: a re-ranking model on Bedrock, or any other model"
     )
     pipelines.add_argument("--expansion-model", metavar="ID", help="what writes other wordings of a query")
+    add_answers_arguments(parser)
     engines = parser.add_argument_group("managed engines")
     engines.add_argument("--vector-index", metavar="ARN", default="", help="the vector index of --mode s3vectors")
     engines.add_argument("--kendra-index", metavar="ID", default="", help="the Kendra index of --mode kendra")
     engines.add_argument("--fees", metavar="FILE", type=Path, help="engine fees in place of the delivered table")
 
 
-def _chosen(modes: tuple[str, ...] | None, pipelines: tuple[str, ...]) -> tuple[str, ...]:
-    return (*(modes if modes is not None else () if pipelines else DEFAULT_MODES), *pipelines)
+def _chosen(modes: tuple[str, ...] | None, pipelines: tuple[str, ...], default: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(modes if modes is not None else () if pipelines else default), *pipelines)
 
 
 def _pipelines(text: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _STYLE = "text{font:12px system-ui,sans-serif;fill:#222}.title{font-weight:600;f
 
 def chart(report: Report) -> str:
     """The chart of a report's measures, as an SVG document."""
-    modes = list(dict.fromkeys(mode.mode for found in report.sets for mode in found.modes))
+    modes = list(dict.fromkeys(mode.name for found in report.sets for mode in found.measured()))
     colours = {mode: COLOURS[place % len(COLOURS)] for place, mode in enumerate(modes)}
     width = max(_legend_width(modes), *(_panel_width(found) for found in report.sets))
     panel_height = TOP + PLOT_HEIGHT + BOTTOM
@@ -60,11 +60,12 @@ def write_chart(report: Report, path: Path) -> None:
 
 
 def _title(report: Report, modes: Sequence[str]) -> str:
-    return f"Retrieval by {', '.join(modes)} on {', '.join(found.name for found in report.sets)}"
+    what = "Answers" if any(found.answers for found in report.sets) else "Retrieval"
+    return f"{what} by {', '.join(modes)} on {', '.join(found.name for found in report.sets)}"
 
 
 def _measures(found: SetResult) -> list[str]:
-    return list(dict.fromkeys(measure for mode in found.modes for measure in mode.estimates))
+    return list(dict.fromkeys(measure for mode in found.measured() for measure in mode.estimates))
 
 
 def _panel_width(found: SetResult) -> int:
@@ -74,11 +75,11 @@ def _panel_width(found: SetResult) -> int:
 
 def _group_width(found: SetResult, measure: str) -> int:
     """Of the bars, or of the name below them."""
-    return max(len(found.modes) * BAR, round(CHARACTER * len(measure)))
+    return max(len(found.measured()) * BAR, round(CHARACTER * len(measure)))
 
 
 def _heading(found: SetResult) -> str:
-    return f"{found.name} ({len(found.modes[0].queries):,} queries)"
+    return f"{found.name} ({len(found.measured()[0].values):,} queries)"
 
 
 def _legend_width(modes: Sequence[str]) -> int:
@@ -109,10 +110,10 @@ def _panel(found: SetResult, colours: dict[str, str]) -> Iterator[str]:
         group = _group_width(found, measure)
         middle = x + group / 2
         yield f'<text x="{middle:.1f}" y="{TOP + PLOT_HEIGHT + 18}" text-anchor="middle">{escape(measure)}</text>'
-        for place, mode in enumerate(found.modes):
-            at = x + (group - len(found.modes) * BAR) / 2 + place * BAR
+        for place, mode in enumerate(found.measured()):
+            at = x + (group - len(found.measured()) * BAR) / 2 + place * BAR
             if (estimate := mode.estimates.get(measure)) is not None:
-                yield from _bar(at, estimate, colours[mode.mode], f"{found.name}, {mode.mode}: {measure}")
+                yield from _bar(at, estimate, colours[mode.name], f"{found.name}, {mode.name}: {measure}")
         x += group + GAP
 
 

@@ -16,9 +16,8 @@ from cicada.index.writer import IndexWriter, Written
 from cicada.models.ports import Embedder, Usage
 from cicada.models.prices import cost
 from cicada.retrieval.engine import EngineSettings, managed_engine
-from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.pipeline import Pipelines
-from cicada.retrieval.pipelines.retriever import PipelineRetriever
+from cicada.retrieval.pipelines.retriever import PipelineRetriever, RankingPipeline
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder
@@ -130,7 +129,7 @@ def _retriever(
         if mode not in PIPELINES:
             return shards
         semantic = mode == "semantic"
-        name: PipelineName = "advanced" if mode == "advanced" else "rerank" if mode == "rerank" else "standard"
+        name: RankingPipeline = "advanced" if mode == "advanced" else "rerank" if mode == "rerank" else "standard"
         pipelines = engines.pipelines(shards, queries)
         if engines.for_answers:
             return PipelineRetriever(pipelines, name, time_budget_s=TIME_BUDGET_S)

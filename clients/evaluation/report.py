@@ -173,6 +173,11 @@ class AnswersResult(CorpusModel):
         """What tells it from the others of a set."""
         return f"{self.mode}+{self.generator}"
 
+    @property
+    def answered(self) -> int:
+        """Questions that got an answer."""
+        return len(self.queries) - sum(self.failures.values())
+
     def measured(self) -> Measured:
         """What is compared."""
         figures = {

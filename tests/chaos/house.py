@@ -40,7 +40,7 @@ class House:
 
     def name_of(self, part: str) -> str:
         """A function's name. Raises KeyError if there is none of this part, or several."""
-        found = [name for name in self._names if part in name.split("-")[2]]
+        found = [name for name in self._names if any(part in named for named in name.split("-")[2:3])]
         if len(found) != 1:
             raise KeyError(f"{len(found)} functions are called {part}: {sorted(self._names)}")
         return found[0]

@@ -129,6 +129,6 @@ def _close_breakers(cloud: LocalCloud) -> None:
         dynamodb.delete_item(TableName=table, Key={"pk": item["pk"], "sk": item["sk"]})
     if any("open_since_ms" in item for item in found):
         for name, figures in cloud.functions().items():
-            if "Answer" in name.split("-")[2]:
+            if "Answer" in "".join(name.split("-")[2:3]):
                 for pid in figures["processes"]:
                     cloud.control("DELETE", f"functions/{name}/processes/{pid}")

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from local.testing import LocalCloud
-from tests.e2e.reading import types
+from tests.e2e.reading import function_name, types
 
 SHELF = Path(__file__).parents[2] / "samples" / "shelf"
 WAIT_S = 120
@@ -211,3 +211,32 @@ def test_what_is_deleted_from_the_folder_is_deleted_from_the_collection(shelf: S
         filters={"collections": [shelf.name]},
     )
     assert "gauge-march-1961.csv" not in {value["value"] for value in found["facets"][0]["values"]}
+
+
+def test_an_ingest_whose_workers_are_killed_and_whose_model_is_throttled_loads_everything_once(
+    cloud: LocalCloud,
+) -> None:
+    shelf = Shelf(cloud)
+    sources = {f"note-{number:02}.md" for number in range(24)}
+    shelf.begin()
+    for number, source in enumerate(sorted(sources)):
+        words = " ".join(f"word{number}x{place}" for place in range(40))
+        shelf.put(source, f"# Note {number}\n\n{words}.\n".encode())
+    cloud.arm("bedrock.embed_throttle", times=5)
+    worker = function_name(cloud, "Document")
+    killed = 0
+    deadline = time.monotonic() + WAIT_S
+    while killed < 3 and time.monotonic() < deadline:
+        killed += len(cloud.kill_workers(worker))
+        time.sleep(0.1)
+    assert killed >= 3
+    told = shelf.loaded()
+    assert told["notPrepared"] == []
+    assert (told["report"]["loaded"], told["report"]["passages"]) == (24, 24)
+    counted = shelf.eventually(
+        "facets",
+        lambda answer: answer["facets"][0]["unique"] == 24,
+        fields=["source"],
+        filters={"collections": [shelf.name]},
+    )
+    assert counted["total"] == 24

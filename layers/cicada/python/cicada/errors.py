@@ -259,6 +259,12 @@ class RetrievalInvalid(CicadaError):
     code, told = "invalid_request", "The request is not valid."
 
 
+class ResponseTooLarge(CicadaError):
+    """What a function for integrators found is more than one call can give back."""
+
+    code, told = "response_too_large", "The response is larger than one call can return: ask for less of it."
+
+
 class DocumentUnknown(CicadaError):
     """The collection holds no passage of this document."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from cicada.errors import CicadaError, DocumentRefused, DocumentUnknown, RetrievalInvalid
-from cicada.retrieval.pipelines.api import ErrorBody, problems_of
+from cicada.errors import CicadaError, DocumentRefused, DocumentUnknown, ResponseTooLarge, RetrievalInvalid
+from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, problems_of
 
 logger = logging.getLogger(__name__)
 
@@ -17,12 +18,21 @@ Request = TypeVar("Request", bound=BaseModel)
 
 _PLAIN = (RetrievalInvalid, DocumentRefused, DocumentUnknown)
 """What is wrong with what the caller sent: the message says more, and names nothing of anybody else's."""
+MAX_RESPONSE_BYTES = 6 * 2**20 - 64 * 2**10
+"""Of a response as JSON. Lambda gives back 6 MB: past it the caller would be told of a fault of the function."""
+
+
+class FailedCall(ApiModel):
+    """What a function answers where it has no result."""
+
+    success: Literal[False] = False
+    error: ErrorBody
 
 
 def respond(
     event: object, parse: Callable[[object], Request], function: Callable[[Request], BaseModel]
 ) -> dict[str, Any]:
-    """Answer a call: the function's response, or ``{"success": false, "error": {code, message, retryable}}``.
+    """Answer a call: the function's response, or a :class:`FailedCall`; as plain JSON.
 
     A failure that is no :class:`~cicada.errors.CicadaError` is a bug, and fails the invocation.
 
@@ -32,11 +42,10 @@ def respond(
         function: what is done about it.
     """
     try:
-        response = function(parse(event))
+        return _bounded(function(parse(event)).model_dump(mode="json"))
     except CicadaError as error:
         logger.warning("a call failed", extra={"code": error.code})
-        return {"success": False, "error": error_body(error).model_dump(mode="json")}
-    return response.model_dump(mode="json")
+        return FailedCall(error=error_body(error)).model_dump(mode="json")
 
 
 def reading(request: type[Request]) -> Callable[[object], Request]:
@@ -53,6 +62,13 @@ def reading(request: type[Request]) -> Callable[[object], Request]:
             raise RetrievalInvalid(problems_of(error)) from None
 
     return read
+
+
+def _bounded(response: dict[str, Any]) -> dict[str, Any]:
+    size = len(json.dumps(response, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    if size > MAX_RESPONSE_BYTES:
+        raise ResponseTooLarge(f"{size} bytes are more than {MAX_RESPONSE_BYTES}")
+    return response
 
 
 def error_body(error: CicadaError) -> ErrorBody:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
-from cicada.errors import DocumentInvalid, RetrievalInvalid
+from cicada.errors import DocumentInvalid, IndexUnavailable, RetrievalInvalid
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, IngestReport, Prepared, SourceItem
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.ingest.incoming.steps import Commit, Prepare
@@ -63,7 +62,7 @@ class IndexDocumentRequest(ApiModel):
             return self.content.encode("utf-8", "replace")
         try:
             return base64.b64decode(self.content_base64 or "", validate=True)
-        except binascii.Error:
+        except ValueError:
             raise RetrievalInvalid("content_base64: is not base64") from None
 
 
@@ -144,7 +143,10 @@ def index_document(
         prepared = prepare_for(request.collection)(item, path)
     report = commit(request.collection, [prepared], [])
     if report.quarantined:
-        raise DocumentInvalid(report.quarantined[0].message)
+        refused = report.quarantined[0]
+        if refused.code == DocumentInvalid.code:
+            raise DocumentInvalid(refused.message)
+        raise IndexUnavailable(refused.message)  # what was prepared of it is damaged: the next call prepares it anew
     return _told(request, prepared, report)
 
 

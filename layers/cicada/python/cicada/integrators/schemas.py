@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from cicada.answering.citations.extract import ExtractCitationsRequest
+from cicada.integrators.calling import FailedCall
 from cicada.integrators.citations import CitationsResponse
 from cicada.integrators.documents import (
     IndexDocumentRequest,
@@ -45,13 +46,14 @@ CONTRACTS: Mapping[str, Contract] = {
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """One function's contract: JSON Schemas (2020-12) of its request and its response."""
+    """One function's contract: JSON Schemas (2020-12) of its request, its response, and what it answers instead."""
     contract = CONTRACTS[name]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
         "request": contract.request.model_json_schema(mode="validation"),
         "response": contract.response.model_json_schema(mode="serialization"),
+        "failure": FailedCall.model_json_schema(mode="serialization"),
     }
 
 

@@ -8,12 +8,12 @@ from functools import cached_property
 
 from cicada.answering.citations.clauses import Clause, Word
 from cicada.answering.citations.codes import Objection
-from cicada.answering.citations.date_names import DATE_NAMES
+from cicada.answering.citations.date_names import is_date_name
 from cicada.answering.citations.english_tables import INTRODUCING
 from cicada.answering.citations.known import Known, language_of, rarity
 from cicada.answering.citations.numbers import Quantity, quantities
 from cicada.answering.citations.quotes import holds, plain, quotations, without_quotations
-from cicada.answering.citations.reading import ENGLISH, read
+from cicada.answering.citations.reading import read
 from cicada.answering.citations.terms import matched
 from cicada.answering.citations.turning import contradiction
 from cicada.index.lexical.scripts import is_unspaced
@@ -30,7 +30,7 @@ NAMED_WEIGHT = 0.5
 """Of a name or a number, which is looked for apart: that it is there says little of what is said of it."""
 MAX_STRANGE_RUN = 1
 """Words side by side that no passage has: more of them are a detail that is made up."""
-MIN_COSINE = 0.75
+MIN_COSINE = 0.85
 """From this similarity of meanings on a sentence is supported, where an embedder is given, whatever its words are."""
 _EDGES = " .,;:!?…。、"
 _NEARLY_ALL = 0.75
@@ -203,9 +203,10 @@ def _of_names(claim: _Claim, cited: Sequence[Known], voices: frozenset[str]) -> 
                 or all(part in words for part in tokens(shown))
             ):
                 continue
-            if shown in DATE_NAMES and (word.shown[:1].isupper() or claim.language != ENGLISH):
+            capital = word.shown[:1].isupper()
+            if is_date_name(shown, word.term, claim.language, capital=capital):
                 return Objection("number_missing", f"the passage does not mention {word.shown}")
-            if word.name or (word.opens and word.shown[:1].isupper() and _poses(shown, clause, said, cited, voices)):
+            if word.name or (word.opens and capital and _poses(shown, clause, said, cited, voices)):
                 return Objection("name_missing", f"the passage neither is by {word.shown} nor speaks of them")
     return None
 

@@ -20,8 +20,16 @@ MAX_TOP_K = 1_000
 DEFAULT_TOP_K = 100
 DEFAULT_TIME_BUDGET_S = 20.0
 MAX_FACET_VALUES = 1_000
+MAX_FILTER_VALUES = 1_000
+"""Alternatives of one field of a filter."""
+MAX_FILTER_KEYS = 32
+"""Keys of the metadata that one filter names."""
+MAX_PROBLEMS = 10
+"""Told of a request that is not well-formed: the first ones."""
+MAX_PLACE_CHARS = 100
 
 Word = Annotated[str, Field(min_length=1, max_length=1_000)]
+Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES)]
 
 
 class ApiModel(BaseModel):
@@ -33,13 +41,13 @@ class ApiModel(BaseModel):
 class RetrieveFilters(ApiModel):
     """What a passage must have, applied before ranking. Values of one field are alternatives; fields add up."""
 
-    collections: tuple[Word, ...] = ()
-    episodes: tuple[Word, ...] = ()
-    speakers: tuple[Word, ...] = ()
-    sources: tuple[Word, ...] = ()
-    entities: tuple[Word, ...] = ()
-    entity_codes: tuple[Word, ...] = ()
-    metadata: dict[Word, tuple[Word, ...]] = Field(default_factory=dict)
+    collections: Words = ()
+    episodes: Words = ()
+    speakers: Words = ()
+    sources: Words = ()
+    entities: Words = ()
+    entity_codes: Words = ()
+    metadata: Annotated[dict[Word, Words], Field(max_length=MAX_FILTER_KEYS)] = Field(default_factory=dict)
 
 
 class RetrieveRequest(ApiModel):
@@ -208,8 +216,12 @@ def parse_retrieve_request(found: object) -> RetrieveRequest:
 
 
 def problems_of(error: ValidationError) -> str:
-    """What is wrong, by field, without the values."""
-    return "; ".join(
-        f"{'.'.join(str(part) for part in problem['loc']) or 'request'}: {problem['msg']}"
-        for problem in error.errors(include_url=False, include_input=False)
-    )
+    """What is wrong, by field, without the values: the first :data:`MAX_PROBLEMS` of it."""
+    found = error.errors(include_url=False, include_input=False)
+    told = [
+        f"{'.'.join(str(part) for part in problem['loc'])[:MAX_PLACE_CHARS] or 'request'}: {problem['msg']}"
+        for problem in found[:MAX_PROBLEMS]
+    ]
+    if more := len(found) - len(told):
+        told.append(f"and {more} more")
+    return "; ".join(told)

@@ -1,0 +1,188 @@
+"""``cicada eval --answers``: what writes and what judges, and the run over a set."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clients.cli.answers_options import LEFT_OUT, NONE, REMOVED, AskedAnswers
+from clients.cli.deployment import Aws
+from clients.cli.exits import UsageError
+
+if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
+    from cicada.models.choosing import Models
+    from cicada.models.endpoints import Endpoints
+    from clients.evaluation.answers.cases import Unanswerable
+    from clients.evaluation.answers.running import AnswersPlan
+    from clients.evaluation.judged import JudgedSet
+
+ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
+KEY_VARIABLE = "CICADA_ENDPOINT_KEY_"
+"""Followed by the endpoint's name in capitals, with ``_`` for each ``-``."""
+_SPELT: Mapping[str, str] = {
+    "baseUrl": "base_url",
+    "secretArn": "secret_arn",
+    "inputUsdPerMillion": "input_usd_per_million",
+    "outputUsdPerMillion": "output_usd_per_million",
+    "cachedInputUsdPerMillion": "cached_input_usd_per_million",
+}
+"""How ``cdk.json`` spells an endpoint's fields, and how the functions' settings do: both are read."""
+
+
+def plan_of(
+    asked: AskedAnswers,
+    *,
+    modes: tuple[str, ...],
+    limit: int | None,
+    seed: int,
+    runtime: Aws,
+    aws: Aws,
+    environ: Mapping[str, str] = os.environ,
+) -> Callable[[JudgedSet], AnswersPlan]:
+    """The plan for each set. Every model is made now, so that an unknown one is told before anything is paid for.
+
+    Args:
+        asked: the command line.
+        modes: ways to search.
+        limit: how many of a file's unanswerable questions are asked.
+        seed: of the intervals' random numbers.
+        runtime: where the embedding model is called; ``local.`` models write there too.
+        aws: where all other models of Bedrock, and the endpoints' secrets, are.
+        environ: may hold the endpoints and their keys.
+
+    Raises:
+        UsageError: no generator is named, and none is at hand; or one cannot be had.
+        SettingsInvalid: no endpoint serves such a model.
+    """
+    from cicada.settings import AnswerSettings
+    from clients.evaluation.answers.finding import Searching
+    from clients.evaluation.answers.judging import MAX_TOKENS, Judge
+    from clients.evaluation.answers.running import AnswersPlan
+
+    models = _models(runtime, aws, read_endpoints(asked.endpoints, environ), environ)
+    max_tokens = AnswerSettings.model_fields["max_tokens"].default
+    generators = tuple(models(name).text(name, max_tokens=max_tokens) for name in _generators(asked, runtime))
+    judge = Judge(models(asked.judge).structured(asked.judge, max_tokens=MAX_TOKENS)) if asked.judge else None
+    usual = Searching()
+    searching = Searching(usual.top_k, asked.min_score, asked.prompt_passages or usual.prompt_passages)
+
+    def plan(judged: JudgedSet) -> AnswersPlan:
+        return AnswersPlan(
+            modes=modes,
+            generators=generators,
+            judge=judge,
+            unanswerable=unanswerable_of(asked.unanswerable, judged),
+            limit=limit,
+            searching=searching,
+            at_once=asked.at_once,
+            seed=seed,
+        )
+
+    return plan
+
+
+def unanswerable_of(told: tuple[str, ...], judged: JudgedSet) -> tuple[Unanswerable, ...]:
+    """Where a set's unanswerable questions come from.
+
+    Without a word on it: a script's questions that name no answer, for the set says that the script does not tell. What
+    another set has no judgements for may well be answered by its corpus.
+    """
+    if not told:
+        return ("left-out",) if judged.kind == "script" else ()
+    found: list[Unanswerable] = []
+    for one in dict.fromkeys(told):
+        if one == REMOVED:
+            found.append("removed")
+        elif one == LEFT_OUT:
+            found.append("left-out")
+        elif one != NONE:
+            found.append(Path(one))
+    return tuple(found)
+
+
+def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
+    """The endpoints of a file, else of the environment; none where neither tells any.
+
+    Raises:
+        UsageError: they cannot be read.
+    """
+    from pydantic import ValidationError
+
+    from cicada.models.endpoints import Endpoints
+
+    where, text = ENDPOINTS_VARIABLE, environ.get(ENDPOINTS_VARIABLE, "")
+    try:
+        if file is not None:
+            where, text = str(file), file.read_text(encoding="utf-8")
+        return Endpoints.model_validate(_respelt(json.loads(text))) if text.strip() else Endpoints.none()
+    except OSError as error:
+        raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: is not JSON: {error}") from error
+
+
+def key_variable(endpoint: str) -> str:
+    """The environment variable that holds an endpoint's key."""
+    return KEY_VARIABLE + endpoint.upper().replace("-", "_")
+
+
+def _respelt(told: Any) -> Any:
+    """Endpoints with their fields as the functions' settings spell them. Names of endpoints and models stay."""
+    if not isinstance(told, dict):
+        return told
+    return {name: _fields(endpoint) for name, endpoint in told.items()}
+
+
+def _fields(endpoint: Any) -> Any:
+    if not isinstance(endpoint, dict):
+        return endpoint
+    known = {_SPELT.get(field, field): value for field, value in endpoint.items()}
+    if isinstance(models := known.get("models"), dict):
+        known["models"] = {
+            model: {_SPELT.get(field, field): value for field, value in entry.items()}
+            if isinstance(entry, dict)
+            else entry
+            for model, entry in models.items()
+        }
+    return known
+
+
+def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
+    from cicada.models.model_ids import LOCAL_PREFIX
+    from clients.cli.evaluate import LOCAL_WRITER
+
+    if not asked.generators and not runtime.local:
+        raise UsageError("--answers needs --generator ID: what is to write them")
+    named = asked.generators or (LOCAL_WRITER,)
+    for name in (*named, asked.judge or ""):
+        if name.startswith(LOCAL_PREFIX) and not runtime.local:
+            raise UsageError(f"{name} is a model of the local cloud, and Amazon Bedrock is asked")
+    if asked.judge is not None and asked.judge.startswith(LOCAL_PREFIX):
+        raise UsageError(f"{asked.judge} quotes passages: it cannot judge. Name a model on Amazon Bedrock or an endpoint's")
+    return named
+
+
+def _models(runtime: Aws, aws: Aws, endpoints: Endpoints, environ: Mapping[str, str]) -> Callable[[str], Models]:
+    """Where a model is to be had, by its id."""
+    from cicada.models.bedrock import bedrock_client_config
+    from cicada.models.choosing import Models
+    from cicada.models.endpoint_keys import SECRETS_CONFIG
+    from cicada.models.model_ids import LOCAL_PREFIX
+
+    @lru_cache
+    def at(place: Aws) -> Models:
+        return Models(
+            bedrock=lambda: place.client("bedrock-runtime", bedrock_client_config()),
+            secrets=lambda: aws.client("secretsmanager", SECRETS_CONFIG),
+            endpoints=endpoints,
+            key_of=lambda endpoint: environ.get(key_variable(endpoint)) or None,
+        )
+
+    return lambda model_id: at(runtime if model_id.startswith(LOCAL_PREFIX) else aws)
