@@ -1,8 +1,8 @@
 """S3's events on EventBridge's default bus: the deployed rules that match one have their functions invoked.
 
 moto tells the bus of objects in a form of its own, not of all that happens to them, and invokes no functions. Here a
-call of S3 that was answered is told as AWS tells it, to the functions that the rules name. Invocations are asynchronous,
-as EventBridge's are. Source of the form: Amazon S3 User Guide, "EventBridge event message structure".
+call of S3 that was answered is told as AWS tells it, to the functions that the rules name. Invocations are
+asynchronous, as EventBridge's are. Source of the form: Amazon S3 User Guide, "EventBridge event message structure".
 """
 
 from __future__ import annotations

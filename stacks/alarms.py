@@ -14,6 +14,7 @@ from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
 from stacks.function import METRICS_NAMESPACE, METRICS_SERVICE
+from stacks.ingest import IngestStack
 
 _PERIOD = Duration.minutes(5)
 
@@ -21,7 +22,16 @@ _PERIOD = Duration.minutes(5)
 class Alarms(Construct):
     """A topic with one subscriber, and an alarm for each thing that an operator must know of."""
 
-    def __init__(self, scope: Construct, id: str, *, email: str, data: DataStack, answering: AnsweringStack) -> None:
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        email: str,
+        data: DataStack,
+        answering: AnsweringStack,
+        ingest: IngestStack,
+    ) -> None:
         """Make them.
 
         Args:
@@ -30,6 +40,7 @@ class Alarms(Construct):
             email: who is told; AWS asks for a confirmation first.
             data: has the API and the table.
             answering: has the functions and the workflow.
+            ingest: has those that load documents.
         """
         super().__init__(scope, id)
         # Alarms carry no customer's data: the topic needs no key of ours, nor CloudWatch a right to it.
@@ -82,6 +93,26 @@ class Alarms(Construct):
             "TableThrottled": (
                 data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),
                 "The table refused writes: answers are delayed",
+            ),
+            "IngestFailed": (
+                ingest.workflow.metric_failed(period=_PERIOD),
+                "A run over uploaded documents failed: what changed is not loaded until the next run",
+            ),
+            "IngestTimedOut": (
+                ingest.workflow.metric_timed_out(period=_PERIOD),
+                "A run over uploaded documents ran into the workflow's limit; the next one goes on from there",
+            ),
+            "UploadsUnheard": (
+                ingest.start.function.metric_errors(period=_PERIOD),
+                "The ingest workflow could not be started for some uploads",
+            ),
+            "DocumentsQuarantined": (
+                self._own_metric("DocumentsQuarantined"),
+                "Some uploaded documents cannot be loaded, and are set aside with their reasons",
+            ),
+            "DocumentsNotPrepared": (
+                self._own_metric("DocumentsNotPrepared"),
+                "Some uploaded documents could not be prepared, for no fault of theirs; the next run tries again",
             ),
         }
         for name, (metric, description) in watched.items():

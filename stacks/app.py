@@ -1,4 +1,4 @@
-"""The app's three stacks, from the deployer's settings."""
+"""The app's stacks, from the deployer's settings."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def add_stacks(app: App, settings: Settings) -> None:
         app, f"{prefix}-Data", settings=settings, env=bound_to, termination_protection=settings.on_delete == "retain"
     )
     answering = AnsweringStack(app, f"{prefix}-Answering", settings=settings, data=data, env=bound_to)
-    IngestStack(app, f"{prefix}-Ingest", settings=settings, data=data, env=bound_to)
+    ingest = IngestStack(app, f"{prefix}-Ingest", settings=settings, data=data, env=bound_to)
     IntegratorsStack(app, f"{prefix}-Integrators", settings=settings, data=data, env=bound_to)
-    GatewayStack(app, f"{prefix}-Gateway", settings=settings, data=data, answering=answering, env=bound_to)
+    GatewayStack(
+        app, f"{prefix}-Gateway", settings=settings, data=data, answering=answering, ingest=ingest, env=bound_to
+    )
     for key, value in settings.tags.items():
         Tags.of(app).add(key, value)

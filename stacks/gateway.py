@@ -17,6 +17,7 @@ from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
 from stacks.function import CicadaFunction
+from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
 from stacks.routes import Routes
@@ -48,7 +49,15 @@ class GatewayStack(Stack):
     """
 
     def __init__(
-        self, scope: Construct, id: str, *, settings: Settings, data: DataStack, answering: AnsweringStack, **stack: Any
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        data: DataStack,
+        answering: AnsweringStack,
+        ingest: IngestStack,
+        **stack: Any,
     ) -> None:
         """Make the stack; ``stack`` are the CDK's own properties."""
         super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
@@ -65,7 +74,7 @@ class GatewayStack(Stack):
         routes.add("$default", processor, routes.integrate("ToMessageProcessor", processor), replies=True)
         self._stage(routes.deploy())
         if settings.alarm_email is not None:
-            Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering)
+            Alarms(self, "Alarms", email=settings.alarm_email, data=data, answering=answering, ingest=ingest)
         for name, value in {
             "WebSocketUrl": data.address("wss"),
             "IndexBucket": data.bucket_name,

@@ -9,6 +9,7 @@ from aws_cdk import Aws, CfnOutput, Duration, Stack
 from aws_cdk import aws_events as events
 from aws_cdk import aws_events_targets as targets
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
@@ -22,6 +23,7 @@ from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
 from stacks.function import CicadaFunction
+from stacks.ingest_query import runs_query
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
 from stacks.layers import Layers
 from stacks.logs import log_group
@@ -58,6 +60,7 @@ class IngestStack(Stack):
         self.commit = self._commit()
         self.workflow = self._workflow()
         self.start = self._start()
+        self._save_runs_query()
         CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
 
     def _plan(self) -> CicadaFunction:
@@ -195,7 +198,7 @@ class IngestStack(Stack):
             commit_arn=self.commit.function.function_arn,
             concurrency=self._settings.ingest.concurrency,
         )
-        logs = log_group(
+        group = log_group(
             self,
             "WorkflowLogs",
             settings=self._settings,
@@ -210,7 +213,18 @@ class IngestStack(Stack):
             definition_body=sfn.DefinitionBody.from_string(self.to_json_string(states)),
             role=role,
             tracing_enabled=True,
-            logs=sfn.LogOptions(destination=logs, level=sfn.LogLevel.ALL, include_execution_data=False),
+            logs=sfn.LogOptions(destination=group, level=sfn.LogLevel.ALL, include_execution_data=False),
+        )
+
+    def _save_runs_query(self) -> None:
+        """Save the query that tells the story of a collection's runs, for whoever opens CloudWatch's console."""
+        tellers = (self.start, self.plan, self.document, self.commit)
+        logs.CfnQueryDefinition(
+            self,
+            "Runs",
+            name=f"{self._settings.stack_prefix}/Runs over uploads",
+            query_string=runs_query(),
+            log_group_names=[teller.logs.log_group_name for teller in tellers],
         )
 
     def _function(

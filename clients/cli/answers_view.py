@@ -43,6 +43,8 @@ def _notes(one: AnswersResult) -> Iterator[str]:
         yield f"{counted(one.not_attributed, 'answer')} without a marker (not attributed)"
     for code, count in one.degraded.items():
         yield f"{counted(count, 'search', 'searches')} with {code}"
+    if one.cost.unknown and one.cost.usd is not None:
+        yield f"the cost of {counted(one.cost.unknown, 'question')} is not known, and not in the mean"
     if one.judge is not None:
         usd = "unknown" if one.judge.usd is None else f"${one.judge.usd:.4f}"
         yield f"{one.judge.model_id} judged with {counted(one.judge.calls, 'call')}, cost {usd}"

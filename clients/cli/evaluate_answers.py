@@ -114,10 +114,9 @@ def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
 
     from cicada.models.endpoints import Endpoints
 
-    where, text = ENDPOINTS_VARIABLE, environ.get(ENDPOINTS_VARIABLE, "")
+    where = ENDPOINTS_VARIABLE if file is None else str(file)
     try:
-        if file is not None:
-            where, text = str(file), file.read_text(encoding="utf-8")
+        text = environ.get(ENDPOINTS_VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
         return Endpoints.model_validate(_respelt(json.loads(text))) if text.strip() else Endpoints.none()
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
@@ -165,7 +164,7 @@ def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
         if name.startswith(LOCAL_PREFIX) and not runtime.local:
             raise UsageError(f"{name} is a model of the local cloud, and Amazon Bedrock is asked")
     if asked.judge is not None and asked.judge.startswith(LOCAL_PREFIX):
-        raise UsageError(f"{asked.judge} quotes passages: it cannot judge. Name a model on Amazon Bedrock or an endpoint's")
+        raise UsageError(f"{asked.judge} quotes passages, and cannot judge: name a model of Bedrock or an endpoint")
     return named
 
 

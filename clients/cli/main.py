@@ -107,7 +107,9 @@ def build_parser() -> argparse.ArgumentParser:
     retrieve.add_retrieve(commands, _retrieve, _add_filter, _add_metadata, _add_index)
 
     evaluating = commands.add_parser(
-        "eval", help="measure retrieval", description="Measure retrieval on judged sets, compare, and gate."
+        "eval",
+        help="measure retrieval and answers",
+        description="Measure retrieval or answers on judged sets, compare, and gate.",
     )
     add_arguments(evaluating)
     _add_index(evaluating)

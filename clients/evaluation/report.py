@@ -130,10 +130,11 @@ class AnswerResult(CorpusModel):
 
 
 class AnswersCost(CorpusModel):
-    """What all answers took; US dollars are None where a price, or what a call used, is not known."""
+    """What all answers took, those that failed among them."""
 
-    usd: float | None
-    usd_per_answer: float | None
+    usd: float | None = Field(description="of those whose cost is known; None where that is none of them")
+    usd_per_answer: float | None = Field(description="the mean over the same")
+    unknown: int = Field(description="questions whose cost is not known: a price is not, or what a call used")
     input_tokens_per_answer: float
     output_tokens_per_answer: float
 

@@ -8,8 +8,9 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.integrators.calling import reading, respond
+from cicada.integrators.schema_explaining import EXPLAINING_MAX_TOKENS, SchemaExplainer
 from cicada.integrators.settings import RetrieveSettings
-from cicada.integrators.sql_schema import EXPLAINING_MAX_TOKENS, SchemaExplainer, SchemaRequest
+from cicada.integrators.sql_schema import SchemaRequest
 from cicada.integrators.wiring import index_reader, models_of, search_of
 from cicada.telemetry import logger
 

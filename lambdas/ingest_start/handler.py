@@ -23,7 +23,11 @@ starter = IngestStarter(
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str | None]:
     """Start the collection's run of this window of time, if none is started yet."""
-    place = collection_and_source(event["detail"]["object"]["key"])
+    key = event["detail"]["object"]["key"]
+    place = collection_and_source(key)
     if place is None:
+        logger.info("an object is no document", extra={"key": key})
         return {"run": None}
-    return {"run": starter.start(place[0], now_s=time.time())}
+    run = starter.start(place[0], now_s=time.time())
+    logger.info("a run will look at an upload", extra={"collection": place[0], "run": run})
+    return {"run": run}

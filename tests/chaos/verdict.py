@@ -18,7 +18,7 @@ MAX_MODEL_CALLS = 4
 
 Kind = Literal["lost", "chunks", "terminal", "mixed", "calls", "shown", "unwritten"]
 
-_NOTICE = re.compile(r"\AThe script could not be consulted[^\n]*(\n\n)?(The best passages found before[^\n]*(\n\n)?)?")
+_NOTICE = re.compile(r"\AThe sources could not be consulted[^\n]*(\n\n)?(The best passages found before[^\n]*(\n\n)?)?")
 """The words that stand before an answer without sources. They are no model's."""
 
 PROMISES: Mapping[Kind, str] = {

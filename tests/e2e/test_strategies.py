@@ -112,7 +112,7 @@ def test_the_last_resort_says_so_and_offers_the_passages_that_were_found(cloud, 
     by_score = sorted(found["sources"], key=lambda source: -source["score"])
     ids = [source["passageId"] for source in offered["sources"]]
     assert ids == [source["passageId"] for source in by_score[: len(ids)]]
-    assert joined(events).startswith("The script could not be consulted")
+    assert joined(events).startswith("The sources could not be consulted")
     assert "citations" not in types(events)
     assert events[-1]["grounded"] is False
 

@@ -122,6 +122,27 @@ def test_no_null_of_the_definition_is_lost(shipped: Synthesis) -> None:
     assert definition(shipped)["States"][PREPARE]["ResultPath"] == "$.prepared"
 
 
+def test_the_operator_is_told_of_runs_that_fail_and_of_documents_that_are_not_loaded(full: Synthesis) -> None:
+    alarms = {alarm.id: alarm.properties for alarm in full.resources("AWS::CloudWatch::Alarm")}
+    of_ingest = {
+        (name, flat(dimension["Value"]))
+        for id, alarm in alarms.items()
+        if (name := alarm["MetricName"])
+        for dimension in alarm["Dimensions"]
+        if id.startswith(("AlarmsIngest", "AlarmsUploads", "AlarmsDocuments"))
+    }
+    machine = next(value for name, value in of_ingest if name == "ExecutionsFailed")
+    assert full.machine("Machine").id in machine
+    assert {name for name, _ in of_ingest} == {
+        "ExecutionsFailed",
+        "ExecutionsTimedOut",
+        "Errors",
+        "DocumentsQuarantined",
+        "DocumentsNotPrepared",
+    }
+    assert ("DocumentsQuarantined", "cicada") in of_ingest
+
+
 def test_the_functions_of_the_ingest_read_their_settings(shipped: Synthesis) -> None:
     for folder in ("ingest_plan", "ingest_document", "ingest_commit"):
         settings = IngestSettings.read(shipped.environment(folder))

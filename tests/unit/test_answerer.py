@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cicada.answering.citations import check_citations
 from cicada.answering.prompt import RAG_SYSTEM, direct_prompt, rag_prompt
-from cicada.corpus.passages import ScriptLocator
+from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Source
 from local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings
 from local.bedrock.extractive.prose import MAX_QUOTE_CHARS, NOTHING_FOUND
@@ -96,6 +96,16 @@ class HashedWords:
 
 
 # --- what it quotes ---
+
+
+def test_a_document_is_quoted_by_its_title_and_page(answerer: ExtractiveAnswerer) -> None:
+    locator = DocumentLocator(source="manual.pdf", title="The Keeper's Manual", page=3)
+    text = "Trim the wick every morning, straight across."
+    source = Source(n=1, passage_id="p", collection="shelf", locator=locator, score=0.9, text=text)
+    prompt = rag_prompt("How often is the wick trimmed?", [source])
+    answer = answerer.answer(prompt.system, prompt.user)
+    assert answer == f"The Keeper's Manual (page 3) says: “{text}” [1]"
+    assert [citation.verdict for citation in check_citations(answer, [source])] == ["verified"]
 
 
 def test_it_quotes_the_answer_with_speaker_episode_and_number(answerer: ExtractiveAnswerer) -> None:

@@ -8,13 +8,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
+from cicada.answering.prompt import number_sources
+from cicada.integrators.schema_explaining import ExplainedTable, table_prompt
+from cicada.integrators.sql_schema import Column, Table
 from cicada.models.forms import form_schema, read_form
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings, usable
 from cicada.retrieval.pipelines.model_reranker import PassageMarks, marking_prompt
+from cicada.retrieval.ports import Hit
 from local.bedrock.extractive.filling import fill
 from local.bedrock.extractive.naming import codes, names
 from local.bedrock.extractive.relevance import relevance
 from local.bedrock.extractive.summary import summary
+from tests.support.pipelines import document
 
 QUESTION = "Which valve does Ren close on pump PX-210 before the tide?"
 TEXTS = (
@@ -70,6 +75,36 @@ def test_names_and_codes_are_found_as_they_are_written():
     assert codes(text) == ["V-12", "PX-210"]
 
 
+def explained(names: list[str], *texts: str) -> ExplainedTable:
+    table = Table(name="gaugeReadings", columns=tuple(Column(name=name) for name in names))
+    sources = number_sources([Hit(document(f"d{n}", text), 0.9) for n, text in enumerate(texts)])
+    found: ExplainedTable = filled(ExplainedTable, table_prompt(table, sources).user)
+    return found
+
+
+def test_a_table_is_explained_by_the_sentences_that_hold_its_words():
+    told = explained(
+        ["reading_ft", "taken_by", "xq7"],
+        "The ferry leaves at nine.",
+        "Gauge readings are written down at dawn. A reading is in feet, and never above 30. The keeper has taken it.",
+    )
+    assert (told.meaning, told.passages) == ("Gauge readings are written down at dawn.", [2])
+    assert [(one.name, one.meaning, one.passages) for one in told.columns] == [
+        ("reading_ft", "A reading is in feet, and never above 30.", [2]),
+        ("taken_by", "The keeper has taken it.", [2]),
+        ("xq7", "Xq 7.", []),
+    ]
+    assert [(one.rule, one.columns, one.passages) for one in told.rules] == [
+        ("A reading is in feet, and never above 30.", ["reading_ft"], [2])
+    ]
+
+
+def test_a_table_without_passages_is_explained_by_its_names_alone():
+    told = explained(["taken_by"])
+    assert (told.meaning, told.passages, told.rules) == ("Gauge readings.", [], [])
+    assert told.columns[0].meaning == "Taken by."
+
+
 def test_a_form_that_nobody_knows_gets_the_least_that_it_allows():
     plate = filled(Plate, "Fill in the plate.")
     assert plate == Plate(label="---", size=4, kind="round", nothing=None, rows=[{}, {}])
@@ -86,3 +121,4 @@ def test_relevance_counts_rare_words_for_more():
 def test_whatever_a_prompt_says_the_forms_fit(question: str, texts: list[str]):
     for form in (PassageMarks, Wordings, HypotheticalPassage, Plate):
         filled(form, marking_prompt(question, texts).user)
+    explained([name for name in texts if name.strip()] or ["x"], question or "-")

@@ -13,7 +13,7 @@ from tests.chaos.verdict import Evidence, conclude, judge
 
 ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 SAID = "Ilse counted thirteen strokes. [1]"
-NOTICE = "The script could not be consulted for this answer, so nothing in it is backed by a source.\n\n"
+NOTICE = "The sources could not be consulted for this answer, so nothing in it is backed by one.\n\n"
 
 
 def events(*parts):

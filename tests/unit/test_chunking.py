@@ -297,3 +297,22 @@ def test_signs_without_end_are_cut_like_other_text(sign: str) -> None:
     items = texts(cut(paragraph(told), options=ChunkOptions(chunk_size=100, overlap=0)))
     assert bare("".join(items)) == bare(told)
     assert all(estimated_tokens(text) <= 100 for text in items)
+
+
+# --- what a passage is found by ---
+
+
+def test_a_short_passage_is_embedded_as_it_is_with_its_headings_beside_it() -> None:
+    item = cut(heading("Boats"), paragraph(FERRY, "Boats"))[0]
+    assert [(part.text, part.weight) for part in item.parts] == [(FERRY, 1.0), ("A Book > Boats", 0.5)]
+
+
+def test_a_long_passage_counts_again_by_windows_of_whole_sentences() -> None:
+    told = " ".join(f"Sentence {n} tells how lamp {n} was lit at dusk." for n in range(30))
+    whole, *windows = (
+        part.text for part in passages_of(document(paragraph(told), title=""), "c", ChunkOptions())[0].parts
+    )
+    assert whole == told
+    assert len(windows) > 1
+    assert " ".join(windows) == told
+    assert max(map(len, windows)) < 2 * min(map(len, windows))

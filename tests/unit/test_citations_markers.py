@@ -161,6 +161,7 @@ def test_an_answer_without_markers_has_all_sources_not_attributed():
     "answer",
     [
         "I found nothing in the script that answers this question.",
+        "I found nothing in the sources that answers this question.",
         "The passages do not say who drained the pump.",
         "None of the provided documents mentions a pump.",
         "I could not find anything about it.",

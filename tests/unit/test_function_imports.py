@@ -22,7 +22,25 @@ LAYERS = {
     "exhausted": ("base",),
     "recovery_sweep": ("base",),
     "index_maintenance": ("base", "search"),
+    "ingest_start": ("base",),
+    "ingest_plan": ("base", "search"),
+    "ingest_document": ("base", "search", "documents"),
+    "ingest_commit": ("base", "search"),
+    "retrieve": ("base", "search"),
+    "index_document": ("base", "search", "documents"),
+    "get_document_summary": ("base", "search"),
+    "extract_citations": ("base", "search"),
+    "graph_query": ("base", "search"),
+    "facets": ("base", "search"),
+    "enrich_schema": ("base", "search"),
 }
+SETTINGS = {
+    "INGEST_MACHINE_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:ingest",
+    "WRITING_MODEL_ID": "w",
+}
+"""Variables that no function of the benchmark has."""
+READERS = {"docx", "lxml", "markdown_it", "pypdf"}
+"""What reads documents, in a process of its own."""
 PROBE = """
 import json, sys
 from local.functions.worker import InstalledModules, third_party_folders
@@ -43,7 +61,7 @@ def imported(function):
     allowed = {*RUNTIME_MODULES, "cicada", *(name for layer in LAYERS[function] for name in modules_of(layer))}
     done = subprocess.run(
         [sys.executable, "-c", PROBE, json.dumps(paths), json.dumps(sorted(allowed))],
-        env=os.environ | ENVIRONMENT,
+        env=os.environ | ENVIRONMENT | SETTINGS,
         capture_output=True,
         text=True,
         timeout=60,
@@ -53,11 +71,16 @@ def imported(function):
     return set(json.loads(next(told)))  # the function's own log lines stand beside it
 
 
+def test_every_function_is_here():
+    assert {path.parent.name for path in (ROOT / "lambdas").glob("*/handler.py")} == LAYERS.keys()
+
+
 @pytest.mark.parametrize("function", LAYERS)
 def test_a_function_finds_all_that_it_imports_in_its_layers(function):
     modules = imported(function)
     assert "aws_xray_sdk" not in modules, "the Tracer costs half a second of every cold start"
-    if function not in ("answer", "index_maintenance"):
+    assert not READERS & modules, "they are for the process that reads a document"
+    if "search" not in LAYERS[function]:
         assert "numpy" not in modules
     if function in ("connection", "authorizer"):
         assert "boto3" not in modules

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from cicada.index.lexical.scripts import UNSPACED
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.index.lexical.tokens import normalised
 from cicada.protocol.markers import without_markers
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -33,14 +33,13 @@ def token_f1(answer: str, gold: Sequence[str]) -> float:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words without case, punctuation and articles; characters where words are not divided."""
-    words = [part for token in tokens(normalised(text)) for part in _unspaced().findall(token)]
-    return [word for word in words if word not in _ARTICLES] or words
+    """Words and numbers without case, punctuation and articles; characters where words are not divided."""
+    return [token for token in _pattern().findall(normalised(text)) if token not in _ARTICLES]
 
 
 @cache
-def _unspaced() -> re.Pattern[str]:
-    return re.compile(f"[{UNSPACED}]|[^{UNSPACED}]+")
+def _pattern() -> re.Pattern[str]:
+    return re.compile(rf"\d+(?:[.,]\d+)*|[{UNSPACED}]|[^\W\d_{UNSPACED}]+")
 
 
 def _within(wanted: Sequence[str], told: Sequence[str]) -> bool:

@@ -81,11 +81,12 @@ def _latency(taken_ms: Iterable[float | None]) -> Latency | None:
 
 
 def _cost(results: Sequence[AnswerResult]) -> AnswersCost:
-    usd = _usd(one.usd for one in results)
+    known = [one.usd for one in results if one.usd is not None]
     count = len(results)
     return AnswersCost(
-        usd=usd,
-        usd_per_answer=None if usd is None else usd / count,
+        usd=sum(known) if known else None,
+        usd_per_answer=sum(known) / len(known) if known else None,
+        unknown=count - len(known),
         input_tokens_per_answer=sum(one.input_tokens for one in results) / count,
         output_tokens_per_answer=sum(one.output_tokens for one in results) / count,
     )

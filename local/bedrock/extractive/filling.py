@@ -2,7 +2,7 @@
 name, and with the least that its schema allows where they are not.
 
 What is known, by a field's name and type: marks of numbered passages, other wordings of a question, a hypothetical
-passage, summaries, entities and codes.
+passage, summaries, entities and codes. The explanation of a database table is a form of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from local.bedrock.extractive.explaining import asks_to_explain, explain_table
 from local.bedrock.extractive.naming import codes, names
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.relevance import relevance, shared_words
@@ -53,6 +54,8 @@ def fill(user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None
     """
     prompt = parse_prompt(user)
     passages = prompt.passages
+    if asks_to_explain(user, schema):
+        return explain_table(user, passages)
     texts = tuple(passage.text for passage in passages) or (prompt.question,)
     marks = relevance(prompt.question, texts, embedder) if passages else []
     covered = shared_words(prompt.question, texts)

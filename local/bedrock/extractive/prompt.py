@@ -33,6 +33,9 @@ class NumberedPassage:
     chapter: str = ""
     message: str = ""
     speaker: str = ""
+    title: str = ""
+    """Of the document that it is from."""
+    page: str = ""
     relevance: float = 0.0
 
     @property
@@ -75,7 +78,7 @@ def _passage(attributes: str, body: str) -> NumberedPassage | None:
     number, text = values.get("n", ""), _unescape(_CONTEXT.sub(" ", body))
     if not re.fullmatch("[0-9]{1,6}", number) or not text:
         return None
-    names = ("episode", "episode_id", "chapter", "message", "speaker")
+    names = ("episode", "episode_id", "chapter", "message", "speaker", "title", "page")
     return NumberedPassage(
         number=int(number),
         text=text,

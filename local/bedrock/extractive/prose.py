@@ -80,9 +80,14 @@ def _worth(text: str, window: Sequence[_Span], about: frozenset[str]) -> tuple[i
 def _sentence(quote: Quoted, words_quoted: str, earlier: NumberedPassage | None) -> str:
     passage = quote.passage
     same_episode = earlier is not None and earlier.episode_id == passage.episode_id
-    episode, speaker = _label(passage.episode), _label(passage.speaker)
-    again = same_episode and earlier is not None and earlier.speaker == passage.speaker
-    if not speaker or speaker.casefold() in _NARRATORS:
+    episode, speaker, title = _label(passage.episode), _label(passage.speaker), _label(passage.title)
+    again = (
+        same_episode and earlier is not None and (earlier.speaker, earlier.title) == (passage.speaker, passage.title)
+    )
+    if title:
+        page = f" (page {_label(passage.page)})" if passage.page else ""
+        said = f"{title}{page} also says" if again else f"{title}{page} says"
+    elif not speaker or speaker.casefold() in _NARRATORS:
         said = "the narration also reads" if again else "the narration reads"
     elif quote.replies:
         said = f"{speaker} answers"

@@ -149,7 +149,7 @@ def test_the_last_resort_offers_what_was_found_before(browser):
     offered = sources(3, 2).model_copy(update={"offered": True})
     script = [accepted(), attempt(), sources(), chunk("In the boat"), fallback(), attempt(2, "direct"), offered]
     script += [
-        chunk("The script could not be consulted.", 2),
+        chunk("The sources could not be consulted.", 2),
         complete(2, "direct", grounded=False, failed="It broke."),
     ]
     with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:

@@ -19,7 +19,7 @@ MAX_OFFERED = 5
 class DirectStrategy:
     """:class:`cicada.answering.strategy.Strategy` over a model alone; its answers are never grounded.
 
-    Where other strategies failed before it says, by code, that the script could not be consulted, and offers the best
+    Where other strategies failed before it says, by code, that the sources could not be consulted, and offers the best
     of the passages that they had found. The model does not see them: what it writes rests on nothing.
     """
 

@@ -55,7 +55,7 @@ class Degraded(Payload):
 
     code: str = Field(
         description="stable: partial_index, words_only, engine_fallback, mode_fallback, cache_unavailable, "
-        "question_not_completed"
+        "question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, rerank_incomplete"
     )
     message: str = Field(description="a sentence for people")
 

@@ -76,7 +76,8 @@ class Known:
     @cached_property
     def label(self) -> str:
         """The names of its place."""
-        return " ".join(self.source.locator.names().values())
+        names = self.source.locator.names()
+        return " ".join(f"page {name}" if kind == "page" else name for kind, name in names.items())
 
     @cached_property
     def whole(self) -> str:
