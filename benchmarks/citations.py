@@ -6,7 +6,8 @@ words, like ROUGE-1), and the share with quotations and numbers compared, which 
 The thresholds of the first two are those with the best mean of both labels' shares of right verdicts on the tuning
 pairs: by right verdicts alone they would call nothing supported.
 
-Of the held-aside part only counts are reported: its pairs stay unread, or they would not be held aside any more.
+Of the held-aside part only counts are reported: its pairs stay unread, or they would not be held aside any more. The
+blind part was written by somebody who had seen neither the checker nor the other two parts.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ from cicada.protocol.events import Source
 from local.bedrock.minilm import MiniLM
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
-PARTS = {"tuning": DATA / "citations_tuning.jsonl", "held-aside": DATA / "citations_held_aside.jsonl"}
+PARTS = {
+    "tuning": DATA / "citations_tuning.jsonl",
+    "held-aside": DATA / "citations_held_aside.jsonl",
+    "blind": DATA / "citations_blind.jsonl",
+}
 DISTRACTORS = 4
 WARM_UP = 50
 _WORD = re.compile(r"\w+")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, WorkflowUnavailable
+from cicada.ingest.incoming.places import is_collection
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
@@ -45,7 +46,7 @@ def add_ingest(
     actions = parser.add_subparsers(dest="ingest_command", required=True, metavar="COMMAND")
 
     reporting = actions.add_parser(
-        "report", help="tell what a run came to", description="Tell what the last run of a collection came to."
+        "report", help="tell what a run came to", description="Tell what a run over a collection's uploads came to."
     )
     reporting.add_argument("--run", dest="of_run", metavar="ID", help="of this run (default: the last that ended)")
     reporting.add_argument("--json", action="store_true", help="the report as a JSON object")
@@ -61,7 +62,9 @@ def add_ingest(
     running.set_defaults(run=run_command)
 
     for command in actions.choices.values():
-        command.add_argument("--collection", required=True, help="the folder below incoming/, and the collection")
+        command.add_argument(
+            "--collection", required=True, type=_collection, help="the folder below incoming/, and the collection"
+        )
         group = command.add_argument_group("deployment")
         group.add_argument("--bucket", help="the bucket that holds uploads and index (CICADA_INDEX_BUCKET)")
         if command is running:
@@ -71,6 +74,12 @@ def add_ingest(
         add_aws(group)
 
 
+def _collection(name: str) -> str:
+    if not is_collection(name):
+        raise argparse.ArgumentTypeError("is no collection's name: up to 64 letters, digits, - and _")
+    return name
+
+
 def report(deployment: Deployment, collection: str, run: str | None, *, as_json: bool) -> Exit:
     """Tell what a run came to."""
     from cicada.ingest.incoming.places import report_key
@@ -78,14 +87,13 @@ def report(deployment: Deployment, collection: str, run: str | None, *, as_json:
 
     store = store_of(deployment)
     try:
-        keys = [report_key(collection, run)] if run else list(reports(store, collection))[-1:]
-        if not keys:
-            complain(f"no run of {collection} has ended yet")
+        wanted = [key for key in reports(store, collection) if run is None or key == report_key(collection, run)]
+        if not wanted:
+            complain(f"no run of {collection} has left a report" if run is None else f"run {run} has left no report")
             return Exit.FAILED
-        found = read_report(store, keys[0])
+        found = read_report(store, wanted[-1])
     except CicadaError as error:
-        complain(f"{error.told} ({error.code}: {error})")
-        return Exit.FAILED
+        return _failed(error)
     return _told(found, as_json=as_json)
 
 
@@ -99,47 +107,66 @@ def run(
     wait_s: float = DEFAULT_WAIT_S,
 ) -> Exit:
     """Start a run, and wait for its report unless told otherwise."""
-    from cicada.ingest.incoming.places import report_key
     from cicada.ingest.incoming.starting import START_CONFIG, IngestStarter
+    from cicada.ingest.incoming.steps import read_report
 
     client = deployment.aws.client("stepfunctions", START_CONFIG)
     machine_arn = deployment.ingest_machine_arn
     try:
         started = IngestStarter(client, machine_arn, window_s=WINDOW_S).start(collection, now_s=time.time())
-    except CicadaError as error:
-        complain(f"{error.told} ({error.code}: {error})")
-        return Exit.FAILED
-    if not wait:
-        print(json.dumps({"run": started}) if as_json else f"Run {started} is started.")
-        return Exit.DONE
-    arn = f"{machine_arn.replace(':stateMachine:', ':execution:')}:{started}"
-    status = _ended(client, arn, sleep, wait_s)
-    if status == "SUCCEEDED":
-        from cicada.index.store import ObjectMissing
-
-        try:
-            store_of(deployment).read(report_key(collection, started))
-        except ObjectMissing:
+        if not wait:
+            print(json.dumps({"run": started}) if as_json else f"Run {started} is started.")
+            return Exit.DONE
+        arn = f"{machine_arn.replace(':stateMachine:', ':execution:')}:{started}"
+        ended = _ended(client, arn, sleep, wait_s)
+        if ended is None:
+            complain(f"run {started} goes on: cicada ingest report --collection {collection} tells when it has ended")
+            return Exit.FAILED
+        if ended["status"] != "SUCCEEDED":
+            complain(f"run {started} ended as {ended['status']}: {ended.get('error', 'no error is told')}")
+            return Exit.FAILED
+        key = json.loads(ended["output"]).get("reportKey")
+        if key is None:
             print(json.dumps({"run": started, "needed": False}) if as_json else "There was nothing to do.")
             return Exit.DONE
-        return report(deployment, collection, started, as_json=as_json)
-    complain(f"run {started} {'goes on' if status == 'RUNNING' else 'ended as ' + status}")
-    return Exit.FAILED
+        found = read_report(store_of(deployment), key)
+    except CicadaError as error:
+        return _failed(error)
+    return _told(found, as_json=as_json)
 
 
-def _ended(client: object, execution_arn: str, sleep: Callable[[float], None], wait_s: float) -> str:
-    """The status that an execution ends with; ``RUNNING`` if it has not ended in time."""
+def _ended(client: Any, execution_arn: str, sleep: Callable[[float], None], wait_s: float) -> Mapping[str, Any] | None:
+    """What Step Functions says of an execution when it has ended; None if it has not in time.
+
+    Raises:
+        WorkflowUnavailable: Step Functions does not respond, or refuses.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
     for _ in range(max(1, round(wait_s / POLL_S))):
-        status = str(client.describe_execution(executionArn=execution_arn)["status"])  # type: ignore[attr-defined]
-        if status != "RUNNING":
-            return status
+        try:
+            found: Mapping[str, Any] = client.describe_execution(executionArn=execution_arn)
+        except ClientError as error:
+            # An execution that was started a moment ago may not be known everywhere yet.
+            if error.response.get("Error", {}).get("Code") != "ExecutionDoesNotExist":
+                raise WorkflowUnavailable(f"the run could not be looked at: {error}") from error
+        except BotoCoreError as error:
+            raise WorkflowUnavailable(f"the run could not be looked at: {error}") from error
+        else:
+            if found["status"] != "RUNNING":
+                return found
         sleep(POLL_S)
-    return "RUNNING"
+    return None
+
+
+def _failed(error: CicadaError) -> Exit:
+    complain(f"{error.told} ({error.code}: {error})")
+    return Exit.FAILED
 
 
 def _told(found: RunReport, *, as_json: bool) -> Exit:
     print(found.model_dump_json(by_alias=True) if as_json else "\n".join(_words(found)))
-    return Exit.FAILED if found.report.quarantined or found.not_prepared else Exit.DONE
+    return Exit.INCOMPLETE if found.report.quarantined or found.not_prepared else Exit.DONE
 
 
 def _words(found: RunReport) -> Sequence[str]:

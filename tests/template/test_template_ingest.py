@@ -82,11 +82,7 @@ def test_the_workflow_may_run_its_functions_and_itself(shipped: Synthesis) -> No
             for folder in ("ingest_plan", "ingest_document", "ingest_commit")
         ),
         ("states:StartExecution", runs.replace(":execution:", ":stateMachine:")),
-        *(
-            (action, f"{runs}{each}*")
-            for action in ("states:DescribeExecution", "states:StopExecution")
-            for each in ":/"
-        ),
+        *((action, f"{runs}{each}*") for action in watches for each in ":/"),
         *objects(READS, "ingests"),
     }
 

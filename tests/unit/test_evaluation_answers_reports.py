@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from clients.cli.answers_view import answers_notes, show_answers
+from clients.evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
 from clients.evaluation.chart import chart
 from clients.evaluation.compare import compare, compare_modes
 from clients.evaluation.gate import Condition, missed, missed_against, parse_gate
@@ -221,3 +222,11 @@ def test_answers_are_drawn_as_modes_are() -> None:
     drawn = chart(make_answers({NOVA: precision(1, 0.5), GROQ: precision(1)}))
     assert "<title>Answers by " in drawn
     assert f"fog, hybrid+{GROQ}: citation_precision 1.000" in drawn
+
+
+def test_every_measure_is_on_the_page() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    for measure in MEASURES:
+        assert f"| `{measure}` |" in page
+    for measure in JUDGED_MEASURES:
+        assert measure.removeprefix("judge_") in page

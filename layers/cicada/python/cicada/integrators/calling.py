@@ -65,7 +65,7 @@ def reading(request: type[Request]) -> Callable[[object], Request]:
 
 
 def _bounded(response: dict[str, Any]) -> dict[str, Any]:
-    size = len(json.dumps(response, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+    size = len(json.dumps(response, ensure_ascii=False).encode())
     if size > MAX_RESPONSE_BYTES:
         raise ResponseTooLarge(f"{size} bytes are more than {MAX_RESPONSE_BYTES}")
     return response

@@ -59,7 +59,7 @@ class IndexDocumentRequest(ApiModel):
             RetrievalInvalid: they are not base64.
         """
         if self.content is not None:
-            return self.content.encode("utf-8", "replace")
+            return self.content.encode()
         try:
             return base64.b64decode(self.content_base64 or "", validate=True)
         except ValueError:

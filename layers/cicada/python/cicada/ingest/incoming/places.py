@@ -24,12 +24,17 @@ def collection_and_source(key: str) -> tuple[str, str] | None:
     A folder's marker, a hidden file, a file beside the collections' folders, and a path that is too long are none.
     """
     collection, slash, source = key.removeprefix(INCOMING).partition("/")
-    if not (key.startswith(INCOMING) and slash and _COLLECTION.fullmatch(collection)):
+    if not (key.startswith(INCOMING) and slash and is_collection(collection)):
         return None
     parts = source.split("/")
     if len(source) > MAX_SOURCE_CHARS or any(part.startswith(".") or not part for part in parts):
         return None
     return collection, source
+
+
+def is_collection(name: str) -> bool:
+    """Whether a folder of this name below ``incoming/`` is a collection's."""
+    return _COLLECTION.fullmatch(name) is not None
 
 
 def folder(collection: str) -> str:

@@ -1,0 +1,219 @@
+"""One document into the index by a call, back out whole and in order, and its summary."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.errors import DocumentBroken, DocumentInvalid, DocumentUnknown, IndexUnavailable, RetrievalInvalid
+from cicada.index.writer import IndexWriter
+from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
+from cicada.ingest.enrichment.asking import DocumentAbstract
+from cicada.ingest.enrichment.summaries import Summaries
+from cicada.integrators.documents import IndexDocumentRequest, SummaryRequest, document_summary, index_document
+from cicada.retrieval.documents import DocumentReader
+from tests.support.embedding import WordEmbedder
+from tests.support.entities import reading
+from tests.support.object_stores import InMemoryStore
+from tests.support.passages import indexable
+from tests.support.pipelines import ScriptedModel
+
+PLACE = {"collection": "shelf", "source": "notes/tides.md"}
+
+
+class Ingest:
+    """What prepares and commits; it notes what it is given."""
+
+    def __init__(self, **report) -> None:
+        self.report = {"documents": 1, "loaded": 1, "unchanged": 0, "version": "v2", "published": True, **report}
+        self.items = []
+        self.data = b""
+        self.collections = []
+        self.commits = []
+        self.error = None
+
+    def prepare_for(self, collection):
+        self.collections.append(collection)
+        return self._prepare
+
+    def _prepare(self, item, path: Path):
+        self.items.append(item)
+        self.data = path.read_bytes()
+        if self.error:
+            raise self.error
+        return Prepared(
+            source=item.source,
+            key="k",
+            digest="d",
+            passages=3,
+            embedded=2,
+            reused=False,
+            notes=("a note",),
+            cost_usd=0.01,
+        )
+
+    def commit(self, collection, prepared, gone):
+        self.commits.append((collection, [one.source for one in prepared], list(gone)))
+        return IngestReport(collection=collection, **self.report)
+
+    def call(self, **request):
+        return index_document(IndexDocumentRequest(**PLACE | request), self.prepare_for, self.commit)
+
+
+def test_a_text_is_prepared_by_its_collections_rules_and_published():
+    ingest = Ingest(added=3, deleted=1, passages=40)
+    told = ingest.call(content="# Tides\n\nÉbb.", title="Tides", metadata={"author": "Ada"}, workflow_id="w1")
+    (item,) = ingest.items
+    assert (ingest.collections, ingest.data) == (["shelf"], "# Tides\n\nÉbb.".encode())
+    assert (item.source, item.size, item.title) == ("notes/tides.md", len(ingest.data), "Tides")
+    assert item.metadata == {"author": "Ada", "workflow_id": "w1"}
+    assert ingest.commits == [("shelf", ["notes/tides.md"], [])]
+    assert told.model_dump() == {
+        "success": True,
+        "collection": "shelf",
+        "source": "notes/tides.md",
+        "unchanged": False,
+        "passages": 3,
+        "added": 3,
+        "deleted": 1,
+        "embedded": 2,
+        "index_version": "v2",
+        "published": True,
+        "cost_usd": 0.01,
+        "notes": ("a note",),
+        "error": None,
+    }
+
+
+def test_bytes_come_in_base64():
+    ingest = Ingest()
+    ingest.call(content_base64=base64.b64encode(b"%PDF\x00\xff").decode())
+    assert ingest.data == b"%PDF\x00\xff"
+
+
+@pytest.mark.parametrize("given", ["???", "YWJj\nYWJj", "é", "YWJ"])
+def test_what_is_no_base64_is_refused_before_anything_is_prepared(given: str):
+    ingest = Ingest()
+    with pytest.raises(RetrievalInvalid, match=r"^content_base64: is not base64$"):
+        ingest.call(content_base64=given)
+    assert ingest.items == ingest.commits == []
+
+
+def test_a_document_that_the_index_holds_just_so_is_unchanged():
+    assert Ingest(published=False).call(content="x").unchanged
+
+
+def test_a_deletion_prepares_nothing():
+    ingest = Ingest(loaded=0, deleted=4, removed=("notes/tides.md",))
+    told = ingest.call(delete=True)
+    assert ingest.commits == [("shelf", [], ["notes/tides.md"])]
+    assert ingest.items == []
+    assert (told.passages, told.deleted, told.embedded, told.cost_usd) == (0, 4, 0, 0.0)
+
+
+def test_a_document_that_cannot_be_read_changes_nothing():
+    ingest = Ingest()
+    ingest.error = DocumentBroken("it breaks off")
+    with pytest.raises(DocumentBroken):
+        ingest.call(content="x")
+    assert ingest.commits == []
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"), [("document_invalid", DocumentInvalid), ("index_corrupt", IndexUnavailable)]
+)
+def test_a_document_that_is_not_committed_is_refused_or_to_be_tried_again(code: str, raised: type[Exception]):
+    refused = Quarantined(source="notes/tides.md", code=code, message="why it is not")
+    with pytest.raises(raised, match="why it is not"):
+        Ingest(quarantined=(refused,), loaded=0).call(content="x")
+
+
+# --- reading a document back ---
+
+
+def page(
+    name: str, number: int | None, *, source: str = "a.pdf", collection: str = "shelf", **metadata: str
+) -> Passage:
+    return Passage(
+        id=f"{source}-{name}",
+        collection=collection,
+        text=f"The text {name}.",
+        context=f"The text {name}.",
+        locator=DocumentLocator(source=source, title="About A", page=number),
+        metadata={"source": source, **metadata},
+    )
+
+
+def store_of(*passages: Passage) -> InMemoryStore:
+    store = InMemoryStore()
+    for collection in dict.fromkeys(one.collection for one in passages):
+        own = [one for one in passages if one.collection == collection]
+        IndexWriter(store, WordEmbedder(), segment_rows=2).replace(collection, indexable(own))
+    return store
+
+
+SHELF = (
+    page("one", 1, workflow_id="w1"),
+    page("two", 2, workflow_id="w1"),
+    page("three", 10, workflow_id="w1"),
+    page("x", 1, source="b.pdf", workflow_id="w2"),
+    page("elsewhere", 1, collection="other"),
+)
+
+
+def test_a_document_is_read_whole_and_in_its_order():
+    with reading(store_of(*SHELF)) as index:
+        found = DocumentReader(index).read("shelf", "a.pdf")
+    assert [passage.text for passage in found.passages] == ["The text one.", "The text two.", "The text three."]
+    assert found.title == "About A"
+    assert found.index_version
+
+
+def test_passages_of_an_edit_stand_where_their_pages_belong():
+    store = store_of(*SHELF)
+    edited = [SHELF[0], page("new", 2), SHELF[2]]
+    IndexWriter(store, WordEmbedder()).replace_sources("shelf", indexable(edited), ["a.pdf"])
+    with reading(store) as index:
+        found = DocumentReader(index).read("shelf", "a.pdf")
+    assert [passage.text for passage in found.passages] == ["The text one.", "The text new.", "The text three."]
+
+
+@pytest.mark.parametrize(
+    "asked", [("shelf", "c.pdf"), ("nothing", "a.pdf"), ("shelf", "a.pdf", "w2"), ("shelf", "b.pdf", "w1")]
+)
+def test_a_document_that_is_not_there_or_is_anothers_is_unknown(asked: tuple[str, ...]):
+    with reading(store_of(*SHELF)) as index, pytest.raises(DocumentUnknown):
+        DocumentReader(index).read(*asked)
+
+
+def test_a_workflow_reads_its_own_documents():
+    with reading(store_of(*SHELF)) as index:
+        assert len(DocumentReader(index).read("shelf", "a.pdf", "w1").passages) == 3
+
+
+# --- its summary ---
+
+
+def test_a_summary_is_made_once_of_the_passages_in_their_order():
+    store = store_of(*SHELF)
+    model = ScriptedModel({DocumentAbstract: DocumentAbstract(summary="It is about A.")})
+    with reading(store) as index:
+        documents, summaries = DocumentReader(index), Summaries(store, model)
+        request = SummaryRequest(collection="shelf", source="a.pdf", workflow_id="w1")
+        first, second = (document_summary(request, documents, summaries) for _ in range(2))
+    assert (first.success, first.summary, first.title, first.passages) == (True, "It is about A.", "About A", 3)
+    assert (first.made, second.made, second.cost_usd) == (True, False, 0.0)
+    assert second.summary == first.summary
+    (prompt,) = model.prompts
+    assert prompt.user.index("one.") < prompt.user.index("two.") < prompt.user.index("three.")
+
+
+def test_anothers_document_is_not_summarised():
+    model = ScriptedModel({})
+    with reading(store_of(*SHELF)) as index, pytest.raises(DocumentUnknown):
+        request = SummaryRequest(collection="shelf", source="a.pdf", workflow_id="w2")
+        document_summary(request, DocumentReader(index), Summaries(InMemoryStore(), model))
+    assert model.prompts == []
