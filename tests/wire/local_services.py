@@ -102,7 +102,9 @@ class _Functions:
 
     def add_routes(self, app: web.Application) -> None:
         async def invoke(request: web.Request) -> web.Response:
-            result = self._services.invoke(request.match_info["name"], json.loads(await request.read()))
+            event = json.loads(await request.read())
+            # In a thread: what stands for a function may call the services itself.
+            result = await asyncio.to_thread(self._services.invoke, request.match_info["name"], event)
             if isinstance(result, web.Response):
                 return result
             return web.json_response(result)
