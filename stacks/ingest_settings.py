@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, ChunkOptions
+from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, MAX_CHUNK_SIZE, ChunkOptions
 from cicada.ingest.contracts import EnrichmentOptions
 from stacks.answer_settings import Group, TextModelId
 
@@ -16,10 +16,10 @@ CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 class LoadingRules(Group):
     """How the documents of a collection are cut and enriched."""
 
-    chunk_size: Annotated[int, Field(ge=50, le=8_000)] = Field(
+    chunk_size: Annotated[int, Field(ge=50, le=MAX_CHUNK_SIZE)] = Field(
         DEFAULT_CHUNK_SIZE, description="tokens of a passage at most"
     )
-    overlap: Annotated[int, Field(ge=0, le=4_000)] = Field(
+    overlap: Annotated[int, Field(ge=0, le=MAX_CHUNK_SIZE)] = Field(
         DEFAULT_OVERLAP, description="tokens that a passage repeats of the one before it, at most"
     )
     boundaries: Literal["structure", "words", "embedding"] = Field(

@@ -85,18 +85,17 @@ def explained(names: list[str], *texts: str) -> ExplainedTable:
 def test_a_table_is_explained_by_the_sentences_that_hold_its_words():
     told = explained(
         ["reading_ft", "taken_by", "xq7"],
-        "The ferry leaves at nine.",
-        "Gauge readings are written down at dawn. A reading is in feet, and never above 30. The keeper has taken it.",
+        "The ferry leaves at nine. The damp has taken a line.",
+        "Gauge\n\nA gauge reading is in feet, and never above 30. He has taken it.\nreading: 12 ft, by gauge.",
     )
-    assert (told.meaning, told.passages) == ("Gauge readings are written down at dawn.", [2])
+    meant = "A gauge reading is in feet, and never above 30."
+    assert (told.meaning, told.passages) == (meant, [2])
     assert [(one.name, one.meaning, one.passages) for one in told.columns] == [
-        ("reading_ft", "A reading is in feet, and never above 30.", [2]),
-        ("taken_by", "The keeper has taken it.", [2]),
+        ("reading_ft", meant, [2]),
+        ("taken_by", "Taken by.", []),
         ("xq7", "Xq 7.", []),
     ]
-    assert [(one.rule, one.columns, one.passages) for one in told.rules] == [
-        ("A reading is in feet, and never above 30.", ["reading_ft"], [2])
-    ]
+    assert [(one.rule, one.columns, one.passages) for one in told.rules] == [(meant, ["reading_ft"], [2])]
 
 
 def test_a_table_without_passages_is_explained_by_its_names_alone():

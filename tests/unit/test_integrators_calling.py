@@ -68,7 +68,7 @@ def test_a_failure_of_ours_is_told_by_its_code_and_its_own_words_stay_in_the_log
 
 @pytest.mark.parametrize("error", [RetrievalInvalid("top_k: why"), DocumentBroken("why"), DocumentUnknown("why")])
 def test_what_is_wrong_with_the_callers_own_request_is_told_whole(error: CicadaError):
-    assert failing(error) == {"code": error.code, "message": f"{error.told} {error}", "retryable": False}
+    assert failing(error) == {"code": error.code, "message": f"{error.told[:-1]}: {error}", "retryable": False}
 
 
 def test_a_bug_fails_the_invocation():

@@ -1,26 +1,29 @@
 """Explains a database table without a model: by the sentences of the passages that hold the words of its names.
 
-A meaning is the sentence that holds most words of a name, with its passage's number; without one it is the name's own
-words. A rule is a sentence about a column that obliges, forbids, bounds or counts.
+A sentence is about a name if it holds half of its words, and a second word of the table's. A meaning is the sentence
+that holds most words of a name, with its passage's number; without one it is the name's own words. A rule is a sentence
+about a column that obliges, forbids, bounds or counts. Headings and the lines of records are no sentences.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from local.bedrock.extractive.prompt import NumberedPassage
 from local.bedrock.extractive.text import content_stems, sentences
 
 MIN_SHARE = 0.5
 """Of a name's words, what a sentence about it holds at least."""
 MAX_RULES = 10
 MAX_SENTENCE_CHARS = 300
+_PASSAGE = re.compile(r'<passage n="([0-9]{1,6})"[^<>]*+>([^<]*+)</passage>')
 _TABLE = re.compile(r'<table name="([^"<>]*+)"')
 _COLUMN = re.compile(r'<column name="([^"<>]*+)"')
+_RECORD = re.compile(r"[\w .()-]{1,40}: ")
+_ENDS = (".", "!", "?", "。", "！", "？")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])")
 _RULE = re.compile(
     r"\d|\b(?:must|shall|never|always|only|may not|cannot|not allowed|required|at (?:most|least)|no (?:more|less) than|"
@@ -43,45 +46,49 @@ def asks_to_explain(user: str, schema: Mapping[str, Any]) -> bool:
     return {"meaning", "columns", "rules"} <= schema.get("properties", {}).keys() and _TABLE.search(user) is not None
 
 
-def explain_table(user: str, passages: Sequence[NumberedPassage]) -> dict[str, Any]:
+def explain_table(user: str) -> dict[str, Any]:
     """The form, filled in from the prompt's passages; every column of the prompt is in it, in its order."""
     table = html.unescape(_TABLE.findall(user)[-1])
     columns = [html.unescape(name) for name in _COLUMN.findall(user)]
-    said = [
-        _Said(passage.number, " ".join(sentence.split()), content_stems(sentence))
-        for passage in passages
-        for sentence in sentences(passage.text)
-        if len(sentence) <= MAX_SENTENCE_CHARS
-    ]
-    about = _stems(table)
-    of_columns = frozenset().union(*map(_stems, columns))
+    said = [one for number, text in _PASSAGE.findall(user) for one in _said(int(number), html.unescape(text))]
+    known = frozenset().union(*map(_stems, (table, *columns)))
     return {
-        **_meaning(table, said, of_columns),
-        "columns": [{"name": name, **_meaning(name, said, about)} for name in columns],
-        "rules": list(_rules(columns, said))[:MAX_RULES],
+        **_meaning(table, said, known),
+        "columns": [{"name": name, **_meaning(name, said, known)} for name in columns],
+        "rules": list(_rules(columns, said, known))[:MAX_RULES],
     }
 
 
-def _meaning(name: str, said: Sequence[_Said], beside: frozenset[str]) -> dict[str, Any]:
-    """What is said of a name; of two sentences that hold as much of it, the one with more of the words ``beside``."""
+def _said(number: int, text: str) -> Iterator[_Said]:
+    for line in text.splitlines():
+        for sentence in sentences(line):
+            plain = " ".join(sentence.split())
+            if len(plain) <= MAX_SENTENCE_CHARS and plain.endswith(_ENDS) and not _RECORD.match(plain):
+                yield _Said(number, plain, content_stems(plain))
+
+
+def _meaning(name: str, said: Sequence[_Said], known: frozenset[str]) -> dict[str, Any]:
+    """What is said of a name; of two sentences that hold as much of it, the one with more of all words ``known``."""
     stems = _stems(name)
-    best = max(said, key=lambda one: (_share(stems, one), len(beside & one.stems), -len(one.text)), default=None)
-    if best is None or _share(stems, best) < MIN_SHARE:
+    about = [one for one in said if _is_about(stems, one, known)]
+    best = max(about, key=lambda one: (len(stems & one.stems), len(known & one.stems), -len(one.text)), default=None)
+    if best is None:
         return {"meaning": f"{_words(name).capitalize()}.", "passages": []}
     return {"meaning": best.text, "passages": [best.number]}
 
 
-def _rules(columns: Sequence[str], said: Sequence[_Said]) -> Iterator[dict[str, Any]]:
+def _rules(columns: Sequence[str], said: Sequence[_Said], known: frozenset[str]) -> Iterator[dict[str, Any]]:
     told: set[str] = set()
     for one in said:
-        named = [name for name in columns if _share(_stems(name), one) >= MIN_SHARE]
+        named = [name for name in columns if _is_about(_stems(name), one, known)]
         if named and one.text not in told and _RULE.search(one.text):
             told.add(one.text)
             yield {"rule": one.text, "columns": named, "passages": [one.number]}
 
 
-def _share(stems: frozenset[str], said: _Said) -> float:
-    return len(stems & said.stems) / len(stems) if stems else 0.0
+def _is_about(stems: Collection[str], said: _Said, known: frozenset[str]) -> bool:
+    held = len(said.stems.intersection(stems))
+    return held > 0 and held >= MIN_SHARE * len(stems) and len(said.stems & known) > 1
 
 
 def _stems(name: str) -> frozenset[str]:

@@ -52,10 +52,10 @@ def fill(user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None
         schema: of an object; references lead to its ``$defs``.
         embedder: compares by meaning; words alone do without it.
     """
+    if asks_to_explain(user, schema):
+        return explain_table(user)
     prompt = parse_prompt(user)
     passages = prompt.passages
-    if asks_to_explain(user, schema):
-        return explain_table(user, passages)
     texts = tuple(passage.text for passage in passages) or (prompt.question,)
     marks = relevance(prompt.question, texts, embedder) if passages else []
     covered = shared_words(prompt.question, texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _LETTERS_A_TOKEN = 3.5
-_LETTERS = re.compile(r"[A-Za-z\s]")
+_LETTERS = re.compile(r"[A-Za-z\s]+")
 
 
 def estimated_tokens(text: str) -> int:
@@ -14,5 +14,5 @@ def estimated_tokens(text: str) -> int:
     English takes about four characters a token with today's models; a digit, a sign and a character beyond ASCII are
     counted as one each.
     """
-    letters = len(_LETTERS.findall(text))
+    letters = sum(map(len, _LETTERS.findall(text)))
     return round(letters / _LETTERS_A_TOKEN) + len(text) - letters

@@ -11,8 +11,9 @@ from cicada.models.ports import Prompt
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
 
-MAX_SOURCE_CHARS = 2_000
-"""Of a passage, how much goes into the prompt and to the client."""
+MAX_SOURCE_CHARS = 8_000
+"""Of a passage, how much goes into the prompt and to the client: all of what cutting makes, see
+:data:`cicada.corpus.chunking.options.MAX_CHUNK_SIZE`."""
 
 RAG_SYSTEM = """\
 You answer questions about a body of text (scripts, documents, records) from numbered passages of it.

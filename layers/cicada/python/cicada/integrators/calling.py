@@ -73,5 +73,5 @@ def _bounded(response: dict[str, Any]) -> dict[str, Any]:
 
 def error_body(error: CicadaError) -> ErrorBody:
     """A failure, as callers are told of it."""
-    told = f"{error.told} {error}" if isinstance(error, _PLAIN) else error.told
+    told = f"{error.told.rstrip('.')}: {error}" if isinstance(error, _PLAIN) else error.told
     return ErrorBody(code=error.code, message=told, retryable=error.retryable)

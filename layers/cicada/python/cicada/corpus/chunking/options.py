@@ -10,6 +10,8 @@ from cicada.corpus.passages import CorpusModel
 
 DEFAULT_CHUNK_SIZE = 800
 """Tokens of a chunk at most."""
+MAX_CHUNK_SIZE = 2_000
+"""What an answer's prompt shows of a passage holds so many tokens, about 7,000 characters."""
 DEFAULT_OVERLAP = 200
 """Tokens that a chunk repeats of the one before it, at most."""
 DEFAULT_SIMILARITY = 0.5
@@ -19,7 +21,7 @@ DEFAULT_SIMILARITY = 0.5
 class ChunkOptions(CorpusModel):
     """How documents are cut."""
 
-    chunk_size: Annotated[int, Field(ge=50, le=8_000)] = Field(DEFAULT_CHUNK_SIZE, description="tokens at most")
+    chunk_size: Annotated[int, Field(ge=50, le=MAX_CHUNK_SIZE)] = Field(DEFAULT_CHUNK_SIZE, description="tokens at most")
     overlap: Annotated[int, Field(ge=0, le=4_000)] = Field(DEFAULT_OVERLAP, description="tokens repeated at most")
     similarity: Annotated[float, Field(ge=0, le=1)] = Field(
         DEFAULT_SIMILARITY, description="cosine of neighbouring sentences below which a chunk may end"

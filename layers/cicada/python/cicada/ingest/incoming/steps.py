@@ -226,7 +226,7 @@ def finish(
     _remember(store, planned, gathered, refused, frozenset(not_prepared))
     told = RunReport(
         run=run,
-        ended_at=now().isoformat(),
+        ended_at=now().isoformat(timespec="seconds"),
         report=report,
         not_prepared=not_prepared,
         still_refused=planned.refused,
