@@ -23,7 +23,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,7 +39,7 @@ from benchmarks.retrieval_data import (
 )
 from benchmarks.retrieval_quality import ranker
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, ChunkOptions
-from cicada.corpus.chunking.parts import windows_of
+from cicada.corpus.chunking.parts import parts_of, windows_of
 from cicada.corpus.chunking.passages import passages_of
 from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block, Document
@@ -272,7 +272,7 @@ def measure(
     title: str, found: LongSet, ways: Mapping[str, Sequence[Indexable]], embedder: Embedder, mode: SearchMode
 ) -> None:
     print(f"\n{title}: {len(found.documents)} documents, {len(found.wanted)} questions, {mode}; 95 % interval")
-    print(f"{'':34} {'chunks':>7} {'tokens':>7} " + " ".join(f"{f'found in {budget:,}':>22}" for budget in BUDGETS))
+    print(f"{'':34} {'chunks':>7} {'tokens':>7} {'embedded':>9} " + " ".join(f"{f'found in {budget:,}':>22}" for budget in BUDGETS))
     for way, items in ways.items():
         rank = ranker(retriever_over(items, COLLECTION, embedder), mode)
         cells = [
@@ -280,7 +280,8 @@ def measure(
             for budget in BUDGETS
         ]
         tokens = sum(estimated_tokens(item.passage.text) for item in items) / len(items)
-        print(f"{way:34} {len(items):7} {tokens:7.0f} " + " ".join(f"{cell:>22}" for cell in cells), flush=True)
+        texts = len({part.text for item in items for part in item.parts})
+        print(f"{way:34} {len(items):7} {tokens:7.0f} {texts:9} " + " ".join(f"{cell:>22}" for cell in cells), flush=True)
 
 
 def measure_retrieval(embedder: Embedder, mode: SearchMode) -> None:
@@ -307,23 +308,36 @@ def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
     }
     measure("xquad-en, parts", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
     found = long_set("cranfield", "sections", 100, 500)
-    items = of_ours(found.documents, ChunkOptions())
-    ways = {"no headings": lambda item: tuple(part for part in item.parts if part.text != _headings(item))}
-    ways |= {f"headings, weight {weight}": _headed(weight) for weight in (0.25, 0.5, 1.0)}
-    ways["headings in front of the text"] = lambda item: (Part(f"{_headings(item)}\n\n{item.passage.text}", 1.0),)
-    measure("cranfield, headings", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
+    for title in ("", "scan_0047_final(2)"):
+        items = of_ours([replace(document, title=title) for document in found.documents], ChunkOptions())
+        ways = {"not counted": lambda item: _bare_parts(item)}
+        ways |= {f"a part, weight {weight}": _headed(weight) for weight in (0.25, 0.5, 1.0)}
+        ways["before the text"] = _before_the_text
+        ways["before the text and its windows"] = _before_each
+        told = f"cranfield, headings below the title {title!r}"
+        measure(told, found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
 
 
 def _headings(item: Indexable) -> str:
-    return item.passage.locator.names().get("section", "")
+    names = item.passage.locator.names()
+    return " > ".join(filter(None, (names.get("title"), names.get("section"))))
+
+
+def _bare_parts(item: Indexable) -> tuple[Part, ...]:
+    return parts_of(item.passage.text, "")
 
 
 def _headed(weight: float) -> Parts:
-    def parts(item: Indexable) -> tuple[Part, ...]:
-        headings = _headings(item)
-        return tuple(Part(part.text, weight) if part.text == headings else part for part in item.parts)
+    return lambda item: (*_bare_parts(item), Part(_headings(item), weight))
 
-    return parts
+
+def _before_the_text(item: Indexable) -> tuple[Part, ...]:
+    whole, *windows = _bare_parts(item)
+    return (Part(f"{_headings(item)}\n\n{whole.text}", 1.0), *windows)
+
+
+def _before_each(item: Indexable) -> tuple[Part, ...]:
+    return tuple(Part(f"{_headings(item)}\n\n{part.text}", 1.0) for part in _bare_parts(item))
 
 
 def _with(items: Sequence[Indexable], parts: Parts) -> list[Indexable]:

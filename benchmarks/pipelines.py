@@ -40,7 +40,7 @@ from benchmarks.retrieval_data import (
 )
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.choosing import Models
-from cicada.models.ports import Embedder, ModelUse, Reranked, Reranker, StructuredModel
+from cicada.models.ports import Embedder, ModelUse, Purse, Reranked, Reranker, StructuredModel
 from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.building import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.pipelines.pipeline import Pipelines
@@ -107,7 +107,7 @@ class IdealReranker:
     def __init__(self) -> None:
         self.gains: Mapping[str, float] = {}
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:  # noqa: ARG002
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:  # noqa: ARG002
         """The gain of each text as a share of the best."""
         best = max(self.gains.values(), default=1.0)
         return Reranked(tuple(self.gains.get(text, 0.0) / best for text in texts), ())

@@ -57,6 +57,12 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "au": ("ap-southeast-",),
 }
 
+# Source: Amazon Bedrock User Guide, "Supported Regions and models for reranking". No profile routes to other Regions.
+RERANKING_REGIONS: dict[str, tuple[str, ...]] = {
+    "amazon.rerank-v1:0": ("ap-northeast-1", "ca-central-1", "eu-central-1", "us-west-2"),
+    "cohere.rerank-v3-5:0": ("ap-northeast-1", "ca-central-1", "eu-central-1", "us-east-1", "us-west-2"),
+}
+
 
 def geography_of(model_id: str) -> str | None:
     """The geography of an inference profile's id, ``us`` of ``us.amazon.nova-lite-v1:0``; None for a model's own id."""
@@ -67,6 +73,25 @@ def geography_of(model_id: str) -> str | None:
 def serves(geography: str, region: str) -> bool:
     """Whether the profiles of a geography can be called from a Region."""
     return geography == GLOBAL or region.startswith(_SOURCES[geography])
+
+
+def why_not_from(region: str, model_id: str) -> str | None:
+    """Why a model cannot be called from a Region, and what helps; None if nothing that is known here is in the way."""
+    geography = geography_of(model_id)
+    if geography is not None and not serves(geography, region):
+        offered = [f"{other}." for other in (*DESTINATION_REGIONS, GLOBAL) if serves(other, region)]
+        return (
+            f"{model_id} cannot be called from {region}. Choose a model of that Region, or an inference profile whose "
+            f"id begins with {' or '.join(offered)}"
+        )
+    regions = RERANKING_REGIONS.get(model_id)
+    if regions is not None and region not in regions:
+        return (
+            f"{model_id} is known in {', '.join(regions)}, and not in {region}. Choose another re-ranking model, or "
+            "any text model, which marks passages; or, if AWS has it there by now, add the Region to "
+            "RERANKING_REGIONS in stacks/bedrock.py"
+        )
+    return None
 
 
 def invoke_statements(

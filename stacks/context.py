@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from stacks.answer_settings import Budget, Cache, Conversation, Models, RecoverySweep, Retrieval
+from stacks.ingest_settings import Ingest
 from stacks.settings import JwtAuth, Limits, Settings, SettingsInvalid, Throttling
 
 CONTEXT_KEY = "cicada"
@@ -27,6 +28,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "cache": Cache,
     "conversation": Conversation,
     "recovery": RecoverySweep,
+    "ingest": Ingest,
     "throttling": Throttling,
     "limits": Limits,
 }

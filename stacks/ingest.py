@@ -30,6 +30,7 @@ from stacks.logs import log_group
 from stacks.settings import Settings
 
 START_TIMEOUT_S = 30
+OWN_RUNS = "Executions come and go; the ARN allows those of this state machine only."
 BY_NAME = "Objects are named by what they hold; the ARN allows those of one folder only."
 
 
@@ -64,8 +65,17 @@ class IngestStack(Stack):
         CfnOutput(self, "IngestMachineArn", value=self.workflow.state_machine_arn)
 
     def _plan(self) -> CicadaFunction:
-        plan = self._step("Plan", "ingest_plan", timeout_s=PLAN_TIMEOUT_S, memory_mb=1024)
-        self._allow_list(plan, INCOMING, INGESTED, INGESTS)
+        plan = self._step(
+            "Plan",
+            "ingest_plan",
+            timeout_s=PLAN_TIMEOUT_S,
+            memory_mb=1769,
+            environment={"INGEST_MACHINE_ARN": self.machine_arn},
+        )
+        # Whether a run that has the collection's turn is still at work.
+        plan.allow(("states:DescribeExecution",), self._runs(":"), because=OWN_RUNS)
+        self._allow_list(plan, INCOMING, INDEX_PREFIX, INGESTED, INGESTS)
+        self._allow_objects(plan, ("s3:GetObject",), INDEX_PREFIX)
         self._allow_objects(plan, ("s3:GetObject", "s3:PutObject"), INGESTED, INGESTS)
         return plan
 
@@ -105,7 +115,15 @@ class IngestStack(Stack):
         self._allow_objects(commit, ("s3:GetObject", "s3:PutObject"), INDEX_PREFIX, INGESTED, INGESTS)
         return commit
 
-    def _step(self, id: str, folder: str, *vendor: str, timeout_s: int, memory_mb: int) -> CicadaFunction:
+    def _step(
+        self,
+        id: str,
+        folder: str,
+        *vendor: str,
+        timeout_s: int,
+        memory_mb: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> CicadaFunction:
         models = self._settings.models
         return self._function(
             id,
@@ -121,6 +139,7 @@ class IngestStack(Stack):
                 "LOADING": loading_plan(self._settings).model_dump_json(by_alias=True),
                 "OPENBLAS_NUM_THREADS": "1",
                 **endpoint_environment(models, loading_plan(self._settings).model_ids()),
+                **(environment or {}),
             },
         )
 
@@ -170,21 +189,19 @@ class IngestStack(Stack):
             )
         )
         role.add_to_policy(iam.PolicyStatement(actions=["states:StartExecution"], resources=[self.machine_arn]))
-        execution = self.machine_arn.replace(":stateMachine:", ":execution:")
-        runs, batches = (f"{execution}{each}*" for each in (":", "/"))
+        runs, batches = self._runs(":"), self._runs("/")
         role.add_to_policy(
             iam.PolicyStatement(actions=["states:DescribeExecution", "states:StopExecution"], resources=[runs, batches])
         )
         plans = self._objects(INGESTS)
         role.add_to_policy(iam.PolicyStatement(actions=["s3:GetObject"], resources=[plans]))
-        own_runs = "A Distributed Map watches and stops the executions of its own state machine, which are named by it."
         accept(
             role,
             {
                 "AwsSolutions-IAM5[Resource::*]": "The actions that set up log delivery and write X-Ray traces know no "
                 "resources.",
-                f"AwsSolutions-IAM5[Resource::{as_reported(self, runs)}]": own_runs,
-                f"AwsSolutions-IAM5[Resource::{as_reported(self, batches)}]": own_runs,
+                f"AwsSolutions-IAM5[Resource::{as_reported(self, runs)}]": OWN_RUNS,
+                f"AwsSolutions-IAM5[Resource::{as_reported(self, batches)}]": OWN_RUNS,
                 f"AwsSolutions-IAM5[Resource::{as_reported(self, plans)}]": BY_NAME,
             },
         )
@@ -247,6 +264,10 @@ class IngestStack(Stack):
             environment=environment,
             key=self._data.key,
         )
+
+    def _runs(self, separator: str) -> str:
+        """The ARNs of the workflow's executions (``:``), or of its batches' (``/``)."""
+        return f"{self.machine_arn.replace(':stateMachine:', ':execution:')}{separator}*"
 
     def _objects(self, prefix: str) -> str:
         return f"arn:{self.partition}:s3:::{self._data.bucket_name}/{prefix}*"

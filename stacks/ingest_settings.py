@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, MAX_CHUNK_SIZE, ChunkOptions
+from cicada.corpus.chunking.options import (
+    DEFAULT_CHUNK_SIZE,
+    DEFAULT_OVERLAP,
+    DEFAULT_SIMILARITY,
+    MAX_CHUNK_SIZE,
+    ChunkOptions,
+)
 from cicada.ingest.contracts import EnrichmentOptions
 from stacks.answer_settings import Group, TextModelId
 

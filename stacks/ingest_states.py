@@ -15,6 +15,7 @@ EXECUTION_LIMIT_S = 24 * 3600
 
 WAIT, PLAN, NEEDED, TO_PREPARE = "GatherUploads", "Plan", "AnythingToDo", "AnythingToPrepare"
 PREPARE, FINISH, DONE, NOTHING, FAILED = "PrepareDocuments", "Finish", "Loaded", "NothingToDo", "IngestFailed"
+LEFT, PAUSE = "AnythingLeft", "LookAgain"
 BATCH, ONE_BY_ONE, ONE, LOST = "PrepareBatch", "OneByOne", "PrepareOne", "NotPrepared"
 
 _LAMBDA_FAULTS = (
@@ -146,8 +147,18 @@ def definition(
             FINISH: {
                 **invoke(commit_arn, run, COMMIT_TIMEOUT_S, _FOR_A_WORKER, _PATIENT),
                 "Catch": [failed],
-                "Next": DONE,
+                "Next": LEFT,
             },
+            LEFT: {
+                "Type": "Choice",
+                "Choices": [
+                    {"Variable": "$.more", "BooleanEquals": True, "Next": FINISH},
+                    {"Variable": "$.again", "BooleanEquals": True, "Next": PAUSE},
+                ],
+                "Default": DONE,
+            },
+            # Somebody has uploaded something meanwhile, or something is worth another try.
+            PAUSE: {"Type": "Wait", "SecondsPath": "$.waitS", "Next": PLAN},
             DONE: {"Type": "Succeed"},
             NOTHING: {"Type": "Succeed"},
             FAILED: {"Type": "Fail", "ErrorPath": "$.Error", "CausePath": "$.Cause"},

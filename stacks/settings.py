@@ -20,7 +20,7 @@ from cicada.answering.spending import RequestBudget
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
 from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
-from stacks.bedrock import DESTINATION_REGIONS, GLOBAL, geography_of, serves
+from stacks.bedrock import why_not_from
 from stacks.ingest_settings import Ingest
 
 LOCAL_ACCOUNT = "123456789012"
@@ -142,7 +142,9 @@ class Settings(Group):
     """Everything a deployer decides."""
 
     stack_prefix: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,39}$")] = Field(
-        "Cicada", description="the stacks are named `<prefix>-Data`, `<prefix>-Answering`, `<prefix>-Gateway`"
+        "Cicada",
+        description="the stacks are named `<prefix>-Data`, `<prefix>-Answering`, `<prefix>-Ingest`, "
+        "`<prefix>-Integrators`, `<prefix>-Gateway`",
     )
     auth: Annotated[
         Annotated[JwtAuth, Tag("jwt")] | Annotated[Literal["none"], Tag("none")],
@@ -258,26 +260,24 @@ class Settings(Group):
         """These settings, if they suit the account and Region that the CDK is about to deploy to.
 
         Raises:
-            SettingsInvalid: settings of the local cloud aimed at an AWS account, or a model of another geography.
+            SettingsInvalid: settings of the local cloud aimed at an AWS account, a model or a secret of elsewhere.
         """
         if self.local and account not in (None, LOCAL_ACCOUNT):
             raise SettingsInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
         if self.local or region is None:
             return self
         named = {
-            "generationModelId": self.models.generation_model_id,
-            "directModelId": self.models.direct_model_id,
-            "embeddingModelId": self.models.embedding_model_id,
-            **{f"perStrategy.{strategy}": model_id for strategy, model_id in self.models.per_strategy.items()},
+            "models.generationModelId": self.models.generation_model_id,
+            "models.directModelId": self.models.direct_model_id,
+            "models.embeddingModelId": self.models.embedding_model_id,
+            **{f"models.perStrategy.{strategy}": model_id for strategy, model_id in self.models.per_strategy.items()},
+            "retrieval.rerankerModelId": self.retrieval.reranker_model_id,
+            "retrieval.expansionModelId": self.retrieval.expansion_model_id,
+            "ingest.enrichmentModelId": self.ingest.enrichment_model_id,
         }
         for name, model_id in named.items():
-            geography = geography_of(model_id)
-            if geography is not None and not serves(geography, region):
-                offered = [f"{other}." for other in (*DESTINATION_REGIONS, GLOBAL) if serves(other, region)]
-                raise SettingsInvalid(
-                    f"models.{name}: {model_id} cannot be called from {region}. Choose a model of that "
-                    f"Region, or an inference profile whose id begins with {' or '.join(offered)}"
-                )
+            if model_id is not None and (why := why_not_from(region, model_id)) is not None:
+                raise SettingsInvalid(f"{name}: {why}")
         for name, endpoint in self.models.endpoints.items():
             if endpoint.secret_arn is not None and endpoint.secret_arn.split(":")[3] != region:
                 raise SettingsInvalid(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clients.cli.answers_options import LEFT_OUT, NONE, REMOVED, AskedAnswers
 from clients.cli.deployment import Aws
+from clients.cli.endpoints import models_at, read_endpoints
 from clients.cli.exits import UsageError
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
@@ -19,18 +19,6 @@ if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
     from clients.evaluation.answers.cases import Unanswerable
     from clients.evaluation.answers.running import AnswersPlan
     from clients.evaluation.judged import JudgedSet
-
-ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
-KEY_VARIABLE = "CICADA_ENDPOINT_KEY_"
-"""Followed by the endpoint's name in capitals, with ``_`` for each ``-``."""
-_SPELT: Mapping[str, str] = {
-    "baseUrl": "base_url",
-    "secretArn": "secret_arn",
-    "inputUsdPerMillion": "input_usd_per_million",
-    "outputUsdPerMillion": "output_usd_per_million",
-    "cachedInputUsdPerMillion": "cached_input_usd_per_million",
-}
-"""How ``cdk.json`` spells an endpoint's fields, and how the functions' settings do: both are read."""
 
 
 def plan_of(
@@ -104,55 +92,6 @@ def unanswerable_of(told: tuple[str, ...], judged: JudgedSet) -> tuple[Unanswera
     return tuple(found)
 
 
-def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
-    """The endpoints of a file, else of the environment; none where neither tells any.
-
-    Raises:
-        UsageError: they cannot be read.
-    """
-    from pydantic import ValidationError
-
-    from cicada.models.endpoints import Endpoints
-
-    where = ENDPOINTS_VARIABLE if file is None else str(file)
-    try:
-        text = environ.get(ENDPOINTS_VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
-        return Endpoints.model_validate(_respelt(json.loads(text))) if text.strip() else Endpoints.none()
-    except OSError as error:
-        raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where}: is not JSON: {error}") from error
-
-
-def key_variable(endpoint: str) -> str:
-    """The environment variable that holds an endpoint's key."""
-    return KEY_VARIABLE + endpoint.upper().replace("-", "_")
-
-
-def _respelt(told: Any) -> Any:
-    """Endpoints with their fields as the functions' settings spell them. Names of endpoints and models stay."""
-    if not isinstance(told, dict):
-        return told
-    return {name: _fields(endpoint) for name, endpoint in told.items()}
-
-
-def _fields(endpoint: Any) -> Any:
-    if not isinstance(endpoint, dict):
-        return endpoint
-    known = {_SPELT.get(field, field): value for field, value in endpoint.items()}
-    if isinstance(models := known.get("models"), dict):
-        known["models"] = {
-            model: {_SPELT.get(field, field): value for field, value in entry.items()}
-            if isinstance(entry, dict)
-            else entry
-            for model, entry in models.items()
-        }
-    return known
-
-
 def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
     from cicada.models.model_ids import LOCAL_PREFIX
     from clients.cli.evaluate import LOCAL_WRITER
@@ -169,19 +108,11 @@ def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
 
 
 def _models(runtime: Aws, aws: Aws, endpoints: Endpoints, environ: Mapping[str, str]) -> Callable[[str], Models]:
-    """Where a model is to be had, by its id."""
-    from cicada.models.bedrock import bedrock_client_config
-    from cicada.models.choosing import Models
-    from cicada.models.endpoint_keys import SECRETS_CONFIG
+    """Where a model is to be had, by its id. The endpoints' secrets are where all but the local cloud's models are."""
     from cicada.models.model_ids import LOCAL_PREFIX
 
     @lru_cache
     def at(place: Aws) -> Models:
-        return Models(
-            bedrock=lambda: place.client("bedrock-runtime", bedrock_client_config()),
-            secrets=lambda: aws.client("secretsmanager", SECRETS_CONFIG),
-            endpoints=endpoints,
-            key_of=lambda endpoint: environ.get(key_variable(endpoint)) or None,
-        )
+        return models_at(place, endpoints, secrets=aws, environ=environ)
 
     return lambda model_id: at(runtime if model_id.startswith(LOCAL_PREFIX) else aws)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clients.cli.deployment import Deployment
+from clients.cli.endpoints import models_at
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.index.s3 import S3Store
@@ -37,16 +38,8 @@ def store_of(deployment: Deployment) -> S3Store:
 def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: S3Store) -> Enricher:
     """What adds summaries, entities and codes to passages, by rules and by the options' model."""
     from cicada.ingest.wiring import enricher
-    from cicada.models.bedrock import bedrock_client_config
-    from cicada.models.choosing import Models
-    from cicada.models.endpoint_keys import SECRETS_CONFIG
 
-    aws = deployment.aws
-    models = Models(
-        bedrock=lambda: aws.client("bedrock-runtime", bedrock_client_config()),
-        secrets=lambda: aws.client("secretsmanager", SECRETS_CONFIG),
-    )
-    return enricher(options, store, models)
+    return enricher(options, store, models_at(deployment.aws))
 
 
 def embedder_of(deployment: Deployment) -> BedrockEmbedder:

@@ -82,12 +82,14 @@ def _collection(name: str) -> str:
 
 def report(deployment: Deployment, collection: str, run: str | None, *, as_json: bool) -> Exit:
     """Tell what a run came to."""
-    from cicada.ingest.incoming.places import report_key
-    from cicada.ingest.incoming.steps import read_report, reports
+    from cicada.ingest.incoming.finishing import read_report, reports
+    from cicada.ingest.incoming.places import run_folder
 
     store = store_of(deployment)
     try:
-        wanted = [key for key in reports(store, collection) if run is None or key == report_key(collection, run)]
+        wanted = [
+            key for key in reports(store, collection) if run is None or key.startswith(run_folder(collection, run))
+        ]
         if not wanted:
             complain(f"no run of {collection} has left a report" if run is None else f"run {run} has left no report")
             return Exit.FAILED
@@ -107,8 +109,8 @@ def run(
     wait_s: float = DEFAULT_WAIT_S,
 ) -> Exit:
     """Start a run, and wait for its report unless told otherwise."""
+    from cicada.ingest.incoming.finishing import read_report
     from cicada.ingest.incoming.starting import START_CONFIG, IngestStarter
-    from cicada.ingest.incoming.steps import read_report
 
     client = deployment.aws.client("stepfunctions", START_CONFIG)
     machine_arn = deployment.ingest_machine_arn
@@ -125,11 +127,13 @@ def run(
         if ended["status"] != "SUCCEEDED":
             complain(f"run {started} ended as {ended['status']}: {ended.get('error', 'no error is told')}")
             return Exit.FAILED
-        key = json.loads(ended["output"]).get("reportKey")
-        if key is None:
-            print(json.dumps({"run": started, "needed": False}) if as_json else "There was nothing to do.")
+        told = json.loads(ended["output"])
+        if not told.get("reportKey"):
+            deferred = bool(told.get("deferred"))
+            plain = "Another run is at work: it will look again." if deferred else "There was nothing to do."
+            print(json.dumps({"run": started, "needed": False, "deferred": deferred}) if as_json else plain)
             return Exit.DONE
-        found = read_report(store_of(deployment), key)
+        found = read_report(store_of(deployment), told["reportKey"])
     except CicadaError as error:
         return _failed(error)
     return _told(found, as_json=as_json)
@@ -183,7 +187,10 @@ def _words(found: RunReport) -> Sequence[str]:
         lines.append(f"Deleted with their uploads: {', '.join(report.removed)}.")
     lines += [f"Set aside: {one.source}: {one.message} ({one.code})" for one in report.quarantined]
     lines += [f"Still set aside: {one.source}: {one.message} ({one.code})" for one in found.still_refused]
-    lines += [f"Not prepared, to be tried again: {source}" for source in found.not_prepared]
-    lines += [f"Uploaded anew meanwhile: {source}" for source in found.superseded]
+    lines += [
+        f"Not prepared, to be tried again: {one.source}: {one.message} ({one.code})" for one in found.not_prepared
+    ]
+    lines += [f"Uploaded anew, or deleted, meanwhile: {source}" for source in found.superseded]
+    lines += [f"Ignored, for it can be no document's key: {key}" for key in found.ignored]
     lines += [f"Note on {source}: {note}" for source, notes in report.notes.items() for note in notes]
     return lines

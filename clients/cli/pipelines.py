@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clients.cli.deployment import Aws
+from clients.cli.endpoints import models_at
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
     from cicada.models.ports import Embedder
@@ -30,24 +31,22 @@ def pipelines_with(
         reranker: the id of what judges passages; empty for nothing.
         writer: the id of what writes other wordings; empty for nothing.
         facets: counts.
+
+    Raises:
+        UsageError: the environment's endpoints cannot be read.
+        SettingsInvalid: no endpoint has such a model.
     """
     from cicada.models.bedrock import bedrock_client_config
-    from cicada.models.choosing import Models
     from cicada.retrieval.pipelines.building import PipelineModels, build_pipelines
 
     def bedrock() -> Any:
         return aws.client("bedrock-runtime", bedrock_client_config())
 
-    def secrets() -> Any:
-        from botocore.config import Config
-
-        return aws.client("secretsmanager", Config())
-
     return build_pipelines(
         PipelineModels(reranker, writer),
         retriever=retriever,
         embedder=embedder,
-        models=Models(bedrock=bedrock, secrets=secrets),
+        models=models_at(aws),
         bedrock=bedrock,
         facets=facets,
     )

@@ -30,7 +30,7 @@ from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import NoEarlierAnswers, SemanticCache
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.answering.semantic_cache.thresholds import Thresholds
-from cicada.answering.spending import RequestBudget
+from cicada.answering.spending import RequestBudget, retrieval_share
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
@@ -72,23 +72,21 @@ def build(
     breakers.refresh_soon()
     dynamodb = boto3.client("dynamodb", config=STORE_CONFIG)
     embedder = _embedder(settings, breakers)
-    searches = GuardedRetriever(
-        build_retriever(
-            EngineSettings(
-                settings.retrieval_engine,
-                settings.s3_vectors_index_arn,
-                settings.kendra_index_id,
-                settings.engine_budget_s,
-            ),
-            shards=lambda model: ShardRetriever(reader, model),
-            embedder=embedder,
-            store=store,
-            client=boto3.client,
+    searches = build_retriever(
+        EngineSettings(
+            settings.retrieval_engine,
+            settings.s3_vectors_index_arn,
+            settings.kendra_index_id,
+            settings.engine_budget_s,
         ),
-        breakers,
+        shards=lambda model: ShardRetriever(reader, model),
+        embedder=embedder,
+        store=store,
+        client=boto3.client,
     )
     models = _models(settings)
-    retriever = _retriever(settings, searches, embedder, models, breakers)
+    # A retrieval asks the index's breaker once: the searches of a pipeline would take a probe's place from each other.
+    retriever = GuardedRetriever(_retriever(settings, searches, embedder, models, breakers), breakers)
     kept = _kept_answers(settings, embedder, models, on_look_up) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
     writers = _Writers(settings, models, breakers)
@@ -126,7 +124,12 @@ def build(
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
         keepers=keepers,
-        budget=RequestBudget(settings.request_time_s, settings.request_tokens, settings.request_cost_usd),
+        budget=RequestBudget(
+            settings.request_time_s,
+            settings.request_tokens,
+            settings.request_cost_usd,
+            retrieval_share=retrieval_share(settings.retrieval_pipeline),
+        ),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.ingest.incoming.steps import Prepare
+from cicada.ingest.incoming.batches import Prepare
 from cicada.ingest.wiring import preparer
 from cicada.integrators.calling import reading, respond
 from cicada.integrators.documents import IndexDocumentRequest, index_document

@@ -14,7 +14,7 @@ from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared
 from cicada.ingest.incoming.bucket import IncomingBucket
-from cicada.ingest.incoming.steps import finish
+from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.settings import IngestSettings
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
@@ -38,10 +38,17 @@ def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Finish the run, and say what it came to."""
+    """Finish the run as far as the time reaches, and say what it came to."""
     collection, run = event["collection"], event["run"]
     logger.append_keys(collection=collection, run=run)
-    finished = finish(collection, run, uploads, store, publish)
+    finished = finish(
+        collection,
+        run,
+        uploads,
+        store,
+        publish,
+        remaining_s=lambda: context.get_remaining_time_in_millis() / 1000,
+    )
     logger.info("ingest finished", extra=finished.model_dump())
     # A metric costs by the hour in which it has a value: a run without trouble has none.
     if finished.quarantined or finished.not_prepared:

@@ -9,21 +9,25 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.ingest.incoming.batches import prepare
 from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.records import Batch
-from cicada.ingest.incoming.steps import TIME_MARGIN_S, prepare
 from cicada.ingest.settings import IngestSettings
 from cicada.ingest.wiring import preparer
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.choosing import Models
+from cicada.models.endpoint_keys import SECRETS_CONFIG
 from cicada.telemetry import logger
+
+KEPT_S = 30.0
+"""Of a function's time, for keeping what was prepared."""
 
 settings = IngestSettings.read(os.environ)
 s3 = boto3.client("s3", config=CLIENT_CONFIG)
 bedrock = boto3.client("bedrock-runtime", config=bedrock_client_config())
 models = Models(
     bedrock=lambda: bedrock,
-    secrets=lambda: boto3.client("secretsmanager"),
+    secrets=lambda: boto3.client("secretsmanager", config=SECRETS_CONFIG),
     endpoints=settings.model_endpoints,
 )
 store, uploads = S3Store(s3, settings.index_bucket), IncomingBucket(s3, settings.index_bucket)
@@ -44,8 +48,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         store,
         bedrock,
         models,
-        time_left_s=lambda: max(1.0, remaining_s() - TIME_MARGIN_S),
+        time_left_s=lambda: max(1.0, remaining_s() - KEPT_S),
     )
-    outcome = prepare(batch, uploads, store, one.prepare, remaining_s=remaining_s)
-    told = {"prepared": len(outcome.prepared), "quarantined": len(outcome.quarantined)}
-    logger.info("batch prepared", extra=told)
+    counts = prepare(batch, uploads, store, one.prepare, remaining_s=remaining_s)
+    logger.info("batch prepared", extra=counts)

@@ -9,7 +9,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.ingest.incoming.places import collection_and_source
+from cicada.ingest.incoming.places import collection_and_source, is_ignored
 from cicada.ingest.incoming.starting import START_CONFIG, IngestStarter
 from cicada.ingest.settings import IngestStartSettings
 from cicada.telemetry import logger
@@ -26,7 +26,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, str | No
     key = event["detail"]["object"]["key"]
     place = collection_and_source(key)
     if place is None:
-        logger.info("an object is no document", extra={"key": key})
+        (logger.warning if is_ignored(key) else logger.info)("an object is no document", extra={"key": key})
         return {"run": None}
     run = starter.start(place[0], now_s=time.time())
     logger.info("a run will look at an upload", extra={"collection": place[0], "run": run})

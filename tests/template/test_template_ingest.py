@@ -32,8 +32,12 @@ def objects(action: str, *folders: str) -> set[tuple[str, str]]:
 
 
 LISTS = {("s3:ListBucket", BUCKET)}
+RUNS = "arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:Cicada-ingest"
 ROLES: dict[str, set[tuple[str, str]]] = {
-    "ingest_plan": objects(READS, "ingested", "ingests") | objects(WRITES, "ingested", "ingests") | LISTS,
+    "ingest_plan": objects(READS, "index", "ingested", "ingests")
+    | objects(WRITES, "ingested", "ingests")
+    | LISTS
+    | {("states:DescribeExecution", f"{RUNS}:*")},
     "ingest_document": objects(READS, "incoming", "index", "prepared", "enriched", "ingests")
     | objects(WRITES, "prepared", "enriched", "ingests")
     | objects(DELETES, "prepared")
@@ -74,15 +78,14 @@ def test_those_who_ask_a_model_may_call_the_small_one(shipped: Synthesis, folder
 
 def test_the_workflow_may_run_its_functions_and_itself(shipped: Synthesis) -> None:
     may = {(action, resource) for action, resource, _ in shipped.permissions("RoleDefaultPolicy")}
-    runs = "arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:Cicada-ingest"
     watches = ("states:DescribeExecution", "states:StopExecution")
     assert {pair for pair in may if pair[1] != "*"} == {
         *(
             ("lambda:InvokeFunction", f"<{shipped.function(folder).id}.Arn>")
             for folder in ("ingest_plan", "ingest_document", "ingest_commit")
         ),
-        ("states:StartExecution", runs.replace(":execution:", ":stateMachine:")),
-        *((action, f"{runs}{each}*") for action in watches for each in ":/"),
+        ("states:StartExecution", RUNS.replace(":execution:", ":stateMachine:")),
+        *((action, f"{RUNS}{each}*") for action in watches for each in ":/"),
         *objects(READS, "ingests"),
     }
 

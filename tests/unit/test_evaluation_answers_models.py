@@ -12,7 +12,8 @@ from cicada.errors import SettingsInvalid
 from cicada.models.openai_text import OpenAiTextModel
 from clients.cli.answers_options import AskedAnswers
 from clients.cli.deployment import Aws
-from clients.cli.evaluate_answers import key_variable, plan_of, read_endpoints, unanswerable_of
+from clients.cli.endpoints import key_variable, read_endpoints
+from clients.cli.evaluate_answers import plan_of, unanswerable_of
 from clients.cli.exits import UsageError
 from clients.evaluation.sets import read_set
 from tests.support.judged_sets import write_beir

@@ -11,12 +11,15 @@ from cicada.corpus.chunking.options import ChunkOptions
 from cicada.errors import DocumentBroken, IndexCorrupt, ModelBusy, OutOfTime, WorkflowUnavailable
 from cicada.index.store import PreconditionFailed
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe
-from cicada.ingest.incoming.bucket import Upload, UploadChanged
+from cicada.ingest.incoming.batches import TIME_MARGIN_S, prepare
+from cicada.ingest.incoming.bucket import Upload, UploadChanged, UploadUnreadable
+from cicada.ingest.incoming.finishing import COMMIT_MARGIN_S, finish, read_report, reports
 from cicada.ingest.incoming.kept import read_mirror
-from cicada.ingest.incoming.places import collection_and_source, execution_name, mirror_key
+from cicada.ingest.incoming.places import collection_and_source, execution_name, is_ignored, mirror_key
+from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.records import Batch
 from cicada.ingest.incoming.starting import IngestStarter
-from cicada.ingest.incoming.steps import TIME_MARGIN_S, finish, plan, prepare, read_report, reports
+from cicada.ingest.incoming.turns import MAX_ROUNDS, ROUND_WAIT_S
 from tests.support.object_stores import InMemoryStore
 
 RECIPE = Recipe(embedding_model_id="m", dimensions=4)
@@ -29,6 +32,7 @@ class Folder:
         self.contents = contents
         self.times: dict[str, int] = {}
         self.downloads: list[str] = []
+        self.strays: list[str] = []
 
     def put(self, source: str, content: str) -> None:
         self.contents[source] = content
@@ -39,10 +43,15 @@ class Folder:
             stamp = f"{content} {self.times.get(source, 0)}"
             yield Upload(source, f"incoming/{collection}/{source}", content, len(content), stamp)
 
+    def ignored(self, collection):
+        yield from self.strays
+
     def download(self, item, path):
         self.downloads.append(item.source)
         if self.contents.get(item.source) != item.etag:
             raise UploadChanged(item.key)
+        if item.etag == "archived":
+            raise UploadUnreadable("S3 does not give it: InvalidObjectState")
         path.write_text(self.contents[item.source])
         return item
 
@@ -53,29 +62,40 @@ def prepare_one(item, path):
         raise DocumentBroken("the file breaks off")
     if content == "busy":
         raise ModelBusy("throttled")
-    return Prepared(source=item.source, key=f"prepared/{content}", digest=content, passages=1, embedded=1, reused=False)
+    return Prepared(
+        source=item.source,
+        key=f"prepared/{content}",
+        digest=content,
+        passages=1,
+        embedded=1,
+        reused=False,
+        complete=content != "half enriched",
+    )
 
 
 class Index:
-    """What a commit has published."""
+    """What commits have published: documents by source. ``clashes`` are in another's way."""
 
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
-        self.commits = 0
+        self.commits: list[list[str]] = []
+        self.clashes: dict[str, str] = {}
 
     def commit(self, collection, prepared, gone):
-        self.commits += 1
+        self.commits.append([one.source for one in prepared])
         before = dict(self.held)
-        self.held |= {one.source: one.digest for one in prepared}
         removed = tuple(source for source in gone if self.held.pop(source, None))
+        aside = [one.source for one in prepared if self.clashes.get(one.source) in self.held]
+        self.held |= {one.source: one.digest for one in prepared if one.source not in aside}
         return IngestReport(
             collection=collection,
             documents=len(prepared),
-            loaded=len(prepared),
+            loaded=len(prepared) - len(aside),
             unchanged=sum(before.get(one.source) == one.digest for one in prepared),
+            quarantined=tuple(Quarantined(source=one, code="document_invalid", message="in the way") for one in aside),
             removed=removed,
             passages=len(self.held),
-            version=f"v{self.commits}",
+            version=f"v{len(self.commits)}",
             published=True,
         )
 
@@ -86,26 +106,46 @@ class World:
         self.folder = Folder(**contents)
         self.index = Index()
         self.recipe = RECIPE
+        self.running: set[str] = set()
+        """The executions that have not ended."""
 
     def plan(self, run, **bounds):
-        return plan(self.folder, self.store, "shelf", run, self.recipe, **bounds)
+        self.running.add(run)
+        return plan(
+            self.folder,
+            self.store,
+            "shelf",
+            run,
+            self.recipe,
+            held=lambda _collection: dict.fromkeys(self.index.held, 1),
+            is_running=self.running.__contains__,
+            **bounds,
+        )
 
     def batches(self, summary):
         return [Batch.model_validate(found) for found in json.loads(self.store.read(summary.batches_key).data)]
 
     def prepare(self, summary, *, remaining_s=lambda: 900.0):
         for batch in self.batches(summary):
-            prepare(batch, self.folder, self.store, prepare_one, remaining_s=remaining_s)
+            self.prepare_batch(batch, remaining_s=remaining_s)
 
-    def finish(self, run):
-        return finish(
+    def prepare_batch(self, batch, *, remaining_s=lambda: 900.0):
+        return prepare(batch, self.folder, self.store, prepare_one, remaining_s=remaining_s)
+
+    def finish(self, run, *, remaining_s=lambda: 900.0, **bounds):
+        done = finish(
             "shelf",
             run,
             self.folder,
             self.store,
             self.index.commit,
+            remaining_s=remaining_s,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            **bounds,
         )
+        if not (done.more or done.again):
+            self.running.discard(run)
+        return done
 
     def run(self, run):
         summary = self.plan(run)
@@ -199,47 +239,194 @@ def test_a_document_whose_new_upload_is_refused_stays_as_it_was_until_it_is_dele
     assert world.index.held == {}
 
 
-def test_what_could_not_be_prepared_for_no_fault_of_its_own_is_named_and_tried_again_by_the_next_run():
+def test_what_could_not_be_prepared_for_no_fault_of_its_own_is_named_and_tried_again_by_the_same_run():
     world = World(a="one", b="busy")
-    summary = world.plan("r1", batch_documents=1)
-    first, second = world.batches(summary)
-    prepare(first, world.folder, world.store, prepare_one, remaining_s=lambda: 900.0)
-    with pytest.raises(ModelBusy):
-        prepare(second, world.folder, world.store, prepare_one, remaining_s=lambda: 900.0)
-    done = world.finish("r1")
-    assert done.not_prepared == 1
-    assert world.report().not_prepared == ("b",)
+    for number in range(1, MAX_ROUNDS + 1):
+        summary = world.plan("r1")
+        assert summary.documents == (2 if number == 1 else 1)
+        with pytest.raises(ModelBusy):
+            world.prepare(summary)
+        done = world.finish("r1")
+        assert (done.not_prepared, done.again, done.wait_s) == (1, True, ROUND_WAIT_S)
+        assert [(one.source, one.code) for one in world.report().not_prepared] == [("b", "model_busy")]
     world.folder.contents["b"] = "two"
-    assert world.plan("r2").documents == 1
+    world.prepare(world.plan("r1"))
+    assert not world.finish("r1").again
+    assert world.index.held == {"a": "one", "b": "two"}
 
 
-def test_a_batch_whose_time_runs_out_is_given_back():
+def test_a_run_does_not_look_again_for_ever():
+    world = World(a="archived")
+    for _ in range(MAX_ROUNDS):
+        assert world.run("r1").again
+    assert not world.run("r1").again
+    assert [(one.source, one.code) for one in world.report().not_prepared] == [("a", "upload_unreadable")]
+    assert world.plan("r2").needed  # the next run tries again
+
+
+def test_a_document_whose_worker_was_killed_is_named_with_that_reason():
     world = World(a="one")
+    world.plan("r1")
+    world.finish("r1")
+    assert [one.code for one in world.report().not_prepared] == ["worker_lost"]
+
+
+def test_a_batch_whose_time_runs_out_is_given_back_and_goes_on_where_it_stopped():
+    world = World(a="one", b="broken", c="three")
     (batch,) = world.batches(world.plan("r1"))
+    left = iter([900.0, 900.0, TIME_MARGIN_S - 1, 900.0])
     with pytest.raises(OutOfTime):
-        prepare(batch, world.folder, world.store, prepare_one, remaining_s=lambda: TIME_MARGIN_S - 1)
-    assert world.folder.downloads == []
+        world.prepare_batch(batch, remaining_s=lambda: next(left))
+    assert world.folder.downloads == ["a", "b"]
+    counts = world.prepare_batch(batch, remaining_s=lambda: next(left))
+    assert world.folder.downloads == ["a", "b", "c"]
+    assert counts == {"prepared": 2, "refused": 1, "failed": 0, "superseded": 0}
 
 
-def test_a_batch_that_is_repeated_leaves_one_outcome():
+def test_a_batch_that_is_repeated_does_nothing_again():
     world = World(a="one")
     summary = world.plan("r1")
     world.prepare(summary)
     world.prepare(summary)
+    assert world.folder.downloads == ["a"]
     assert world.finish("r1").loaded == 1
 
 
-def test_what_is_uploaded_while_a_run_is_under_way_is_left_to_the_run_that_was_started_for_it():
+def test_what_is_uploaded_while_a_run_is_under_way_is_met_when_it_looks_again():
     world = World(a="one", b="two", c="three")
     summary = world.plan("r1")
     world.folder.put("a", "changed before it was read")
     world.prepare(summary)
     world.folder.put("b", "changed after it was read")
-    world.finish("r1")
+    assert world.plan("r2").deferred  # the run that the uploads have started
+    done = world.finish("r1")
     assert world.index.held == {"c": "three"}
     assert world.report().superseded == ("a", "b")
-    world.run("r2")
+    assert (done.again, done.wait_s) == (True, 0)
+    again = world.run("r1")
+    assert not again.again
     assert world.index.held == {"a": "changed before it was read", "b": "changed after it was read", "c": "three"}
+
+
+def test_one_run_of_a_collection_is_at_work_at_a_time():
+    world = World(a="one")
+    assert world.plan("r1").needed
+    second = world.plan("r2")
+    assert (second.needed, second.deferred) == (False, True)
+
+
+def test_a_run_that_was_stopped_has_lost_its_turn():
+    world = World(a="one")
+    world.plan("r1")
+    world.running.discard("r1")
+    done = world.run("r2")
+    assert (done.loaded, done.again) == (1, False)
+
+
+def test_a_run_whose_turn_was_taken_ends_without_touching_the_others():
+    world = World(a="one")
+    world.prepare(world.plan("r1"))
+    world.running.discard("r1")  # it only seemed to have ended
+    world.plan("r2")
+    assert not world.finish("r1").again
+    assert world.plan("r3").deferred
+
+
+def test_an_upload_that_comes_while_a_run_finds_nothing_to_do_is_not_missed():
+    world = World(a="one")
+    world.run("r1")
+    listed = world.folder.uploads
+
+    def uploads(collection):
+        found = list(listed(collection))
+        if "b" not in world.folder.contents:  # between its listing and its end
+            world.folder.put("b", "two")
+            assert world.plan("r3").deferred
+        return iter(found)
+
+    world.folder.uploads = uploads
+    assert world.plan("r2").documents == 1
+
+
+def test_a_document_that_the_index_has_lost_is_loaded_again():
+    """Another load into the collection, or a rollback."""
+    world = World(a="one", b="two")
+    world.run("r1")
+    del world.index.held["a"]
+    summary = world.plan("r2")
+    assert summary.documents == 1
+    world.prepare(summary)
+    world.finish("r2")
+    assert world.index.held == {"a": "one", "b": "two"}
+
+
+def test_an_upload_that_was_never_loaded_takes_nothing_with_it_when_it_is_deleted():
+    world = World(a="broken")
+    world.index.held["a"] = "loaded by other means"
+    world.run("r1")
+    del world.folder.contents["a"]
+    world.run("r2")
+    assert world.index.held == {"a": "loaded by other means"}
+    assert not world.plan("r3").needed
+
+
+def test_a_document_in_anothers_way_is_loaded_when_that_one_goes():
+    world = World(old="same words")
+    world.run("r1")
+    world.folder.put("new", "same words")
+    world.index.clashes["new"] = "old"
+    assert world.run("r2").quarantined == 1
+    del world.folder.contents["old"]
+    world.run("r3")
+    assert world.index.held == {"new": "same words"}
+
+
+def test_what_a_model_left_out_is_tried_again_by_the_next_run():
+    world = World(a="half enriched")
+    world.run("r1")
+    assert world.index.held == {"a": "half enriched"}
+    assert world.plan("r2").documents == 1
+
+
+def test_many_documents_are_committed_slice_by_slice_as_the_time_allows():
+    world = World(**{f"d{number}": f"text {number}" for number in range(7)})
+    world.prepare(world.plan("r1"))
+    left = iter([COMMIT_MARGIN_S + 1, COMMIT_MARGIN_S - 1])
+    first = world.finish("r1", remaining_s=lambda: next(left), slice_documents=2)
+    assert (first.more, len(world.index.held)) == (True, 4)
+    second = world.finish("r1", slice_documents=2)
+    assert (second.more, second.loaded, second.passages) == (False, 7, 7)
+    assert world.index.commits == [["d0", "d1"], ["d2", "d3"], ["d4", "d5"], ["d6"]]
+    assert not world.plan("r2").needed
+
+
+def test_a_slice_is_bounded_in_passages():
+    world = World(a="one", b="two", c="three")
+    world.prepare(world.plan("r1"))
+    world.finish("r1", slice_passages=2)
+    assert world.index.commits == [["a", "b"], ["c"]]
+
+
+def test_keys_that_can_be_no_documents_are_named_in_the_report():
+    world = World(a="one")
+    world.folder.strays = ["incoming/shelf/a//b.pdf"]
+    world.run("r1")
+    assert world.report().ignored == ("incoming/shelf/a//b.pdf",)
+
+
+@pytest.mark.parametrize(
+    ("key", "ignored"),
+    [
+        ("incoming/shelf/a//b.pdf", True),
+        ("incoming/no name/a.pdf", True),
+        (f"incoming/shelf/{'x' * 513}", True),
+        ("incoming/shelf/a.pdf", False),
+        ("incoming/shelf/.DS_Store", False),
+        ("incoming/shelf/folder/", False),
+    ],
+)
+def test_what_is_ignored_is_told_apart_from_what_nobody_means(key, ignored):
+    assert is_ignored(key) is ignored
 
 
 def test_a_source_that_was_gone_when_planned_and_is_back_when_committed_stays():
@@ -250,6 +437,7 @@ def test_a_source_that_was_gone_when_planned_and_is_back_when_committed_stays():
     world.folder.put("a", "one")
     world.finish("r2")
     assert world.index.held == {"a": "one", "b": "two"}
+    assert not world.plan("r3").gone
 
 
 def test_after_a_change_of_the_recipe_all_documents_are_prepared_again():
@@ -264,37 +452,35 @@ def test_what_another_recipe_prepared_and_a_run_did_not_meet_is_met_by_the_next(
     world.run("r1")
     world.recipe = RECIPE.model_copy(update={"chunks": ChunkOptions(chunk_size=400)})
     summary = world.plan("r2", batch_documents=1)
-    prepare(world.batches(summary)[0], world.folder, world.store, prepare_one, remaining_s=lambda: 900.0)
-    world.finish("r2")
-    assert world.plan("r3").documents == 1
+    world.prepare_batch(world.batches(summary)[0])
+    assert world.finish("r2").again
+    assert world.plan("r2").documents == 1
 
 
-def test_two_runs_that_end_at_the_same_time_both_remember_what_they_met():
+def test_what_is_remembered_survives_another_writer():
     world = World(a="one")
-    summary = world.plan("r1")
-    world.prepare(summary)
-    world.folder.put("b", "two")
-    second = world.plan("r2")
+    world.prepare(world.plan("r1"))
     write = world.store.write
-    meanwhile = iter([True])
+    refused = iter([True])
 
-    def write_after_the_other(key, data, *, replaces):
-        if key == mirror_key("shelf") and next(meanwhile, False):
-            world.prepare(second)
-            world.finish("r2")
+    def write_at_the_second_go(key, data, *, replaces):
+        if key == mirror_key("shelf") and next(refused, False):
             raise PreconditionFailed(key)
         return write(key, data, replaces=replaces)
 
-    world.store.write = write_after_the_other
+    world.store.write = write_at_the_second_go
     world.finish("r1")
-    assert read_mirror(world.store, "shelf")[0].documents.keys() == {"a", "b"}
+    assert read_mirror(world.store, "shelf")[0].documents.keys() == {"a"}
 
 
 def test_batches_are_bounded_in_documents_and_in_bytes():
     world = World(a="1", b="2", c="3", d="x" * 50, e="4")
-    sizes = [[item.source for item in batch.items] for batch in world.batches(world.plan("r", batch_documents=2))]
-    assert sizes == [["a", "b"], ["c", "d"], ["e"]]
-    sizes = [[item.source for item in batch.items] for batch in world.batches(world.plan("r2", batch_bytes=10))]
+
+    def sizes_of(summary):
+        return [[planned.item.source for planned in batch.items] for batch in world.batches(summary)]
+
+    assert sizes_of(world.plan("r", batch_documents=2)) == [["a", "b"], ["c", "d"], ["e"]]
+    sizes = sizes_of(world.plan("r", batch_bytes=10))
     assert sizes == [["a", "b", "c"], ["d"], ["e"]]
 
 

@@ -15,9 +15,12 @@ from aiohttp import web
 from cicada.errors import DocumentBroken, ModelBusy
 from cicada.index.s3 import S3Store
 from cicada.ingest.contracts import IngestReport, Prepared, Recipe, SourceItem
+from cicada.ingest.incoming import turns
+from cicada.ingest.incoming.batches import prepare
 from cicada.ingest.incoming.bucket import IncomingBucket
+from cicada.ingest.incoming.finishing import finish
+from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.records import Batch
-from cicada.ingest.incoming.steps import finish, plan, prepare
 from clients.cli import ingest
 from clients.cli.deployment import Aws, Deployment
 from clients.cli.exits import Exit
@@ -87,12 +90,28 @@ class Shelf:
         if name == "plan":
             if self.plan_error:
                 return _failure(self.plan_error)
-            return plan(self._uploads, self._store, event["collection"], event["run"], RECIPE).model_dump(by_alias=True)
+            planned = plan(
+                self._uploads,
+                self._store,
+                event["collection"],
+                event["run"],
+                RECIPE,
+                held=lambda _collection: dict.fromkeys(self._loaded, 2),
+                is_running=lambda _run: True,
+            )
+            return planned.model_dump(by_alias=True)
         if name == "document":
             batch = Batch.model_validate(event)
             prepare(batch, self._uploads, self._store, _prepared, remaining_s=lambda: 900.0)
             return web.json_response(None)
-        done = finish(event["collection"], event["run"], self._uploads, self._store, self._committed)
+        done = finish(
+            event["collection"],
+            event["run"],
+            self._uploads,
+            self._store,
+            self._committed,
+            remaining_s=lambda: 900.0,
+        )
         return done.model_dump(by_alias=True)
 
     def _committed(self, collection: str, prepared: Any, gone: Any) -> IngestReport:
@@ -144,6 +163,7 @@ def shelf(services: Services, machine_arn: str, monkeypatch: pytest.MonkeyPatch,
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr(ingest, "WINDOW_S", 1)
     monkeypatch.setattr(ingest, "POLL_S", 0.05)
+    monkeypatch.setattr(turns, "MAX_ROUNDS", 0)  # what cannot be prepared is not waited for
     monkeypatch.chdir(tmp_path)
     return Shelf(services)
 

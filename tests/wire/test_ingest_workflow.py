@@ -67,6 +67,8 @@ class Workers:
         self.planned: list[dict[str, Any]] = []
         self.errors: dict[str, list[str]] = {}
         """By document: the errors that the batches with it end with, one after another."""
+        self.told: list[dict[str, Any]] = []
+        """What finishing tells, one time after another."""
         self.most_at_once = 0
         self._at_once = 0
         self._lock = threading.Lock()
@@ -86,7 +88,10 @@ class Workers:
                     "collection": "shelf",
                     "run": "r1",
                     "number": number,
-                    "items": [{"collection": "shelf", "source": name, "key": name, "size": 1} for name in names],
+                    "items": [
+                        {"item": {"collection": "shelf", "source": name, "key": name, "size": 1}, "stamp": "1"}
+                        for name in names
+                    ],
                 }
             ).model_dump(by_alias=True)
             for number, names in enumerate(batches)
@@ -100,9 +105,10 @@ class Workers:
             return self._summary
         if name == "commit":
             self.finished.append(event)
-            return {"published": True}
+            run = {"collection": "shelf", "run": "r1", "more": False, "again": False, "waitS": 0}
+            return {**run, **(self.told.pop(0) if self.told else {})}
         batch = Batch.model_validate(event)
-        sources = [item.source for item in batch.items]
+        sources = [planned.item.source for planned in batch.items]
         with self._lock:
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
@@ -172,6 +178,20 @@ def test_one_document_that_brings_its_function_down_takes_no_other_with_it(
     assert {"a", "b", "c", "poison"} == {source for (source,) in alone}
     assert alone.count(["a"]) == alone.count(["b"]) == 1
     assert len(workers.finished) == 1
+
+
+def test_what_is_left_to_commit_is_committed_by_further_steps(services: Services, machine_arn: str) -> None:
+    workers = Workers(services, ["a"])
+    workers.told = [{"more": True}, {"more": True}, {}]
+    assert run(services, machine_arn, "more") == "SUCCEEDED"
+    assert (len(workers.planned), len(workers.seen), len(workers.finished)) == (1, 1, 3)
+
+
+def test_a_run_that_is_to_look_again_plans_again(services: Services, machine_arn: str) -> None:
+    workers = Workers(services, ["a"])
+    workers.told = [{"again": True, "waitS": 1}, {}]
+    assert run(services, machine_arn, "again") == "SUCCEEDED"
+    assert (len(workers.planned), len(workers.seen), len(workers.finished)) == (2, 2, 2)
 
 
 def test_a_run_whose_commit_keeps_failing_fails(services: Services, machine_arn: str) -> None:

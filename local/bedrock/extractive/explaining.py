@@ -1,15 +1,16 @@
 """Explains a database table without a model: by the sentences of the passages that hold the words of its names.
 
-A sentence is about a name if it holds half of its words, and a second word of the table's. A meaning is the sentence
-that holds most words of a name, with its passage's number; without one it is the name's own words. A rule is a sentence
-about a column that obliges, forbids, bounds or counts. Headings and the lines of records are no sentences.
+A sentence is about a name if it holds half of its words, and a second word of the table's; of a name of several words
+it is enough that its passage speaks of the table. A meaning is the sentence that holds most words of a name, with its
+passage's number; without one it is the name's own words. A rule is a sentence about a column that obliges, forbids,
+bounds or counts. Headings and the lines of records are no sentences.
 """
 
 from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,16 @@ class _Said:
     number: int
     text: str
     stems: frozenset[str]
+    around: frozenset[str]
+    """Those of its passage."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The words of the names, as stems."""
+
+    table: frozenset[str]
+    all: frozenset[str]
 
 
 def asks_to_explain(user: str, schema: Mapping[str, Any]) -> bool:
@@ -51,7 +62,7 @@ def explain_table(user: str) -> dict[str, Any]:
     table = html.unescape(_TABLE.findall(user)[-1])
     columns = [html.unescape(name) for name in _COLUMN.findall(user)]
     said = [one for number, text in _PASSAGE.findall(user) for one in _said(int(number), html.unescape(text))]
-    known = frozenset().union(*map(_stems, (table, *columns)))
+    known = _Known(_stems(table), frozenset().union(*map(_stems, (table, *columns))))
     return {
         **_meaning(table, said, known),
         "columns": [{"name": name, **_meaning(name, said, known)} for name in columns],
@@ -60,24 +71,25 @@ def explain_table(user: str) -> dict[str, Any]:
 
 
 def _said(number: int, text: str) -> Iterator[_Said]:
+    around = content_stems(text)
     for line in text.splitlines():
         for sentence in sentences(line):
             plain = " ".join(sentence.split())
             if len(plain) <= MAX_SENTENCE_CHARS and plain.endswith(_ENDS) and not _RECORD.match(plain):
-                yield _Said(number, plain, content_stems(plain))
+                yield _Said(number, plain, content_stems(plain), around)
 
 
-def _meaning(name: str, said: Sequence[_Said], known: frozenset[str]) -> dict[str, Any]:
-    """What is said of a name; of two sentences that hold as much of it, the one with more of all words ``known``."""
+def _meaning(name: str, said: Sequence[_Said], known: _Known) -> dict[str, Any]:
+    """What is said of a name; of two sentences that hold as much of it, the one with more of all names' words."""
     stems = _stems(name)
     about = [one for one in said if _is_about(stems, one, known)]
-    best = max(about, key=lambda one: (len(stems & one.stems), len(known & one.stems), -len(one.text)), default=None)
-    if best is None:
+    about.sort(key=lambda one: (len(stems & one.stems), len(known.all & one.stems), -len(one.text)))
+    if not about:
         return {"meaning": f"{_words(name).capitalize()}.", "passages": []}
-    return {"meaning": best.text, "passages": [best.number]}
+    return {"meaning": about[-1].text, "passages": [about[-1].number]}
 
 
-def _rules(columns: Sequence[str], said: Sequence[_Said], known: frozenset[str]) -> Iterator[dict[str, Any]]:
+def _rules(columns: Sequence[str], said: Sequence[_Said], known: _Known) -> Iterator[dict[str, Any]]:
     told: set[str] = set()
     for one in said:
         named = [name for name in columns if _is_about(_stems(name), one, known)]
@@ -86,9 +98,11 @@ def _rules(columns: Sequence[str], said: Sequence[_Said], known: frozenset[str])
             yield {"rule": one.text, "columns": named, "passages": [one.number]}
 
 
-def _is_about(stems: Collection[str], said: _Said, known: frozenset[str]) -> bool:
-    held = len(said.stems.intersection(stems))
-    return held > 0 and held >= MIN_SHARE * len(stems) and len(said.stems & known) > 1
+def _is_about(stems: frozenset[str], said: _Said, known: _Known) -> bool:
+    held = len(said.stems & stems)
+    if held == 0 or held < MIN_SHARE * len(stems):
+        return False
+    return len(said.stems & known.all) > 1 or (len(stems) > 1 and bool(known.table & said.around))
 
 
 def _stems(name: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
 from cicada.answering.citations import check_citations, not_attributed
@@ -12,7 +12,7 @@ from cicada.answering.spending import ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.writing import note_call, write
 from cicada.errors import BudgetSpent
-from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel
+from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel, Usage
 from cicada.protocol.events import Degraded, Source
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.story import tell
@@ -30,22 +30,48 @@ class Search:
     min_score: float
 
     def __call__(self, asked: Asked, spending: Spending) -> SearchResult:
-        """Search for a question, and note what models took for it.
+        """Search for a question, within what the attempt may spend.
 
         Raises as :class:`cicada.retrieval.ports.Retriever` does.
         """
         question = asked.question
-        found = self.retriever.search(
+        return self.retriever.search(
             SearchQuery(
                 text=asked.query,
                 filters=Filters(collections=question.collections, episodes=question.episodes),
                 top_k=question.top_k or self.top_k,
                 min_score=self.min_score,
+                limits=AttemptLimits(spending),
             )
         )
-        for use in found.model_uses:
-            note_call(call_of(use), spending)
-        return found
+
+
+class AttemptLimits:
+    """What an attempt's search may take: :class:`cicada.retrieval.ports.Limits`."""
+
+    def __init__(self, spending: Spending) -> None:
+        """Take what the attempt may spend."""
+        self._spending = spending
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return max(0.0, self._spending.time_left_s())
+
+    def call(self) -> None:
+        """See the port."""
+        self._spending.retrieval.call()
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port."""
+        self._spending.retrieval.allow(model_id, most)
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        return self._spending.on_stop(wake)
+
+    def note(self, use: ModelUse) -> None:
+        """See the port: it is one of the answer's calls, and told in the request's story."""
+        note_call(call_of(use), self._spending)
 
 
 def call_of(use: ModelUse) -> ModelCall:

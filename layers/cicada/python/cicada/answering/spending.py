@@ -1,7 +1,8 @@
 """What one attempt may spend: time, calls to models, and the tokens and the cost of each call.
 
 A request's bounds on tokens and cost are split evenly over the calls that it may make. So they hold whatever fails,
-without a count that a killed worker could lose: no call may take more than its share.
+without a count that a killed worker could lose: no call may take more than its share. Where a pipeline's stages call
+models, too, retrieval has a part of each call's share, and may make some calls for each that the attempt is allotted.
 """
 
 from __future__ import annotations
@@ -20,6 +21,17 @@ from cicada.models.prices import cost
 from cicada.protocol.events import StrategyName
 from cicada.tokens import estimated_tokens
 
+RETRIEVAL_SHARE = 0.5
+"""Of each call's share of tokens and cost, what retrieval has where a pipeline's stages call models: with the two calls
+that a first attempt is allotted, a quarter of the request's bounds."""
+RETRIEVAL_CALLS_A_CALL = 8
+"""Calls of a pipeline's stages, retries included, for each call that an attempt is allotted."""
+
+
+def retrieval_share(pipeline: str) -> float:
+    """Of each call's share, what retrieval by a pipeline has: nothing where its stages call no text model."""
+    return 0.0 if pipeline == "standard" else RETRIEVAL_SHARE
+
 
 @dataclass(frozen=True)
 class RequestBudget:
@@ -30,16 +42,29 @@ class RequestBudget:
     tokens: int = 120_000
     """Input and output of all model calls together."""
     cost_usd: float = 0.40
+    retrieval_share: float = 0.0
+    """Of each call's share of tokens and cost, what retrieval has for calls of its own, in [0, 1)."""
 
     @property
     def tokens_a_call(self) -> int:
-        """A call's share."""
-        return self.tokens // MAX_MODEL_CALLS
+        """A call's share, without what retrieval has of it."""
+        return self.tokens // MAX_MODEL_CALLS - self.retrieval_tokens_a_call
 
     @property
     def cost_usd_a_call(self) -> float:
-        """A call's share."""
-        return self.cost_usd / MAX_MODEL_CALLS
+        """A call's share, without what retrieval has of it."""
+        return self.cost_usd / MAX_MODEL_CALLS - self.retrieval_cost_usd_a_call
+
+
+    @property
+    def retrieval_tokens_a_call(self) -> int:
+        """What retrieval has of a call's share."""
+        return int(self.tokens // MAX_MODEL_CALLS * self.retrieval_share)
+
+    @property
+    def retrieval_cost_usd_a_call(self) -> float:
+        """What retrieval has of a call's share."""
+        return self.cost_usd / MAX_MODEL_CALLS * self.retrieval_share
 
 
 Purpose = Literal["answer", "complete_question", "retrieval"]
@@ -69,6 +94,41 @@ class ModelCall:
         return Spent(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd)
 
 
+class RetrievalAllowance:
+    """What an attempt's retrieval may take for calls of its own. Thread-safe.
+
+    It is cut from the attempt's own allotment, which the request's head holds: a worker that is killed loses all of it,
+    so no count of it can be lost.
+    """
+
+    def __init__(self, allotted: int, budget: RequestBudget) -> None:
+        """Take how many calls the attempt is allotted, and the request's budget."""
+        self._lock = threading.Lock()
+        self._calls = allotted * RETRIEVAL_CALLS_A_CALL
+        self._tokens = allotted * budget.retrieval_tokens_a_call
+        self._cost_usd = allotted * budget.retrieval_cost_usd_a_call
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        with self._lock:
+            if self._calls <= 0:
+                raise BudgetSpent("the attempt's retrieval has no call left")
+            self._calls -= 1
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See :class:`cicada.models.ports.Purse`."""
+        tokens = most.input_tokens + most.output_tokens
+        price = cost(model_id, most)
+        usd = 0.0 if price is None else price.usd
+        with self._lock:
+            if tokens > self._tokens:
+                raise BudgetSpent(f"the retrieval's call could take {tokens} tokens of {self._tokens}")
+            if usd > self._cost_usd:
+                raise BudgetSpent(f"the retrieval's call could cost {usd:.4f} USD of {self._cost_usd:.4f}")
+            self._tokens -= tokens
+            self._cost_usd -= usd
+
+
 class Spending:
     """An attempt's allowance, a :class:`cicada.models.ports.Leash` among it. Thread-safe."""
 
@@ -95,6 +155,7 @@ class Spending:
         self.monotonic = monotonic
         self.made: list[ModelCall] = []
         """What was used so far, in order."""
+        self.retrieval = RetrievalAllowance(calls, self.budget)
         self._calls_left = calls
         self._deadline = deadline
         self._lock = threading.Lock()

@@ -96,6 +96,7 @@ class Prepared(IngestModel):
     passages: int
     embedded: int = Field(description="texts that the embedding model was asked for; 0 if it was prepared before")
     reused: bool
+    complete: bool = Field(True, description="false where a model has left something out: it is worth another try")
     notes: tuple[str, ...] = ()
     cost_usd: float | None = Field(0.0, description="of the models' calls; None where a price is not known")
 

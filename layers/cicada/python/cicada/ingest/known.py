@@ -1,4 +1,4 @@
-"""The vectors that the index has already."""
+"""What the index has already of a collection: its documents, and their vectors."""
 
 from __future__ import annotations
 
@@ -42,17 +42,29 @@ class IndexVectors:
             return self._held.known_vectors(recipes)
 
     def _open(self) -> Held:
-        try:
-            current = read_current(self._store)
-            if current is None or (current.manifest.embedding_model_id, current.manifest.dimensions) != self._model:
-                return Held()
-            return read_held(
-                self._store,
-                current.manifest.of_collection(self._collection),
-                embedding_model_id=self._model[0],
-                dimensions=self._model[1],
-                leave_out_damaged=True,
-            )
-        except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
-            logger.warning("the index's vectors cannot be used again", exc_info=error)
+        return read_collection(self._store, self._collection, *self._model)
+
+
+def read_collection(store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int) -> Held:
+    """What the current version holds of a collection, as far as it can be read; nothing of another model's.
+
+    Raises:
+        IndexUnavailable: the store does not respond.
+    """
+    try:
+        current = read_current(store)
+        if current is None or (current.manifest.embedding_model_id, current.manifest.dimensions) != (
+            embedding_model_id,
+            dimensions,
+        ):
             return Held()
+        return read_held(
+            store,
+            current.manifest.of_collection(collection),
+            embedding_model_id=embedding_model_id,
+            dimensions=dimensions,
+            leave_out_damaged=True,
+        )
+    except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
+        logger.warning("what the index holds cannot be used", exc_info=error)
+        return Held()

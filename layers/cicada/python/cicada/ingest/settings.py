@@ -39,3 +39,9 @@ class IngestSettings(Environment):
             chunks=rules.chunks,
             enrichment=rules.enrichment,
         )
+
+
+class IngestPlanSettings(IngestSettings):
+    """What planning needs beside."""
+
+    ingest_machine_arn: str

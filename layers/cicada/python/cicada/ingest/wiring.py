@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from cicada.ingest.known import IndexVectors
 from cicada.ingest.preparing import Preparer
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import Models
+from cicada.models.retries import PATIENT
 
 ENRICHING_MAX_TOKENS = 2_048
 """The longest answer of a model that enriches a batch of passages."""
@@ -40,13 +42,21 @@ def preparer(
         store,
         BedrockEmbedder(bedrock, recipe.embedding_model_id, recipe.dimensions),
         recipe,
-        enricher=enricher(recipe.enrichment, store, models),
+        enricher=enricher(recipe.enrichment, store, models, time_left_s=time_left_s),
         known=IndexVectors(store, collection, recipe.embedding_model_id, recipe.dimensions),
         time_left_s=time_left_s,
     )
 
 
-def enricher(options: EnrichmentOptions, store: ObjectStore, models: Models) -> Enricher:
-    """What enriches passages; its model is made only where the options name one."""
-    model = models.structured(options.model_id, max_tokens=ENRICHING_MAX_TOKENS) if options.model_id else None
-    return Enricher(options, model, store)
+def enricher(
+    options: EnrichmentOptions,
+    store: ObjectStore,
+    models: Models,
+    *,
+    time_left_s: Callable[[], float] = lambda: math.inf,
+) -> Enricher:
+    """What enriches passages, with patience; its model is made only where the options name one."""
+    model = None
+    if options.model_id:
+        model = models.structured(options.model_id, max_tokens=ENRICHING_MAX_TOKENS, retry=PATIENT)
+    return Enricher(options, model, store, time_left_s=time_left_s)

@@ -14,7 +14,8 @@ from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS,
 from cicada.errors import DocumentInvalid, IndexUnavailable, RetrievalInvalid
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, IngestReport, Prepared, SourceItem
 from cicada.ingest.enrichment.summaries import Summaries
-from cicada.ingest.incoming.steps import Commit, Prepare
+from cicada.ingest.incoming.batches import Prepare
+from cicada.ingest.incoming.finishing import Commit
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, Word
 

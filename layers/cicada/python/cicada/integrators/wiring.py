@@ -49,9 +49,15 @@ def models_of(settings: ModelSettings) -> Models:
     """Makes models."""
     return Models(
         bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
-        secrets=lambda: boto3.client("secretsmanager"),
+        secrets=_secrets,
         endpoints=settings.model_endpoints,
     )
+
+
+def _secrets() -> Any:
+    from cicada.models.endpoint_keys import SECRETS_CONFIG
+
+    return boto3.client("secretsmanager", config=SECRETS_CONFIG)
 
 
 def search_of(settings: RetrieveSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:

@@ -7,7 +7,13 @@ from http import HTTPStatus
 
 import urllib3.exceptions
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    HTTPClientError,
+)
 from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
@@ -52,6 +58,7 @@ _CODES: dict[str, tuple[type[ModelError], bool]] = {
 }
 """Errors of Bedrock Runtime by code: the class, and whether to call again. Any other code is read by its status."""
 
+_NOT_REACHED = (EndpointConnectionError, ConnectTimeoutError)
 _TRANSPORT = (
     BotoConnectionError,
     HTTPClientError,
@@ -71,9 +78,10 @@ def read_failure(error: Exception) -> Failure | None:
     if isinstance(error, ClientError):
         return _read_client_error(error)
     if isinstance(error, _TRANSPORT):
-        return Failure(ModelUnavailable(f"the connection to the model failed: {error}"), retry=True)
+        free = isinstance(error, _NOT_REACHED)
+        return Failure(ModelUnavailable(f"the connection to the model failed: {error}"), retry=True, free=free)
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
-        return Failure(ModelRefused(str(error)), retry=False)
+        return Failure(ModelRefused(str(error)), retry=False, free=True)
     return None
 
 
@@ -89,4 +97,5 @@ def _read_client_error(error: ClientError) -> Failure:
         kind, retry = ModelUnavailable, True
     else:
         kind, retry = ModelRefused, False
-    return Failure(kind(str(error)), retry, invalid=code == "ValidationException")
+    free = kind in (ModelBusy, ModelRefused) or status == HTTPStatus.SERVICE_UNAVAILABLE
+    return Failure(kind(str(error)), retry, invalid=code == "ValidationException", free=free)

@@ -19,10 +19,10 @@ from cicada.errors import AnswerMalformed, ModelError, ModelRefused
 from cicada.models.bedrock import read_failure
 from cicada.models.lines import carry_lines
 from cicada.models.model_ids import read_model_id
-from cicada.models.ports import Leash, ModelUse, Reranked, Unheld, Usage
+from cicada.models.ports import ModelUse, Purse, Reranked, Usage
 from cicada.models.prices import queries
-from cicada.models.retries import QUERY, RetryPolicy
-from cicada.models.whole_calls import WholeCalls, wait
+from cicada.models.retries import QUERY, RetryPolicy, wait
+from cicada.models.whole_calls import WholeCalls
 
 MAX_TEXTS = 1_000
 """Of one call; longer lists go out in several."""
@@ -40,7 +40,6 @@ class BedrockReranker:
         model_id: str,
         *,
         retry: RetryPolicy = QUERY,
-        leash: Leash | None = None,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float, threading.Event], None] = wait,
         share: Callable[[], float] = random.random,
@@ -52,7 +51,6 @@ class BedrockReranker:
                 prepared for being closed (:func:`cicada.models.lines.carry_lines`).
             model_id: of an Amazon or a Cohere re-ranking model, or its ARN.
             retry: for calls that fail.
-            leash: asked before every call; nothing is by default.
             clock: monotonic seconds.
             pause: waits between retries for some seconds, less if the event is set meanwhile.
             share: uniform in [0, 1), for the retries' jitter.
@@ -61,7 +59,6 @@ class BedrockReranker:
         self._client = client
         self._model_id = model_id
         self._retry = retry
-        self._leash = leash or Unheld()
         self._clock = clock
         self._pause = pause
         self._share = share
@@ -71,13 +68,13 @@ class BedrockReranker:
         """The service's id of the model."""
         return self._model_id
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         """Score every text; a blank one scores 0 and is not sent.
 
         Raises:
             ModelBusy, ModelUnavailable: there are no scores, not for one text.
             ModelRefused: the query is blank, or the service rejects the call.
-            AnswerMalformed: an answer that cannot be read, or lacks a text.
+            AnswerMalformed: an answer that cannot be read, or lacks a text. An error's ``usage`` is that of all calls.
             BudgetSpent: the leash allows no first call.
             Stopped: the leash's stop.
         """
@@ -86,9 +83,9 @@ class BedrockReranker:
         started_s = self._clock()
         places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [0.0] * len(texts)
-        charged = 0
+        charged = Usage()
         calls = WholeCalls(
-            self._leash,
+            leash,
             started_s + time_budget_s,
             self._retry,
             read_failure=read_failure,
@@ -100,21 +97,23 @@ class BedrockReranker:
             for first in range(0, len(places), MAX_TEXTS):
                 batch = places[first : first + MAX_TEXTS]
                 sent = [texts[place][:MAX_TEXT_CHARS] for place in batch]
+                leash.allow(self._model_id, Usage(queries=queries(query, sent)))
                 try:
-                    for place, score in zip(batch, self._scores(calls, query[:MAX_TEXT_CHARS], sent), strict=True):
+                    content = self._call(calls, query[:MAX_TEXT_CHARS], sent)
+                    charged += Usage(queries=queries(query, sent))
+                    for place, score in zip(batch, _read_scores(content, len(sent)), strict=True):
                         scores[place] = score
                 except ModelError as error:
-                    error.usage = Usage(queries=charged)
+                    if calls.count:
+                        error.usage = charged + Usage(reported=not calls.lost)
                     raise
-                charged += queries(query, sent)
         if not calls.count:
             return Reranked(tuple(scores), ())
         took_ms = round((self._clock() - started_s) * 1000)
-        return Reranked(
-            tuple(scores), (ModelUse("rerank", self._model_id, calls.count, Usage(queries=charged), took_ms),)
-        )
+        usage = charged + Usage(reported=not calls.lost)
+        return Reranked(tuple(scores), (ModelUse("rerank", self._model_id, calls.count, usage, took_ms),))
 
-    def _scores(self, calls: WholeCalls, query: str, texts: Sequence[str]) -> list[float]:
+    def _call(self, calls: WholeCalls, query: str, texts: Sequence[str]) -> bytes:
         body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
         if read_model_id(self._model_id).base.startswith("cohere."):
             body["api_version"] = _COHERE_API_VERSION
@@ -129,7 +128,7 @@ class BedrockReranker:
             content: bytes = response["body"].read()
             return content
 
-        return _read_scores(calls.make(call), len(texts))
+        return calls.make(call)
 
 
 def _read_scores(content: bytes, count: int) -> list[float]:

@@ -20,9 +20,9 @@ from cicada.models.converse_forms import Exchange
 from cicada.models.forms import FormMisfit
 from cicada.models.lines import carry_lines
 from cicada.models.ports import Filled, Form, Leash, Prompt, Usage
-from cicada.models.retries import INTERACTIVE, RetryPolicy
+from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling
-from cicada.models.whole_calls import WholeCalls, wait
+from cicada.models.whole_calls import WholeCalls
 
 logger = logging.getLogger(__name__)
 
@@ -94,7 +94,7 @@ class BedrockStructuredModel:
             ModelBusy, ModelUnavailable, ModelRefused: as their names say.
             AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
                 AnswerMalformed if what it gave does not fit and may not be asked for once more, or not twice. The
-                error's ``usage`` is that of all calls, where it was reported.
+                error's ``usage`` is that of all calls.
             BudgetSpent: the leash allows no first call.
             Stopped: the leash's stop, whatever was being waited for.
             ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
@@ -113,9 +113,10 @@ class BedrockStructuredModel:
             try:
                 value = self._fill(calls, exchange)
             except ModelError as error:
-                error.usage = exchange.usage
+                if calls.count:
+                    error.usage = exchange.usage + Usage(reported=not calls.lost)
                 raise
-        return Filled(value, exchange.usage or Usage(reported=False), calls.count)
+        return Filled(value, exchange.usage + Usage(reported=not calls.lost), calls.count)
 
     def _fill(self, calls: WholeCalls, exchange: Exchange[Form]) -> Form:
         response = self._converse(calls, exchange)
@@ -137,20 +138,24 @@ class BedrockStructuredModel:
 
     def _converse(self, calls: WholeCalls, exchange: Exchange[Form]) -> Mapping[str, Any]:
         sent: dict[str, float] = {}
+        forced = self._forced
 
         def call() -> Mapping[str, Any]:
-            response: Mapping[str, Any] = self._client.converse(**self._request(exchange, sent))
+            response: Mapping[str, Any] = self._client.converse(**self._request(exchange, sent, forced=forced))
             if "stopReason" not in response:  # botocore gives a body that broke off as an empty response
                 raise HTTPException("the response broke off")
             return response
 
         def accept() -> None:
+            nonlocal forced
             sent.clear()
             sent.update(self._sampling.accepted(self._model_id, self._wanted))
+            forced = self._forced
 
         def learn(refusal: ModelError) -> bool:
             learnt = self._sampling.learn(self._model_id, sent, str(refusal))
-            if not learnt and self._forced and _TOOL_CHOICE.search(str(refusal)):
+            # By what this request sent: another thread may have learnt it meanwhile.
+            if not learnt and forced and _TOOL_CHOICE.search(str(refusal)):
                 self._forced, learnt = False, True
             if learnt:
                 logger.warning("the model refuses a parameter", extra={"model": self._model_id})
@@ -160,10 +165,10 @@ class BedrockStructuredModel:
         accept()
         return calls.make(call, learn=learn)
 
-    def _request(self, exchange: Exchange[Form], sampling: Mapping[str, float]) -> dict[str, Any]:
+    def _request(self, exchange: Exchange[Form], sampling: Mapping[str, float], *, forced: bool) -> dict[str, Any]:
         tools: dict[str, Any] = {"tools": [{"toolSpec": exchange.tool_spec}]}
         system = exchange.prompt.system
-        if self._forced:
+        if forced:
             tools["toolChoice"] = {"tool": {"name": exchange.tool}}
         else:
             system = f"{system}\n\nAnswer by calling the tool {exchange.tool} once, and by nothing else.".lstrip()

@@ -21,10 +21,10 @@ from cicada.models.converse_events import NORMAL_STOPS, MessageStop, incomplete,
 from cicada.models.failure import Failure
 from cicada.models.lines import carry_lines
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
-from cicada.models.retries import INTERACTIVE, RetryPolicy
+from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling
 from cicada.models.stream_reader import EventStream
-from cicada.models.streaming import Said, Stop, Streaming, wait
+from cicada.models.streaming import Said, Stop, Streaming
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from cicada.models.endpoint_prices import tell_prices
 from cicada.models.endpoints import Endpoint, Endpoints
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import StructuredModel, TextModel
+from cicada.models.retries import INTERACTIVE, RetryPolicy
 
 if TYPE_CHECKING:
     from cicada.models.endpoint_keys import Keys
@@ -72,7 +73,7 @@ class Models:
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_text import OpenAiTextModel
 
-            return OpenAiTextModel(self._chat(model_id, max_tokens))
+            return OpenAiTextModel(self._chat(model_id, max_tokens, INTERACTIVE))
         return BedrockTextModel(
             self._bedrock_client(),
             model_id,
@@ -81,16 +82,25 @@ class Models:
             top_p=self._top_p,
         )
 
-    def structured(self, model_id: str, *, max_tokens: int) -> StructuredModel:
-        """A model that fills in forms; arguments and errors as of :meth:`text`."""
+    def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy = INTERACTIVE) -> StructuredModel:
+        """A model that fills in forms.
+
+        Args:
+            model_id: of Bedrock, or ``<endpoint>/<model>``.
+            max_tokens: its longest answer.
+            retry: for calls that fail.
+
+        Raises:
+            SettingsInvalid: no endpoint has such a model.
+        """
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_structured import OpenAiStructuredModel
 
-            return OpenAiStructuredModel(self._chat(model_id, max_tokens))
+            return OpenAiStructuredModel(self._chat(model_id, max_tokens, retry))
         from cicada.models.bedrock_structured import BedrockStructuredModel
 
         return BedrockStructuredModel(
-            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature
+            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature, retry=retry
         )
 
     def version(self, model_id: str) -> str:
@@ -106,7 +116,7 @@ class Models:
                 self._bedrock = self._make_bedrock()
             return self._bedrock
 
-    def _chat(self, model_id: str, max_tokens: int) -> OpenAiChat:
+    def _chat(self, model_id: str, max_tokens: int, retry: RetryPolicy) -> OpenAiChat:
         from cicada.models.openai_chat import ChatSettings, OpenAiChat
 
         found = self._endpoints.find(model_id)
@@ -115,7 +125,7 @@ class Models:
             raise SettingsInvalid(f"no endpoint serves {model_id}; known models of endpoints: {known}")
         endpoint, own_name = found
         connection, keys = self._reach(model_id.partition("/")[0], endpoint)
-        settings = ChatSettings(max_tokens, self._temperature, self._top_p)
+        settings = ChatSettings(max_tokens, self._temperature, self._top_p, retry=retry)
         return OpenAiChat(model_id, own_name, connection, keys, settings)
 
     def _reach(self, name: str, endpoint: Endpoint) -> tuple[ChatConnection, Keys | None]:

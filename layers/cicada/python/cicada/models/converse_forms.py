@@ -28,9 +28,8 @@ class Exchange(Generic[Form]):
             "inputSchema": {"json": form_schema(form)},
         }
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": prompt.user}]}]
-        self.usage: Usage | None = None
-        """Of all answers; None if the service did not say for one of them."""
-        self._answers = 0
+        self.usage = Usage()
+        """Of all answers; not reported if the service did not say for one of them."""
 
     def read(self, response: Mapping[str, Any]) -> Form:
         """Read an answer.
@@ -42,7 +41,7 @@ class Exchange(Generic[Form]):
             FormMisfit: it holds no value that fits.
             AnswerIncomplete: it stopped for another reason than a normal finish.
         """
-        self._count(read_usage(response))
+        self.usage = self.usage + read_usage(response)
         reason = str(response.get("stopReason", ""))
         if reason in _MALFORMED_STOPS:
             raise FormMisfit((reason,))
@@ -64,18 +63,6 @@ class Exchange(Generic[Form]):
             for n, use in enumerate(_tool_uses(said))
         ]
         self.messages += [{"role": "assistant", "content": said}, {"role": "user", "content": results or text}]
-
-    def _count(self, usage: Usage) -> None:
-        self._answers += 1
-        before = self.usage if self._answers > 1 else Usage()
-        if before is None or not usage.reported:
-            self.usage = None
-            return
-        self.usage = Usage(
-            before.input_tokens + usage.input_tokens,
-            before.output_tokens + usage.output_tokens,
-            before.cache_read_tokens + usage.cache_read_tokens,
-        )
 
 
 def _content(response: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,12 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from botocore.config import Config
 
-from cicada.errors import ModelRefused
+from cicada.errors import ModelError, ModelRefused, ModelUnavailable
 from cicada.models.bedrock import read_failure
 
 KEPT_S = 300.0
@@ -35,8 +36,15 @@ class Key:
 class Keys(Protocol):
     """Gives the key of one endpoint."""
 
-    def read(self) -> Key:
-        """The key. Raises ModelBusy, ModelUnavailable or ModelRefused if there is none to be had."""
+    def read(self, *, time_left_s: float) -> Key:
+        """The key.
+
+        Args:
+            time_left_s: how long it is waited for.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: there is none to be had, or not in time.
+        """
         ...
 
     def refused(self, key: Key) -> bool:
@@ -51,7 +59,7 @@ class GivenKey:
         """Take it. Raises ModelRefused if it cannot be sent."""
         self._key = Key(_sendable(value), fresh=True)
 
-    def read(self) -> Key:
+    def read(self, *, time_left_s: float) -> Key:  # noqa: ARG002 - it is here
         """See the port."""
         return self._key
 
@@ -61,7 +69,11 @@ class GivenKey:
 
 
 class SecretKey:
-    """The key that a secret holds: as its whole text, or as the only value of a JSON object. Thread-safe."""
+    """The key that a secret holds: as its whole text, or as the only value of a JSON object. Thread-safe.
+
+    It is read on a thread of its own, which the client's time-outs bound; all who need it meanwhile wait for that one
+    reading, each as long as it has time, and share its outcome. A failure is forgotten with it.
+    """
 
     def __init__(
         self,
@@ -87,15 +99,37 @@ class SecretKey:
         self._lock = threading.Lock()
         self._value: str | None = None
         self._read_at = 0.0
+        self._reading: Future[str] | None = None
 
-    def read(self) -> Key:
+    def read(self, *, time_left_s: float) -> Key:
         """See the port."""
         with self._lock:
             if self._value is not None and self._clock() - self._read_at < self._kept_s:
                 return Key(self._value, fresh=False)
-            self._value = _key_in(self._text())
-            self._read_at = self._clock()
-            return Key(self._value, fresh=True)
+            reading = self._reading
+            if reading is None:
+                reading = Future()
+                threading.Thread(target=self._read, args=(reading,), name="endpoint-key", daemon=True).start()
+                self._reading = reading
+        try:
+            return Key(reading.result(max(0.0, time_left_s)), fresh=True)
+        except TimeoutError as error:
+            raise ModelUnavailable("the endpoint's key was not read in time") from error
+        except ModelError as error:  # one for each of those who share it
+            raise type(error)(str(error)) from error
+
+    def _read(self, reading: Future[str]) -> None:
+        try:
+            value = _key_in(self._text())
+        except Exception as error:  # it is raised where the key is waited for
+            with self._lock:
+                self._reading = None
+            reading.set_exception(error)
+            return
+        with self._lock:
+            self._reading = None
+            self._value, self._read_at = value, self._clock()
+        reading.set_result(value)
 
     def refused(self, key: Key) -> bool:
         """See the port."""

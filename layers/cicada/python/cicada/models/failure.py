@@ -18,3 +18,6 @@ class Failure:
     """The request itself is refused: another one might not be."""
     retry_after_s: float | None = None
     """How long the service asks to be left alone, where it says so."""
+    free: bool = False
+    """Whether the call is known to cost nothing: it was turned away, or never arrived. What else fails may have been
+    worked on, and paid for."""

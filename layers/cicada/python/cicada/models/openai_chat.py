@@ -19,10 +19,10 @@ from cicada.models.openai_errors import EndpointFault, read_fault
 from cicada.models.openai_events import ChunkReader
 from cicada.models.openai_http import ChatConnection, read_transport
 from cicada.models.ports import Finished, Leash, TextDelta
-from cicada.models.retries import INTERACTIVE, RetryPolicy
+from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling
 from cicada.models.stream_reader import EventStream
-from cicada.models.streaming import Said, Streaming, wait
+from cicada.models.streaming import Said, Streaming
 
 logger = logging.getLogger(__name__)
 
@@ -122,9 +122,14 @@ class OpenAiChat:
             time_budget_s: seconds for the whole call, retries before the first piece included.
             leash: asked before every call to the endpoint.
         """
-        return self._streaming.stream(lambda: self._call(turns, answer), time_budget_s=time_budget_s, leash=leash)
+        deadline_s = self.clock() + time_budget_s
 
-    def _call(self, turns: Sequence[Turn], answer: JsonAnswer | None) -> _Call:
+        def key() -> Key | None:
+            return None if self._keys is None else self._keys.read(time_left_s=deadline_s - self.clock())
+
+        return self._streaming.stream(lambda: self._call(turns, answer, key), time_budget_s=time_budget_s, leash=leash)
+
+    def _call(self, turns: Sequence[Turn], answer: JsonAnswer | None, key: Callable[[], Key | None]) -> _Call:
         dialect = self.dialects.of(self.model_id)
         sampling = self._sampling.accepted(self.model_id, self._wanted)
         body: dict[str, Any] = {
@@ -139,7 +144,7 @@ class OpenAiChat:
         if answer is not None and dialect.format != "text":
             body["response_format"] = _response_format(answer, dialect)
         return _Call(
-            self.model_id, body, sampling, dialect, self._connection, self._keys, self._sampling, self.dialects
+            self.model_id, body, sampling, dialect, self._connection, key, self._keys, self._sampling, self.dialects
         )
 
 
@@ -176,6 +181,7 @@ class _Call:
         sampling: dict[str, float],
         dialect: Dialect,
         connection: ChatConnection,
+        read_key: Callable[[], Key | None],
         keys: Keys | None,
         known_sampling: Sampling,
         known_dialects: Dialects,
@@ -185,6 +191,7 @@ class _Call:
         self._sampling = sampling
         self._dialect = dialect
         self._connection = connection
+        self._read_key = read_key
         self._keys = keys
         self._known_sampling = known_sampling
         self._known_dialects = known_dialects
@@ -193,8 +200,7 @@ class _Call:
         self._fault: EndpointFault | None = None
 
     def open(self) -> EventStream:
-        if self._keys is not None:
-            self._key = self._keys.read()
+        self._key = self._read_key()
         return self._connection.open(self._body, None if self._key is None else self._key.value)
 
     def read(self, event: Mapping[str, Any] | str) -> Iterable[Said]:
@@ -203,12 +209,12 @@ class _Call:
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         if isinstance(error, EndpointFault):
             self._fault = error
-            sent = [str(message["content"]) for message in self._body["messages"]]
-            return read_fault(error, sent=sent if self._key is None else [*sent, self._key.value])
+            return read_fault(error)
         if opened:
             return None
         if isinstance(error, ModelError):  # of whoever gives the key, or of an endpoint that sends no stream
-            return Failure(error, retry=isinstance(error, ModelUnavailable))
+            keyless = self._keys is not None and self._key is None
+            return Failure(error, retry=isinstance(error, ModelUnavailable), free=keyless)
         return read_transport(error)
 
     def learn(self, failure: Failure) -> bool:

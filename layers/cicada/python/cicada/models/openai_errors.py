@@ -2,7 +2,7 @@
 
 Only the status is common to all. Bodies differ: OpenAI's ``{"error": {"message", "type", "code", "param"}}``, the same
 without the outer object, a plain sentence, or a list of what a validator found. No body is logged as it is: servers
-quote the key that they refuse, and the prompt.
+quote the key that they refuse, and the prompt, in any of its fields.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from cicada.models.failure import Failure
 
 MAX_MESSAGE_CHARS = 300
 _QUOTED_CHARS = 16
-"""So many characters in a row of the prompt in an error's message, and the message is not told."""
+"""So many characters in a row of what was sent, and the words around them are not told."""
+_CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""What servers call a kind of error; anything else in a code's place is a text of theirs."""
 
 _CONTEXT = re.compile(
     r"context[ _]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens",
@@ -55,19 +57,21 @@ class Complaint:
 class EndpointFault(Exception):
     """The endpoint answered with an error, instead of a stream or within one.
 
-    ``str(fault)`` holds nothing that the server wrote but its codes.
+    ``str(fault)`` may be logged: it repeats nothing of what was sent.
     """
 
-    def __init__(self, status: int, complaint: Complaint, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, status: int, complaint: Complaint, retry_after_s: float | None = None, *, sent: Sequence[str]
+    ) -> None:
         """Take the answer.
 
         Args:
             status: HTTP's; 0 for an error within a stream that names none.
             complaint: the body.
             retry_after_s: how long it asks to be left alone.
+            sent: texts that must not be repeated: the prompt's, and the key.
         """
-        codes = "/".join(part for part in (complaint.type, complaint.code) if part)
-        super().__init__(f"the endpoint answers {status or 'in its stream'}{f' ({codes})' if codes else ''}")
+        super().__init__(f"the endpoint answers {status or 'in its stream'}{_told(status, complaint, sent)}")
         self.status = status
         self.complaint = complaint
         self.retry_after_s = retry_after_s
@@ -131,44 +135,42 @@ def read_retry_after(headers: Mapping[str, str], *, now_s: float) -> float | Non
     return None
 
 
-def read_fault(fault: EndpointFault, *, sent: Sequence[str]) -> Failure | None:
-    """What a fault means for the call.
-
-    Args:
-        fault: the endpoint's.
-        sent: texts that must not be repeated: the prompt's, and the key.
-
-    Returns:
-        None for an error in a stream that says nothing of its kind.
-    """
+def read_fault(fault: EndpointFault) -> Failure | None:
+    """What a fault means for the call; None for an error in a stream that says nothing of its kind."""
     said, status = fault.complaint, fault.status
-    told = _told(fault, sent)
+    told = str(fault)
+    # What is turned away is not worked on; in a stream, only a throttle is that.
+    free = status == HTTPStatus.SERVICE_UNAVAILABLE or (
+        HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _LATE
+    )
     if said.code in _BLOCKED_CODES:
-        return Failure(AnswerBlocked(told), retry=False)
+        return Failure(AnswerBlocked(told), retry=False, free=free)
     if said.code in _MALFORMED_CODES:
         return Failure(AnswerMalformed(told), retry=False)
     if {said.code, said.type} & _SPENT_CODES:
-        return Failure(ModelBusy(told), retry=False)
+        return Failure(ModelBusy(told), retry=False, free=True)
     if status in _NO_KEY:
-        return Failure(ModelRefused(told), retry=False)
+        return Failure(ModelRefused(told), retry=False, free=free)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (status in {*_INVALID, 0} and _CONTEXT.search(said.all_words)):
-        return Failure(ContextTooLarge(told), retry=False)
+        return Failure(ContextTooLarge(told), retry=False, free=free)
     words = f"{said.code} {said.type}"
     if status == HTTPStatus.TOO_MANY_REQUESTS or (not status and _BUSY.search(words)):
-        return Failure(ModelBusy(told), retry=True, retry_after_s=fault.retry_after_s)
+        return Failure(ModelBusy(told), retry=True, retry_after_s=fault.retry_after_s, free=True)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _LATE or (not status and _BROKEN.search(words)):
-        return Failure(ModelUnavailable(told), retry=True, retry_after_s=fault.retry_after_s)
+        return Failure(ModelUnavailable(told), retry=True, retry_after_s=fault.retry_after_s, free=free)
     if not status:
         return None
-    return Failure(ModelRefused(told), retry=False, invalid=status in _INVALID)
+    return Failure(ModelRefused(told), retry=False, invalid=status in _INVALID, free=free)
 
 
-def _told(fault: EndpointFault, sent: Sequence[str]) -> str:
-    """The fault for the log, with what the server says unless that repeats what was sent to it."""
-    message = " ".join(fault.complaint.message[:MAX_MESSAGE_CHARS].split())
-    if not message or fault.status in _NO_KEY or _quotes(message, sent):
-        return str(fault)
-    return f"{fault}: {message}"
+def _told(status: int, complaint: Complaint, sent: Sequence[str]) -> str:
+    """What a server says, for the log: its codes and its words, unless they repeat what was sent to it."""
+    codes = "/".join(part for part in (complaint.type, complaint.code) if _CODE.fullmatch(part))
+    codes = f" ({codes})" if codes and not _quotes(codes, sent) else ""
+    message = " ".join(complaint.message[:MAX_MESSAGE_CHARS].split())
+    if not message or status in _NO_KEY or _quotes(message, sent):
+        return codes
+    return f"{codes}: {message}"
 
 
 def _quotes(message: str, sent: Sequence[str]) -> bool:

@@ -15,23 +15,28 @@ from cicada.models.streaming import Said, Stop
 
 MAX_EVENT_BYTES = 1 << 20
 """Of one event: a stream with a longer one is not what it says."""
+_BOM = b"\xef\xbb\xbf"
 DONE = "[DONE]"
 """The data of the last event."""
 
 _STOPS: dict[str, Stop] = {
     "stop": Stop("end_turn"),
+    "end_turn": Stop("end_turn"),
     "eos": Stop("end_turn"),
     "eos_token": Stop("end_turn"),
+    "complete": Stop("end_turn"),
     "stop_sequence": Stop("stop_sequence"),
     "length": Stop("length", AnswerTruncated),
     "max_tokens": Stop("max_tokens", AnswerTruncated),
     "model_length": Stop("model_length", AnswerTruncated),
     "content_filter": Stop("content_filter", AnswerBlocked),
+    "refusal": Stop("refusal", AnswerBlocked),
+    "safety": Stop("safety", AnswerBlocked),
     "tool_calls": Stop("tool_calls", AnswerMalformed),
     "function_call": Stop("function_call", AnswerMalformed),
 }
-"""OpenAI's finish reasons, and those that other servers say in their place. A model that was given no tools and calls
-one, or stops for a reason that is not known, has not written an answer."""
+"""OpenAI's finish reasons, and those that other servers say in their place, here in lower case. A model that was given
+no tools and calls one, or stops for a reason that is not known, has not written an answer."""
 
 
 class EventParser:
@@ -47,12 +52,18 @@ class EventParser:
         self._data: list[bytes] = []
         self._size = 0
         self._after_cr = False
+        self._begun = False
 
     def feed(self, piece: bytes) -> Iterator[str]:
         """The data of the events that this piece completes. Raises StreamBroken if they are no text, or too long."""
         if self._after_cr and piece:
             piece, self._after_cr = piece.removeprefix(b"\n"), False
         buffered = self._rest + piece
+        if not self._begun:
+            if _BOM.startswith(buffered):  # or a beginning of one
+                self._rest = buffered
+                return
+            self._begun, buffered = True, buffered.removeprefix(_BOM)
         self._after_cr = buffered.endswith(b"\r")
         lines = buffered.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._rest = lines.pop()
@@ -116,7 +127,7 @@ class ChunkReader:
         if counts:
             self._usage = read_usage(counts)
         for choice in chunk.get("choices") or ():
-            if choice.get("index", 0) == 0:
+            if not choice.get("index"):
                 said += self._read_choice(choice)
         if counts and self._stopped and self._usage is not None:
             said.append(self._usage)
@@ -138,7 +149,7 @@ class ChunkReader:
 
 def read_stop(reason: str) -> Stop:
     """What a finish reason means."""
-    return _STOPS.get(reason) or Stop(reason[:64], AnswerMalformed)
+    return _STOPS.get(reason.lower()) or Stop(reason[:64], AnswerMalformed)
 
 
 def incomplete(reason: str) -> type[AnswerIncomplete] | None:

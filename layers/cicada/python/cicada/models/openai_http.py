@@ -9,11 +9,11 @@ import http.client
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import urllib3
-from urllib3.exceptions import HTTPError, SSLError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, SSLError
 
 from cicada.errors import ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
@@ -80,22 +80,23 @@ class ChatConnection:
             redirect=False,
             preload_content=False,
         )
+        sent = [str(message["content"]) for message in body["messages"]] + ([] if key is None else [key])
         try:
-            self._check(response)
+            self._check(response, sent)
         except BaseException:
             response.close()
             raise
-        return ChunkStream(response)
+        return ChunkStream(response, sent)
 
-    def _check(self, response: Any) -> None:
+    def _check(self, response: Any, sent: Sequence[str]) -> None:
         if response.status != _OK:
             retry_after_s = read_retry_after(response.headers, now_s=self._now_s())
-            raise EndpointFault(response.status, read_complaint(_bounded(response)), retry_after_s)
+            raise EndpointFault(response.status, read_complaint(_bounded(response)), retry_after_s, sent=sent)
         kind = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
         if kind == "application/json":
             complaint = read_complaint(_bounded(response))
             if complaint.message or complaint.code:
-                raise EndpointFault(status_in(complaint), complaint)
+                raise EndpointFault(status_in(complaint), complaint, sent=sent)
             raise ModelRefused("the endpoint answers in one piece though it was asked for a stream")
 
 
@@ -115,9 +116,10 @@ class ChunkStream:
     server sends only to keep the connection alive.
     """
 
-    def __init__(self, response: Any) -> None:
-        """Take the response, of which nothing has been read."""
+    def __init__(self, response: Any, sent: Sequence[str]) -> None:
+        """Take the response, of which nothing has been read, and the texts that no error may repeat."""
         self._response = response
+        self._sent = sent
         self._done = False
 
     def __iter__(self) -> Iterator[Mapping[str, Any] | str]:
@@ -129,7 +131,7 @@ class ChunkStream:
                     self._done = True
                     yield DONE
                 else:
-                    yield _chunk(data) if data else {}
+                    yield self._chunk(data) if data else {}
 
     def close(self) -> None:
         """Let go of the connection; it can be kept if the stream has said that it is done."""
@@ -155,24 +157,25 @@ class ChunkStream:
         while piece := read(size, decode_content=True):
             yield piece
 
-
-def _chunk(data: str) -> Mapping[str, Any]:
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise StreamBroken("an event of the stream is no JSON") from error
-    if not isinstance(chunk, dict):
-        raise StreamBroken("an event of the stream is no object")
-    if chunk.get("error"):
-        complaint = complaint_in(chunk)
-        raise EndpointFault(status_in(complaint), complaint)
-    return chunk
+    def _chunk(self, data: str) -> Mapping[str, Any]:
+        try:
+            chunk = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise StreamBroken("an event of the stream is no JSON") from error
+        if not isinstance(chunk, dict):
+            raise StreamBroken("an event of the stream is no object")
+        if chunk.get("error"):
+            complaint = complaint_in(chunk)
+            raise EndpointFault(status_in(complaint), complaint, sent=self._sent)
+        return chunk
 
 
 def read_transport(error: Exception) -> Failure | None:
     """What a failed connection means; None if the error is none of its failures."""
     if isinstance(error, (SSLError, ssl.SSLCertVerificationError)) and "CERTIFICATE_VERIFY_FAILED" in str(error):
-        return Failure(ModelRefused("the endpoint's certificate is not trusted"), retry=False)
+        return Failure(ModelRefused("the endpoint's certificate is not trusted"), retry=False, free=True)
     if isinstance(error, (HTTPError, http.client.HTTPException, OSError)):
-        return Failure(ModelUnavailable(f"the connection to the endpoint failed: {type(error).__name__}"), retry=True)
+        free = isinstance(error, (NewConnectionError, ConnectTimeoutError))
+        told = f"the connection to the endpoint failed: {type(error).__name__}"
+        return Failure(ModelUnavailable(told), retry=True, free=free)
     return None

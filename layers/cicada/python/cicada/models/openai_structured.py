@@ -50,7 +50,7 @@ class OpenAiStructuredModel:
             ModelBusy, ModelUnavailable, ModelRefused, StreamBroken: as their names say.
             AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
                 AnswerMalformed if what it gave does not fit and may not be asked for once more, or not twice. The
-                error's ``usage`` is that of all calls, where it was reported.
+                error's ``usage`` is that of all calls.
             BudgetSpent: the leash allows no first call.
             Stopped: the leash's stop, whatever was being waited for.
             ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
@@ -59,9 +59,10 @@ class OpenAiStructuredModel:
         try:
             value = filling.fill()
         except ModelError as error:
-            error.usage = filling.usage_with(error.usage)
+            if filling.calls:
+                error.usage = filling.usage
             raise
-        return Filled(value, filling.usage or Usage(reported=False), filling.calls)
+        return Filled(value, filling.usage, filling.calls)
 
 
 class _Filling:
@@ -77,8 +78,8 @@ class _Filling:
         schema, strict = strict_schema(self._schema)
         self._answer = JsonAnswer(self._name, form_description(form), schema, strict)
         self._turns = [Turn("system", prompt.system), Turn("user", prompt.user)]
-        self.usage: Usage | None = Usage()
-        """Of the answers so far; None if the service did not say for one of them."""
+        self.usage = Usage()
+        """Of all calls so far."""
         self.calls = 0
 
     def call(self) -> None:
@@ -98,7 +99,6 @@ class _Filling:
             return self._read(text)
         except AnswerMalformed as error:  # the endpoint itself could not read it
             first: FormMisfit | AnswerMalformed = error
-            self.usage = self.usage_with(error.usage)
         except FormMisfit as misfit:
             first = misfit
         problems = first.problems if isinstance(first, FormMisfit) else (str(first),)
@@ -117,27 +117,19 @@ class _Filling:
         except FormMisfit as misfit:
             raise AnswerMalformed(str(misfit)) from None
 
-    def usage_with(self, more: Usage | None) -> Usage | None:
-        """The usage so far and what one more answer took; an error that tells none took none that is known of."""
-        before = self.usage
-        if before is None or more is None:
-            return before
-        if not more.reported:
-            return None
-        return Usage(
-            before.input_tokens + more.input_tokens,
-            before.output_tokens + more.output_tokens,
-            before.cache_read_tokens + more.cache_read_tokens,
-        )
-
     def _write(self) -> str:
         left_s = self._deadline_s - self._chat.clock()
         pieces: list[str] = []
-        for piece in self._chat.stream(self._turns, answer=self._answer, time_budget_s=left_s, leash=self):
-            if isinstance(piece, Finished):
-                self.usage = self.usage_with(piece.usage)
-            else:
-                pieces.append(piece.text)
+        try:
+            for piece in self._chat.stream(self._turns, answer=self._answer, time_budget_s=left_s, leash=self):
+                if isinstance(piece, Finished):
+                    self.usage += piece.usage
+                else:
+                    pieces.append(piece.text)
+        except ModelError as error:
+            if error.usage is not None:  # none where no call was made
+                self.usage += error.usage
+            raise
         return "".join(pieces)
 
     def _read(self, text: str) -> Any:

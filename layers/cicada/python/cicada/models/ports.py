@@ -13,15 +13,25 @@ Form = TypeVar("Form", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call, as the service reported them."""
+    """Tokens, as the service reported them."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     reported: bool = True
-    """False if the service did not say, and the counts are zero for that reason."""
+    """False if the service did not say, or not of every call that may have been paid for: the counts are too low."""
     queries: int = 0
     """Of a re-ranking model, which is paid by the query: see :func:`cicada.models.prices.queries`."""
+
+    def __add__(self, other: Usage) -> Usage:
+        """Both together; reported only if both are."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.reported and other.reported,
+            self.queries + other.queries,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,10 +76,21 @@ class Leash(Protocol):
         ...
 
 
+class Purse(Leash, Protocol):
+    """A leash that bounds what its calls take, too."""
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """Set aside what a call that is about to go out can take. Raises BudgetSpent if that is more than is left."""
+        ...
+
+
 class Unheld:
-    """A :class:`Leash` that holds nothing back."""
+    """A :class:`Purse` that holds nothing back."""
 
     def call(self) -> None:
+        """See the port."""
+
+    def allow(self, model_id: str, most: Usage) -> None:
         """See the port."""
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:  # noqa: ARG002 - it never stops
@@ -157,7 +178,7 @@ class Filled(Generic[Form]):
 
     value: Form
     usage: Usage
-    """Of all calls that it took."""
+    """Of all calls that it took; reported only if what each of them took is known."""
     calls: int
 
 
@@ -203,11 +224,19 @@ class Reranker(Protocol):
         """The service's id of the model."""
         ...
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         """Score every text.
+
+        Args:
+            query: what was asked.
+            texts: what is judged.
+            time_budget_s: seconds for all of it.
+            leash: asked before every call, and for what it can take.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: there are no scores, not for one text.
+            BudgetSpent: nor may a call be made for one.
+            Stopped: the leash's stop.
         """
         ...
 

@@ -12,6 +12,9 @@ from cicada.errors import ModelUnavailable
 from cicada.models.ports import Embedder
 
 _Vector = list[float]
+MOST_KEPT_TOGETHER = 8
+"""Of more texts that are embedded in one call none is kept: they are sentences of passages, which would push out the
+queries."""
 
 
 class RememberingEmbedder:
@@ -27,7 +30,7 @@ class RememberingEmbedder:
 
         Args:
             embedder: is asked for what is not known.
-            size: texts kept, those asked for last; a vector of 1,024 dimensions takes about 32 KB.
+            size: texts kept, those asked for last, and never more than :data:`MOST_KEPT_TOGETHER` of one call; a vector of 1,024 dimensions takes about 32 KB.
             clock: monotonic seconds.
         """
         self._embedder = embedder
@@ -98,7 +101,8 @@ class RememberingEmbedder:
         with self._lock:
             for text in mine:
                 del self._under_way[text]
-            self._known.update(vectors)
+            if len(vectors) <= MOST_KEPT_TOGETHER:
+                self._known.update(vectors)
             while len(self._known) > self._size:
                 self._known.popitem(last=False)
 

@@ -13,24 +13,19 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from cicada.errors import AnswerIncomplete, BudgetSpent, ModelUnavailable, StreamBroken
+from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
 from cicada.models.ports import Finished, Leash, Stopped, TextDelta, Usage
-from cicada.models.retries import INTERACTIVE, RetryPolicy
+from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 
 logger = logging.getLogger(__name__)
 
 USAGE_WAIT_S = 2.0
 """How long the token usage, which follows the stop, is waited for. The answer is whole without it."""
-LONGEST_RETRY_AFTER_S = 10.0
-"""A service that asks to be left alone for longer is not called again for this answer: nobody looks at an empty page
-for so long, and another strategy may have an answer."""
-RETRY_AFTER_JITTER_S = 0.5
-"""Spread over which those who were told the same time come back."""
 
 
 @dataclass(frozen=True)
@@ -71,11 +66,6 @@ class Call(Protocol):
     def learn(self, failure: Failure) -> bool:
         """Take note of a failure; true if the next try will be another request, so that it can help at once."""
         ...
-
-
-def wait(seconds: float, stopped: threading.Event) -> None:
-    """Wait for some seconds, or until the event is set."""
-    stopped.wait(seconds)
 
 
 class _NotBegun(Exception):
@@ -154,6 +144,9 @@ class Streaming:
     ) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
 
+        The usage, of the finish or of the error, is that of all tries: where one of them may have been paid for without
+        its usage being known, it is not reported.
+
         Args:
             new_call: makes what is tried, anew for every try.
             time_budget_s: seconds for all of it.
@@ -187,17 +180,23 @@ class Streaming:
     ) -> Generator[TextDelta | Finished, None, None]:
         """Try, and try again while that can help. The leash has allowed the first try."""
         attempts = 0
+        known = True  # what the tries before took
         while True:
             call = new_call()
             with closing(self._attempt(call, deadline_s, watch)) as pieces:
                 try:
-                    first = next(pieces)
+                    for piece in pieces:
+                        yield (
+                            replace(piece, usage=_of_all(piece.usage, known)) if isinstance(piece, Finished) else piece
+                        )
+                    return
                 except _NotBegun as not_begun:
                     failure = not_begun.failure
-                else:
-                    yield first
-                    yield from pieces
-                    return
+                except ModelError as error:
+                    error.usage = _of_all(error.usage, known)
+                    raise
+            known = known and failure.free
+            failure.error.usage = Usage(reported=known)
             pause_s: float | None = 0.0
             if not call.learn(failure):
                 attempts += 1
@@ -215,15 +214,7 @@ class Streaming:
         """Seconds to wait before the next try, or None to give up."""
         if not failure.retry:
             return None
-        share = self._share()
-        pause_s = self._retry.pause_s(attempts, left_s=left_s, share=share)
-        asked_s = failure.retry_after_s
-        if pause_s is None or asked_s is None:
-            return pause_s
-        if asked_s > LONGEST_RETRY_AFTER_S:
-            return None
-        pause_s = max(pause_s, asked_s + share * RETRY_AFTER_JITTER_S)
-        return pause_s if pause_s < left_s else None
+        return self._retry.pause_s(attempts, left_s=left_s, share=self._share(), asked_s=failure.retry_after_s)
 
     def _attempt(self, call: Call, deadline_s: float, watch: _Watch) -> Generator[TextDelta | Finished, None, None]:
         """One call. Raises :class:`_NotBegun` before the first piece if the call failed, else the port's errors."""
@@ -282,6 +273,12 @@ class Streaming:
                 broken = StreamBroken(f"{type(error).__name__}: {error}")
                 broken.__cause__ = error
                 return broken
+
+
+def _of_all(usage: Usage | None, known: bool) -> Usage:
+    """The usage of the last try as that of all; ``known`` says whether those before it took nothing."""
+    usage = usage or Usage(reported=False)
+    return usage if known else replace(usage, reported=False)
 
 
 def _not_begun(failure: Failure, cause: Exception) -> _NotBegun:

@@ -104,6 +104,8 @@ class WholeCalls:
         self._under_way: _Call[Any] | None = None
         self.count = 0
         """Calls that went out."""
+        self.lost = 0
+        """Calls among them that were not answered and may have been paid for all the same."""
 
     def __enter__(self) -> Self:
         """Listen for the leash's stop."""
@@ -135,11 +137,14 @@ class WholeCalls:
             outcome = self._try(call)
             if isinstance(outcome, _Answered):
                 return outcome.answer
+            self.lost += not outcome.free
             if outcome.invalid and learn(outcome.error):
                 self._prepare_another(outcome, 0.0)
                 continue
             attempts += 1
-            pause_s = self._retry.pause_s(attempts, left_s=self._left_s(), share=self._share())
+            pause_s = self._retry.pause_s(
+                attempts, left_s=self._left_s(), share=self._share(), asked_s=outcome.retry_after_s
+            )
             if not outcome.retry or pause_s is None:
                 raise outcome.error
             self._prepare_another(outcome, pause_s)
@@ -189,8 +194,3 @@ class WholeCalls:
 
     def _left_s(self) -> float:
         return self._deadline_s - self._clock()
-
-
-def wait(seconds: float, stopped: threading.Event) -> None:
-    """Wait for some seconds, or until the event is set."""
-    stopped.wait(seconds)

@@ -16,10 +16,9 @@ from cicada.retrieval.fallback import (
     ManagedEngine,
 )
 from cicada.retrieval.ports import Retriever, SearchQuery
+from cicada.retrieval.query_vectors import embedding_time_s
 
 EngineName = Literal["shards", "s3vectors", "kendra"]
-EMBED_BUDGET_S = 8.0
-"""Seconds for embedding a query before an engine is asked, retries included."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def build_retriever(
     def prepare(query: SearchQuery) -> None:
         if needs_vectors and query.mode != "keyword":
             try:
-                remembering.learn(query.text, time_budget_s=EMBED_BUDGET_S)
+                remembering.learn(query.text, time_budget_s=embedding_time_s(query))
             except (ModelBusy, ModelUnavailable):
                 if query.mode == "dense":
                     raise  # a hybrid search goes on by words alone

@@ -9,11 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 from cicada.errors import IndexFailure, IndexUnavailable, ModelError
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Retriever, SearchQuery, SearchResult
+from cicada.retrieval.query_vectors import in_time
 
 logger = logging.getLogger(__name__)
 
@@ -23,6 +25,8 @@ FAILURES_TO_REST = 3
 """Failures in a row after which the engine is left alone for a while."""
 REST_S = 30.0
 """For how long."""
+ENGINE_SHARE = 0.5
+"""Of what a search has left, what the engine may take: the shards are to have the rest."""
 _SEARCHES_AT_ONCE = 8
 _TEXTS_KEPT = 8
 
@@ -57,7 +61,7 @@ class FallbackRetriever:
         Args:
             primary: the managed engine.
             shards: searches the index itself.
-            budget_s: seconds that the engine may take.
+            budget_s: seconds that the engine may take, less where the search itself has less.
             name: the engine's, for people.
             prepare: what both need, such as the query's vector, done before the engine's time begins; what it raises
                 is raised.
@@ -84,10 +88,13 @@ class FallbackRetriever:
         if self._clock() < self._rests_until_s:
             why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while."
             return self._from_shards(query, why, IndexUnavailable(why))
+        budget_s = min(self._budget_s, ENGINE_SHARE * query.limits.time_left_s())
         try:
-            result = self._within_budget(query)
+            result = self._within(query, budget_s)
         except TimeoutError:
-            why = f"{self._name} did not answer within {self._budget_s:g} s."
+            why = f"{self._name} did not answer within {budget_s:.2g} s."
+            if budget_s < self._budget_s:  # that says nothing of the engine
+                return self._from_shards(query, why, IndexUnavailable(why))
             return self._after_failure(query, why, IndexUnavailable(why))
         except IndexFailure as error:  # its text may name resources: that is for the log
             return self._after_failure(query, f"{self._name} could not answer ({error.code}).", error)
@@ -104,10 +111,10 @@ class FallbackRetriever:
                 logger.debug("the engine's version is not known", extra={"engine": self._name, "why": str(error)})
         return self._shards.version()
 
-    def _within_budget(self, query: SearchQuery) -> SearchResult:
+    def _within(self, query: SearchQuery, time_s: float) -> SearchResult:
         asked = self._pool.submit(self._primary.search, query)
         try:
-            return asked.result(self._budget_s)
+            return asked.result(time_s)
         finally:
             asked.cancel()  # what still waits for a thread is not worth one any more
 
@@ -157,7 +164,7 @@ class LearningEmbedder:
         return self._embedder.dimensions
 
     def learn(self, text: str, *, time_budget_s: float) -> None:
-        """Embed a text, or find out that the model cannot: :meth:`embed` gives or raises it again.
+        """Embed a text, or find out that the model cannot in time: :meth:`embed` gives or raises it again.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: as the model does.
@@ -167,7 +174,7 @@ class LearningEmbedder:
                 return
         outcome: list[float] | ModelError
         try:
-            (outcome,) = self._embedder.embed([text], time_budget_s=time_budget_s)
+            (outcome,) = in_time(partial(self._embedder.embed, [text], time_budget_s=time_budget_s), time_budget_s)
         except ModelError as error:
             outcome = error
         with self._lock:

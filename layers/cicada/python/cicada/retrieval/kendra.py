@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.retrieval.managed import Laps, read_failure
+from cicada.retrieval.managed import Laps, read_failure, top_k_capped
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchQuery, SearchResult
 
 ENGINE = "kendra"
@@ -90,14 +90,18 @@ class KendraRetriever:
             raise failure from error
         laps.lap("query")
         hits = tuple(hit for hit in _hits(items) if hit.score >= query.min_score)[: query.top_k]
-        return SearchResult(hits, self.version(), 0, laps.ms, ENGINE, _notes(query))
+        capped = len(items) >= MAX_RESULTS and len(items) == len(hits) < query.top_k
+        return SearchResult(hits, self.version(), 0, laps.ms, ENGINE, _notes(query, capped=capped))
 
 
-def _notes(query: SearchQuery) -> tuple[Degradation, ...]:
-    if query.mode == "hybrid":
-        return ()
-    told = f"Amazon Kendra ranks in its own way and has no {query.mode} search."
-    return (Degradation("mode_fallback", told),)
+def _notes(query: SearchQuery, *, capped: bool) -> tuple[Degradation, ...]:
+    notes = []
+    if query.mode != "hybrid":
+        told = f"Amazon Kendra ranks in its own way and has no {query.mode} search."
+        notes.append(Degradation("mode_fallback", told))
+    if capped:
+        notes.append(top_k_capped(NAME, MAX_RESULTS))
+    return tuple(notes)
 
 
 def attribute_filter(filters: Filters) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from botocore.exceptions import ConnectionError as BotoConnectionError
 from botocore.parsers import ResponseParserError
 
 from cicada.errors import IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
+from cicada.retrieval.ports import Degradation
 
 CONNECT_TIMEOUT_S = 1.0
 
@@ -77,6 +78,11 @@ def may_pass(error: Exception) -> bool:
             or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
     return isinstance(error, _TRANSPORT)
+
+
+def top_k_capped(engine: str, most: int) -> Degradation:
+    """That an engine returns fewer passages than were asked for, whether or not it has found more."""
+    return Degradation("top_k_capped", f"{engine} returns {most} passages a search at most: there may be more to find.")
 
 
 class Laps:

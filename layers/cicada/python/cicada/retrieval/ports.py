@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from cicada.corpus.passages import Passage
-from cicada.models.ports import ModelUse
+from cicada.models.ports import ModelUse, Purse, Unheld
 
 DEFAULT_TOP_K = 20
 """Passages returned at most, unless the query says otherwise."""
@@ -33,6 +34,43 @@ class Filters:
     """A passage must have one of these."""
 
 
+class Limits(Purse, Protocol):
+    """What a search may take: time, and, where it calls text models or re-rankers, how much of them. Thread-safe."""
+
+    def time_left_s(self) -> float:
+        """Seconds, never negative; infinite where only the search's own bounds hold."""
+        ...
+
+    def note(self, use: ModelUse) -> None:
+        """Be told what a model was used for, however the search ends."""
+        ...
+
+
+class Unlimited(Unheld):
+    """:class:`Limits` that hold nothing back."""
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return math.inf
+
+    def note(self, use: ModelUse) -> None:
+        """See the port."""
+
+
+@dataclass(frozen=True)
+class TimeLimit(Unlimited):
+    """:class:`Limits` of the time alone."""
+
+    left_s: Callable[[], float]
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return self.left_s()
+
+
+UNLIMITED = Unlimited()
+
+
 @dataclass(frozen=True)
 class SearchQuery:
     """One search."""
@@ -42,6 +80,7 @@ class SearchQuery:
     top_k: int = DEFAULT_TOP_K
     min_score: float = DEFAULT_MIN_SCORE
     mode: SearchMode = "hybrid"
+    limits: Limits = field(default=UNLIMITED, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what no search can be made of.
@@ -67,7 +106,8 @@ class Degradation:
 
     code: str
     """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded),
-    ``engine_fallback`` (a managed engine did not answer), or ``<stage>_incomplete`` (a pipeline left something out)."""
+    ``engine_fallback`` (a managed engine did not answer), ``mode_fallback`` (it has no such search), ``top_k_capped`` (it
+    returns fewer than were asked for), or ``<stage>_incomplete`` (a pipeline left something out)."""
     message: str
     """A sentence for people."""
 
@@ -98,6 +138,8 @@ class Retriever(Protocol):
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
             ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded.
+            OutOfTime: the query's limits leave no time.
+            Stopped: their stop.
         """
         ...
 

@@ -9,18 +9,17 @@ from collections.abc import Mapping, Sequence
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
 from cicada.index.columns import METADATA, SOURCE, RowFilter
-from cicada.index.embedding import Vector, unit_vectors
+from cicada.index.embedding import Vector
 from cicada.index.lists import ENTITIES, ENTITY_CODES
 from cicada.index.loaded import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchMode, SearchQuery, SearchResult
+from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
 from cicada.retrieval.ranking import languages_of, rank
 
 logger = logging.getLogger(__name__)
 
-EMBED_BUDGET_S = 8.0
-"""Seconds for embedding a query, retries included: the asker waits for it."""
 MAX_LANGUAGES = 4
 """Of more languages, it is unlikely that every message's every passage is among the best."""
 MAX_DEPTH = 10_000
@@ -31,7 +30,7 @@ class ShardRetriever:
     """The retrieval port over an :class:`~cicada.index.reader.IndexReader`."""
 
     def __init__(self, reader: IndexReader, embedder: Embedder, *, embed_budget_s: float = EMBED_BUDGET_S) -> None:
-        """Take the index and the model that it was embedded with."""
+        """Take the index, the model that it was embedded with, and the seconds that embedding a query may take at most."""
         self._reader = reader
         self._embedder = embedder
         self._embed_budget_s = embed_budget_s
@@ -68,7 +67,7 @@ class ShardRetriever:
         if query.mode == "keyword":
             return None, "keyword", ()
         try:
-            vector = unit_vectors(self._embedder, [query.text], time_budget_s=self._embed_budget_s)[0]
+            vector = query_vector(self._embedder, query, self._embed_budget_s)
         except (ModelBusy, ModelUnavailable) as error:
             if query.mode == "dense":
                 raise

@@ -18,6 +18,7 @@ from cicada.models.ports import (
     Form,
     Leash,
     Prompt,
+    Purse,
     Reranked,
     Reranker,
     StructuredModel,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 FAIR_BUDGET_S = 5.0
 """A model that had less time than this, in seconds, and ran out of it, is not thereby failing."""
+FAIR_EMBED_BUDGET_S = 2.0
+"""Likewise of an embedding model, which takes a tenth of a second."""
 
 
 class GuardedModel:
@@ -155,7 +158,12 @@ class GuardedEmbedder:
         except DependencyDown as down:
             raise ModelUnavailable(str(down)) from down
         with admission as call:
-            vectors = self._embedder.embed(texts, time_budget_s=time_budget_s)
+            try:
+                vectors = self._embedder.embed(texts, time_budget_s=time_budget_s)
+            except ModelUnavailable:
+                if time_budget_s < FAIR_EMBED_BUDGET_S:
+                    call.released()
+                raise
             call.succeeded()
             return vectors
 
@@ -187,7 +195,7 @@ class GuardedForms:
         with self._breakers.admit(model_breaker(self._model.model_id)) as call:
             try:
                 filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, leash=leash)
-            except ModelUnavailable:
+            except (ModelUnavailable, StreamBroken):
                 if time_budget_s < FAIR_BUDGET_S:
                     call.released()
                 raise
@@ -208,7 +216,7 @@ class GuardedReranker:
         """See the port."""
         return self._reranker.model_id
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         """See the port.
 
         Raises:
@@ -216,8 +224,8 @@ class GuardedReranker:
         """
         with self._breakers.admit(model_breaker(self._reranker.model_id)) as call:
             try:
-                reranked = self._reranker.rerank(query, texts, time_budget_s=time_budget_s)
-            except ModelUnavailable:
+                reranked = self._reranker.rerank(query, texts, time_budget_s=time_budget_s, leash=leash)
+            except (ModelUnavailable, StreamBroken):
                 if time_budget_s < FAIR_BUDGET_S:
                     call.released()
                 raise

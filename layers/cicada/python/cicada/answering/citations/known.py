@@ -2,65 +2,33 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from cicada.answering.citations.clauses import Clause, Word
-from cicada.answering.citations.numbers import quantities
+from cicada.answering.citations.language import language_of
+from cicada.answering.citations.measures import Clock, clocks
+from cicada.answering.citations.numbers import Quantity, quantities
 from cicada.answering.citations.reading import ENGLISH, read
 from cicada.answering.citations.terms import Vocabulary
-from cicada.index.lexical.detection import SAMPLE_TOKENS, detect
-from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS
-from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Source
-
-_MIN_LEAD = 0.6
-"""By how much more a text's frequent words must speak for a language than for the one that it would be read in."""
-_NOT_ENGLISH = re.compile(r"[¿¡ßà-öø-ÿœ]", re.IGNORECASE)
-
-
-def language_of(text: str, otherwise: str = ENGLISH) -> str:
-    """The language (ISO 639-3) that a text shows itself to be in; ``otherwise`` where it does not.
-
-    A sentence has few words to tell by: a smaller lead is enough than where a whole document is indexed.
-    """
-    found = tokens(normalised(text))[:SAMPLE_TOKENS]
-    by_script = detect(found)
-    evidence: defaultdict[str, float] = defaultdict(float)
-    telling: defaultdict[str, set[str]] = defaultdict(set)
-    for token in found:
-        for language, weight in EVIDENCE.get(token, {}).items():
-            evidence[language] += weight
-            telling[language].add(token)
-    if by_script not in (ENGLISH, otherwise) and by_script not in evidence:
-        return by_script
-    best = max(evidence, key=lambda language: evidence[language], default=otherwise)
-    marked = _NOT_ENGLISH.search(text) is not None
-    needed = evidence[otherwise] + (_MIN_LEAD / 2 if marked else _MIN_LEAD)
-    enough = evidence[best] >= needed and (marked or len(telling[best]) > 1)  # one word may be a name
-    if enough or by_script != ENGLISH:
-        return best if enough else by_script
-    return otherwise if _is_latin(otherwise) else ENGLISH
-
-
-def _is_latin(language: str) -> bool:
-    script = STEMMED[language].script if language in STEMMED else UNSTEMMED_SCRIPTS.get(language, "latin")
-    return script == "latin"
-
 
 @dataclass(frozen=True)
 class Known:
     """A source, read."""
 
     source: Source
+    told_language: str | None = None
+    """What it is read in, where it does not show that itself."""
 
     @cached_property
     def language(self) -> str:
         """Of its text, ISO 639-3."""
+        if self.told_language is not None:
+            return self.told_language
         return language_of(f"{self.source.text} {self.source.context or ''}")
 
     @cached_property
@@ -114,10 +82,25 @@ class Known:
         )
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """The names that it has, in normal form."""
+        return frozenset(normalised(word.shown) for clause in self.clauses for word in clause.words if word.name)
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its numbers, in order."""
+        return quantities(self.whole, doubtful=True)
+
+    @cached_property
+    def clocks(self) -> tuple[Clock, ...]:
+        """Its times of day."""
+        return clocks(self.whole)
+
+    @cached_property
     def numbers(self) -> dict[str, frozenset[str]]:
         """Its numbers, each with the units that it stands with."""
         found: defaultdict[str, set[str]] = defaultdict(set)
-        for quantity in quantities(self.whole, doubtful=True):
+        for quantity in self.quantities:
             found[quantity.value].add(quantity.unit)
         return {value: frozenset(units) for value, units in found.items()}
 

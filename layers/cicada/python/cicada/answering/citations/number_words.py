@@ -8,12 +8,7 @@ from decimal import Decimal
 
 def _counted(words: str, start: int = 0, step: int = 1) -> dict[str, int]:
     """Alternatives of one number are joined by a slash."""
-    return {
-        word: value
-        for value, group in enumerate(words.split())
-        for word in group.split("/")
-        for value in (start + value * step,)
-    }
+    return {word: start + at * step for at, group in enumerate(words.split()) for word in group.split("/")}
 
 
 _ENGLISH = (
@@ -27,7 +22,7 @@ _ENGLISH = (
         "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth",
         1,
     )
-    | {"once": 1, "twice": 2, "thrice": 3, "double": 2, "triple": 3, "dozen": 12, "thirtieth": 30}
+    | {"once": 1, "twice": 2, "thrice": 3, "double": 2, "triple": 3, "thirtieth": 30}
 )
 _GERMAN = (
     _counted(
@@ -36,24 +31,28 @@ _GERMAN = (
     )
     | _counted("zwanzig dreißig/dreissig vierzig fünfzig sechzig siebzig achtzig neunzig", 20, 10)
     | _counted(
-        "erste/ersten/erster/erstes zweite/zweiten/zweiter/zweites dritte/dritten/dritter/drittes vierte/vierten "
-        "fünfte/fünften sechste/sechsten siebte/siebten achte/achten neunte/neunten zehnte/zehnten",
+        "erste/ersten/erster/erstes zweite/zweiten/zweiter/zweites dritte/dritten/dritter/drittes vierte/vierten/"
+        "vierter/viertes fünfte/fünften sechste/sechsten/sechster siebte/siebten achte/achten neunte/neunten "
+        "zehnte/zehnten",
         1,
     )
-    | {"einmal": 1, "zweimal": 2, "dreimal": 3, "viermal": 4, "fünfmal": 5, "doppelt": 2}
+    | {"einmal": 1, "zweimal": 2, "dreimal": 3, "viermal": 4, "fünfmal": 5, "doppelt": 2, "beide": 2, "beiden": 2,
+       "zweier": 2, "dreier": 3, "sechsen": 6}
 )
 _FRENCH = (
     _counted(
         "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
         "dix-huit dix-neuf vingt"
     )
-    | {"trente": 30, "quarante": 40, "cinquante": 50, "soixante": 60}
+    | {"trente": 30, "quarante": 40, "cinquante": 50, "soixante": 60, "soixante-dix": 70, "quatre-vingts": 80,
+       "quatre-vingt": 80, "quatre-vingt-dix": 90}
     | _counted("premier/première deuxième/seconde troisième quatrième cinquième sixième septième huitième", 1)
 )
 _SPANISH = (
     _counted(
         "cero un/uno/una dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince dieciséis "
-        "diecisiete dieciocho diecinueve veinte"
+        "diecisiete dieciocho diecinueve veinte veintiuno/veintiún veintidós veintitrés veinticuatro veinticinco "
+        "veintiséis veintisiete veintiocho veintinueve"
     )
     | {"treinta": 30, "cuarenta": 40, "cincuenta": 50, "sesenta": 60, "setenta": 70, "ochenta": 80, "noventa": 90}
     | _counted("primero/primera/primer segundo/segunda tercero/tercera/tercer cuarto/cuarta quinto/quinta", 1)
@@ -63,7 +62,7 @@ _ITALIAN = (
         "zero uno/un/una due tre quattro cinque sei sette otto nove dieci undici dodici tredici quattordici quindici "
         "sedici diciassette diciotto diciannove venti"
     )
-    | {"trenta": 30, "quaranta": 40, "cinquanta": 50, "sessanta": 60}
+    | {"trenta": 30, "quaranta": 40, "cinquanta": 50, "sessanta": 60, "settanta": 70, "ottanta": 80, "novanta": 90}
     | _counted("primo/prima secondo/seconda terzo/terza quarto/quarta quinto/quinta", 1)
 )
 _PORTUGUESE = _counted(
@@ -96,6 +95,7 @@ DOUBTFUL_WORDS: dict[str, int] = {"sei": 6, "once": 11, "prima": 1, "primer": 1}
 MULTIPLIERS: dict[str, Decimal] = {
     word: Decimal(value)
     for words, value in (
+        ("dozen dozens dutzend douzaine docena dozzina dúzia dozijn", 12),
         ("hundred hundert cent cien ciento cento cem honderd сто", 100),
         ("thousand thousands tausend mille mil mila duizend тысяча тысячи тысяч k", 1_000),
         (
@@ -170,7 +170,18 @@ _COMPOUND = re.compile(
 )
 
 
-def german_compound(word: str) -> int | None:
-    """The value of *fünfundzwanzig* and its kin; None for other words."""
+_ITALIAN_COMPOUND = re.compile(
+    r"(vent|trent|quarant|cinquant|sessant|settant|ottant|novant)[iau]?(uno|un|due|tre|tré|quattro|cinque|sei|sette|otto|nove)"
+)
+
+
+def compound(word: str) -> int | None:
+    """The value of *fünfundzwanzig*, *ventitré* and their kin; None for other words."""
     match = _COMPOUND.fullmatch(word) if "und" in word else None
-    return _GERMAN[match[1]] + _GERMAN[match[2]] if match else None
+    if match:
+        return _GERMAN[match[1]] + _GERMAN[match[2]]
+    match = _ITALIAN_COMPOUND.fullmatch(word) if "nt" in word else None
+    if match is None or word in NUMBER_WORDS:
+        return None
+    tens = next(value for name, value in _ITALIAN.items() if name[:-1] == match[1])
+    return tens + _ITALIAN[match[2].replace("é", "e")]

@@ -16,15 +16,17 @@ from cicada.answering.citations.number_words import (
     NUMBER_WORDS,
     TIMES,
     UNITS,
-    german_compound,
+    compound,
 )
 
 _KEPT = 512
 """Texts whose reading is remembered."""
 _MAX_DIGITS = 18
+_TEN, _TWENTY = 10, 20
 _DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
+_FRENCH = r"(?i:\b(?:dix-(?:sept|huit|neuf)|soixante-dix|quatre-vingts?(?:-dix)?)\b)"
 _TOKEN = re.compile(
-    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
+    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_FRENCH}|[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
 )
 _ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
 _HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
@@ -32,8 +34,19 @@ _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
 _THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
 _CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
+_ALONE = frozenset(
+    "hundred thousand tausend hundert mille mil cien dozen dutzend douzaine docena dozzina dúzia dozijn".split()
+)
+"""Multipliers that are numbers without one before them."""
+_AND = frozenset("y et und e".split())
 _UNIT_REACH = 2
 """Words after a number among which its unit is looked for."""
+_NO_ADJECTIVES = frozenset(
+    "a an the and or of to in on at by for from per every each any this that these those times than as is are was were "
+    "pro je jede jeden jedes am im und oder von vor nach bis der die das par chaque tous toutes les le la de du des et "
+    "ou en au por cada todos todas el los las y o del al ogni tutti i il lo gli e di per elke per van".split()
+)
+"""Words after which no unit belongs to the number before them: *three every day*."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
         return (None if value is None or token["han"] == "一" else str(value)), 1
     word = token["word"]
     if word and (
-        (low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful or german_compound(low)
+        (low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful or compound(low)
     ):
         return _spelled(tokens, at, doubtful)
     return None, 1
@@ -109,18 +122,20 @@ def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) 
     used, last = 0, 0
     while at + used < len(tokens) and tokens[at + used]["word"]:
         word = tokens[at + used]["word"].lower()
-        value = NUMBER_WORDS.get(word, doubtful.get(word, german_compound(word)))
-        if value is not None and (used == 0 or (last >= 20 and value < last) or last == -1):
+        value = NUMBER_WORDS.get(word, doubtful.get(word, compound(word)))
+        if value is not None and (used == 0 or (last >= _TWENTY and value < last) or last == -1):
             current += value
             last = value
         elif word in MULTIPLIERS and len(word) > 2:
-            if used == 0 and word not in ("hundred", "thousand", "tausend", "hundert", "cent", "mille", "mil", "cien"):
+            if used == 0 and word not in _ALONE:
                 break
             scale = MULTIPLIERS[word]
             current = (current or 1) * scale
             if scale >= 1000:
                 total, current = total + current, Decimal(0)
             last = -1
+        elif word in _AND and last >= _TWENTY and _follows(tokens, at + used + 1):
+            pass
         else:
             break
         used += 1
@@ -128,6 +143,12 @@ def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) 
         return None, 1
     value_of_all = total + current
     return (None if value_of_all == 1 else _shown(value_of_all)), used
+
+
+def _follows(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether a number below ten stands at a token: *treinta y dos*."""
+    word = (tokens[at]["word"] or "").lower() if at < len(tokens) else ""
+    return 0 < NUMBER_WORDS.get(word, 1 if word in ("un", "uno", "una", "une") else 0) < _TEN
 
 
 def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
@@ -145,6 +166,8 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
             return "%", place + 2
         if word in UNITS and (place == after or len(word) > 2):
             return UNITS[word], place + 1
+        if word in _NO_ADJECTIVES:
+            break
     if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
         return TIMES[tokens[after]["word"][0]], after
     return "", after

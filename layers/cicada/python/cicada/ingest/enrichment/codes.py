@@ -29,12 +29,16 @@ _FAMILIES = re.compile(
             r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:ERROR|FAILED|FAILURE|EXCEPTION|TIMEOUT|DENIED)",
             r"[A-Z]\d{2}\.\d{1,4}",
             r"(?=[A-Z0-9-]*[A-Z])(?=[A-Z0-9-]*\d)[A-Z0-9]+(?:-[A-Z0-9]+)+",
-            r"[A-Z]{1,6}\d{2,}[A-Z]{0,4}(?:\d+[A-Z]{0,2})?",
+            r"[A-Z]{1,6}\d{2,}(?:[A-Z]{1,4}(?:\d+[A-Z]{0,2})?)?",
         )
     )
 )
-_ADDRESS = re.compile(r"\S*(?:://|@|\\)\S*|(?<!\w)(?:[A-Z]{3,7} )?~?/\S+|\b[\w.-]*[a-z][\w.-]*/[\w./-]*|\bwww\.\S+")
-"""Addresses, e-mail addresses and paths, a request's method included."""
+_ADDRESS = re.compile(
+    r"(?<!\S)\S*(?:://|@|\\)\S*|(?<!\w)(?:[A-Z]{3,7} )?~?/\S+"
+    r"|(?<![\w.-])([.-]*+)(?=[\w.-]++/)(?=[^a-z/]*+[a-z])[\w.-]++/[\w./-]*|\bwww\.\S+"
+)
+"""Addresses, e-mail addresses and paths, a request's method included; a path but for the signs before it. What stands
+without a space between is looked through once, not once from each of its letters."""
 _MONTH = r"(?:JAN|FEB|MAR|APR|MAY|JUN|JUL|AUG|SEP|SEPT|OCT|NOV|DEC)"
 _UNIT = r"(?:[KMGT]?B|[KM]?HZ|[KM]?W|[KM]?V|[KM]?A|MM|CM|KM|KG|MG|ML|L|M|G|S|H|MIN|FT|IN|LB|OZ|RPM|PSI|DPI|K|P|D|X)"
 _NONE = re.compile(
@@ -63,7 +67,7 @@ def without_codes(text: str) -> str:
 def _without_addresses(text: str) -> str:
     if not any(sign in text for sign in ("/", "@", "\\", "www.")):
         return text
-    return _ADDRESS.sub(" ¤ ", text)
+    return _ADDRESS.sub(r"\1 ¤ ", text)
 
 
 def _is_code(code: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -58,7 +58,9 @@ class Work:
 class Describer:
     """Has a model describe the passages of documents. Safe for several threads."""
 
-    def __init__(self, forms: KeptForms, *, summaries: bool, names: bool, time_budget_s: float, at_once: int) -> None:
+    def __init__(
+        self, forms: KeptForms, *, summaries: bool, names: bool, time_budget_s: Callable[[], float], at_once: int
+    ) -> None:
         """Wire the model.
 
         Args:
@@ -112,7 +114,7 @@ class Describer:
         """One call. Where its answer is not whole, one for each half: what one passage spoils is not lost for all."""
         prompt = passages_prompt(title, [texts[place] for place in places], self._form)
         try:
-            kept = self._forms.fill(prompt, self._form, time_budget_s=self._time_budget_s, spent=spent)
+            kept = self._forms.fill(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)
         except AnswerIncomplete as error:
             if len(places) > 1:
                 return self._halves(title, texts, places, spent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -74,6 +75,7 @@ class Enricher:
         *,
         leash: Leash | None = None,
         time_budget_s: float = TIME_BUDGET_S,
+        time_left_s: Callable[[], float] = lambda: math.inf,
         at_once: int = BATCHES_AT_ONCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -85,6 +87,7 @@ class Enricher:
             store: the bucket.
             leash: asked before every call to the model; nothing is by default.
             time_budget_s: seconds for one batch, and for the summary of a document, retries included.
+            time_left_s: seconds that are left for a document; a batch may take half of them at most.
             at_once: batches of one document that are with the model at the same time.
             clock: monotonic seconds.
 
@@ -100,12 +103,12 @@ class Enricher:
         if model is None:
             raise SettingsInvalid("enrichment by a model needs a model id")
         self._model_id = model.model_id
-        self._time_budget_s = time_budget_s
+        self._time_budget_s: Callable[[], float] = lambda: min(time_budget_s, time_left_s() / 2)
         self._describer = Describer(
             KeptForms(store, model, leash=leash),
             summaries=summaries,
             names=names,
-            time_budget_s=time_budget_s,
+            time_budget_s=self._time_budget_s,
             at_once=at_once,
         )
         if summaries:
@@ -157,7 +160,7 @@ class Enricher:
         if described.given_up:
             raise ModelUnavailable("the model failed for the passages before")
         return summaries.get_or_make(
-            document.source, document.title, texts, time_budget_s=self._time_budget_s, spent=spent
+            document.source, document.title, texts, time_budget_s=self._time_budget_s(), spent=spent
         ).text
 
     def _names(self, document: Document, items: Sequence[Indexable], described: Descriptions) -> Names:

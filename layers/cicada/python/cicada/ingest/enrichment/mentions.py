@@ -18,8 +18,11 @@ _MOSTLY = 0.5
 """The share of a sentence's words that are capitalised, above which capitals say nothing: a title, a shout."""
 _NEARLY_ALL = 0.9
 _LEAST_TITLE_WORDS = 3
-_BOUNDARY = re.compile(r"[.!?…]+[\"'”’»)\]]*\s+|[。！？]+[」』）]*|\n+")
+_BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s+|[。！？]+[」』）]*|\n+")
+"""Tried once for a run of signs, not once for each of them."""
 _LAST_WORD = re.compile(r"[^\W_]+$")
+_WORD_CHARS = 32
+"""How far back the last word is looked for: longer than any abbreviation."""
 _CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$")
 
 
@@ -67,7 +70,7 @@ def sentences(text: str) -> list[str]:
     found: list[str] = []
     start = 0
     for boundary in _BOUNDARY.finditer(text):
-        before = _LAST_WORD.search(text, start, boundary.start())
+        before = _LAST_WORD.search(text, max(start, boundary.start() - _WORD_CHARS), boundary.start())
         if boundary[0].startswith(".") and before is not None and _abbreviated(before[0]):
             continue
         found.append(text[start : boundary.end()])
@@ -116,8 +119,8 @@ class MentionReader:
         gap = sentence[words[end - 1].end : words[end].start] if end < len(words) else "."
         if end < len(words) and words[end].text[0].isdigit() and not gap.strip() and run[-1].lower() in REFERENCES:
             run.pop()
-        before = sentence[: words[at].start].rstrip()
-        opens = not before or before[-1] in _OPENING
+        before = sentence[words[at - 1].end if at else 0 : words[at].start].rstrip()
+        opens = before[-1] in _OPENING if before else at == 0
         while run and self._droppable(run[0], first=True):
             run.pop(0)
             opens = False

@@ -46,15 +46,17 @@ class Names:
 
     def __init__(self, names: Iterable[str]) -> None:
         """Take the names, as they are to be told."""
-        told = dict.fromkeys(" ".join(name.split()) for name in names)
-        self._by_beginning: defaultdict[str, list[str]] = defaultdict(list)
-        for name in sorted(told, key=lambda name: (-len(name), name)):
+        self._names = frozenset(" ".join(name.split()) for name in names)
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
+        for name in self._names:
             if (begins := _BEGINS.match(name)) is not None:
-                self._by_beginning[begins[0]].append(name)
+                lengths[begins[0]].add(len(name))
+        self._lengths = {beginning: sorted(found, reverse=True) for beginning, found in lengths.items()}
+        """By the word that names begin with: however many do, each length is looked for once."""
 
     def of(self, text: str) -> tuple[str, ...]:
         """The names in a text, each once, in order; a longer one hides those inside of it."""
-        if not self._by_beginning:
+        if not self._lengths:
             return ()
         flat = " ".join(text.split())
         found: dict[str, None] = {}
@@ -62,10 +64,11 @@ class Names:
         for begins in _BEGINS.finditer(flat):
             if begins.start() < end:
                 continue
-            for name in self._by_beginning.get(begins[0], ()):
-                if flat.startswith(name, begins.start()) and not _GOES_ON.match(flat, begins.start() + len(name)):
+            for length in self._lengths.get(begins[0], ()):
+                name = flat[begins.start() : begins.start() + length]
+                if name in self._names and not _GOES_ON.match(flat, begins.start() + length):
                     found[name] = None
-                    end = begins.start() + len(name)
+                    end = begins.start() + length
                     break
         return tuple(found)[:MAX_ENTITIES]
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
-from cicada.errors import IndexUnavailable
+from cicada.corpus.readers.limits import ReadLimits
+from cicada.errors import DocumentTooLarge, IndexUnavailable
 from cicada.ingest.contracts import SourceItem
-from cicada.ingest.incoming.places import collection_and_source, folder
+from cicada.ingest.incoming.places import collection_and_source, folder, is_ignored
 
 WORKFLOW_ID = "workflow_id"
 """The metadata key of the tenant or workflow that a passage belongs to."""
@@ -24,8 +25,16 @@ _GONE = frozenset({404, 412})
 """The object is not there, or is another one by now."""
 
 
+_REFUSED = frozenset({400, 403})
+"""The object may not be read: by its key or its policy, or because it is archived."""
+
+
 class UploadChanged(Exception):
     """The object was replaced or deleted since it was listed."""
+
+
+class UploadUnreadable(Exception):
+    """The object may not be read; trying again at once does not help."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +49,30 @@ class Upload:
     """Changes whenever the object is written, be it with the same bytes."""
 
 
+class Uploads(Protocol):
+    """Where the uploaded documents are, see :class:`IncomingBucket`."""
+
+    def uploads(self, collection: str) -> Iterator[Upload]:
+        """A collection's documents."""
+        ...
+
+    def ignored(self, collection: str) -> Iterator[str]:
+        """Keys in a collection's folder that can be no document's."""
+        ...
+
+    def download(self, item: SourceItem, path: Path) -> SourceItem:
+        """Write a document's bytes to a file. Raises UploadChanged, UploadUnreadable, DocumentTooLarge."""
+        ...
+
+
 class IncomingBucket:
     """The uploads of one bucket."""
 
-    def __init__(self, client: Any, bucket: str) -> None:
-        """Take an S3 client."""
+    def __init__(self, client: Any, bucket: str, *, max_bytes: int = ReadLimits().max_bytes) -> None:
+        """Take an S3 client, and the size of the largest document that is read."""
         self._client = client
         self._bucket = bucket
+        self._max_bytes = max_bytes
 
     def uploads(self, collection: str) -> Iterator[Upload]:
         """A collection's documents, in byte order of their keys.
@@ -54,15 +80,25 @@ class IncomingBucket:
         Raises:
             IndexUnavailable: S3 does not respond.
         """
+        for found in self._listed(collection):
+            place = collection_and_source(found["Key"])
+            if place is not None:
+                etag, written_at = str(found["ETag"]), found["LastModified"].isoformat()
+                yield Upload(place[1], found["Key"], etag, int(found["Size"]), f"{etag} {written_at}")
+
+    def ignored(self, collection: str) -> Iterator[str]:
+        """Keys in a collection's folder that can be no document's, hidden files aside.
+
+        Raises:
+            IndexUnavailable: S3 does not respond.
+        """
+        return (found["Key"] for found in self._listed(collection) if is_ignored(found["Key"]))
+
+    def _listed(self, collection: str) -> Iterator[Any]:
         pages = self._client.get_paginator("list_objects_v2")
         try:
             for page in pages.paginate(Bucket=self._bucket, Prefix=folder(collection)):
-                for found in page.get("Contents", ()):
-                    place = collection_and_source(found["Key"])
-                    if place is not None:
-                        etag = str(found["ETag"])
-                        written_at = found["LastModified"].isoformat()
-                        yield Upload(place[1], found["Key"], etag, int(found["Size"]), f"{etag} {written_at}")
+                yield from page.get("Contents", ())
         except _FAILURES as error:
             raise IndexUnavailable(f"S3 could not list {folder(collection)}: {error}") from error
 
@@ -74,8 +110,12 @@ class IncomingBucket:
 
         Raises:
             UploadChanged: the object is not the one that the item names any more.
+            UploadUnreadable: it may not be read.
+            DocumentTooLarge: it is larger than any document that is read.
             IndexUnavailable: S3 does not respond.
         """
+        if item.size > self._max_bytes:
+            raise DocumentTooLarge(f"has {item.size:,} bytes; {self._max_bytes:,} are read")
         condition = {} if item.etag is None else {"IfMatch": item.etag}
         try:
             found = self._client.get_object(Bucket=self._bucket, Key=item.key, **condition)
@@ -83,8 +123,11 @@ class IncomingBucket:
                 while piece := body.read(_CHUNK_BYTES):
                     file.write(piece)
         except ClientError as error:
-            if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode") in _GONE:
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+            if status in _GONE:
                 raise UploadChanged(item.key) from error
+            if status in _REFUSED:
+                raise UploadUnreadable(f"S3 does not give it: {error.response.get('Error', {}).get('Code')}") from error
             raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error
         except _FAILURES as error:
             raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error

@@ -21,7 +21,7 @@ def read_mirror(store: ObjectStore, collection: str) -> tuple[Mirror, str | None
         found = store.read(mirror_key(collection))
     except ObjectMissing:
         return Mirror(), None
-    return _parsed(mirror_key(collection), found.data, Mirror), found.etag
+    return parsed(mirror_key(collection), found.data, Mirror), found.etag
 
 
 def read_record(store: ObjectStore, key: str, record: type[Record]) -> Record:
@@ -31,16 +31,29 @@ def read_record(store: ObjectStore, key: str, record: type[Record]) -> Record:
         IndexCorrupt: there is none, or it cannot be read.
     """
     try:
-        return _parsed(key, store.read(key).data, record)
+        return parsed(key, store.read(key).data, record)
     except ObjectMissing as error:
         raise IndexCorrupt(f"{key} is missing", key=key) from error
 
 
-def _parsed(key: str, data: bytes, record: type[Record]) -> Record:
+def parsed(key: str, data: bytes, record: type[Record]) -> Record:
+    """The record in an object's bytes. Raises IndexCorrupt if there is none."""
     try:
         return record.model_validate_json(data)
     except ValidationError as error:
         raise IndexCorrupt(f"{key} cannot be read", key=key) from error
+
+
+def read_record_if_there(store: ObjectStore, key: str, record: type[Record]) -> Record | None:
+    """A record; None if there is none.
+
+    Raises:
+        IndexCorrupt: it cannot be read.
+    """
+    try:
+        return parsed(key, store.read(key).data, record)
+    except ObjectMissing:
+        return None
 
 
 def put_record(store: ObjectStore, key: str, record: IngestModel) -> None:

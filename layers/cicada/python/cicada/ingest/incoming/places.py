@@ -62,19 +62,35 @@ def plan_key(collection: str, run: str) -> str:
     return run_folder(collection, run) + "plan.json"
 
 
-def outcomes_folder(collection: str, run: str) -> str:
-    """Begins the keys of a run's outcomes."""
-    return run_folder(collection, run) + "outcomes/"
+def outcome_key(collection: str, run: str, digest: str) -> str:
+    """Of what became of one upload in a run."""
+    return f"{run_folder(collection, run)}outcomes/{digest}.json"
 
 
-def report_key(collection: str, run: str) -> str:
-    """Of a run's report."""
-    return run_folder(collection, run) + "report.json"
+def progress_key(collection: str, run: str) -> str:
+    """Of how far a run has come with committing."""
+    return run_folder(collection, run) + "progress.json"
+
+
+def report_key(collection: str, run: str, round: int) -> str:
+    """Of the report of a run's look at the folder, counted from 1."""
+    return f"{run_folder(collection, run)}report-{round:03}.json"
+
+
+def turn_key(collection: str) -> str:
+    """Of whose turn it is at a collection."""
+    return f"{INGESTED}turns/{collection}.json"
 
 
 def mirror_key(collection: str) -> str:
     """Of what is known of a collection's folder."""
     return f"{INGESTED}{collection}.json"
+
+
+def is_ignored(key: str) -> bool:
+    """Whether a key below ``incoming/`` is neither a document's nor one that nobody takes for a document's."""
+    name = key.rpartition("/")[2]
+    return bool(name) and not name.startswith(".") and collection_and_source(key) is None
 
 
 def execution_name(collection: str, window: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from pydantic import Field
 
 from cicada.ingest.contracts import IngestModel, IngestReport, Prepared, Quarantined, SourceItem
@@ -13,21 +15,31 @@ class Planned(IngestModel):
     item: SourceItem
     stamp: str = Field(description="tells one upload of the document from another")
 
+    def digest(self) -> str:
+        """What this upload of the document is known by in keys: 32 hexadecimal digits."""
+        return hashlib.sha256(f"{self.item.source}\0{self.stamp}".encode()).hexdigest()[:32]
+
 
 class Plan(IngestModel):
     """What a run is to do."""
 
     collection: str
     run: str
+    round: int = 1
+    """A run that is to look again plans anew."""
     recipe_digest: str
     documents: tuple[Planned, ...]
-    """New or changed since the last run."""
+    """New or changed since they were loaded, or missing in the index."""
     gone: tuple[str, ...]
-    """Sources that were mirrored, and are not there any more."""
+    """Sources that were loaded from the folder, and are not there any more."""
+    forgotten: tuple[str, ...] = ()
+    """Sources that were never loaded from the folder, and are not there any more."""
     held: int
-    """Documents that lie there just as the last run loaded them."""
+    """Documents that lie there just as they were loaded."""
     refused: tuple[Quarantined, ...] = ()
     """Those that lie there just as an earlier run refused them."""
+    ignored: tuple[str, ...] = ()
+    """Keys in the folder that can be no document's."""
 
 
 class Batch(IngestModel):
@@ -36,22 +48,31 @@ class Batch(IngestModel):
     collection: str
     run: str
     number: int
-    items: tuple[SourceItem, ...]
+    items: tuple[Planned, ...]
 
 
 class Outcome(IngestModel):
-    """What became of a batch's documents. Those that it does not name were not reached."""
+    """What became of one upload: one of the three."""
 
-    prepared: tuple[Prepared, ...] = ()
-    quarantined: tuple[Quarantined, ...] = ()
+    prepared: Prepared | None = None
+    refused: Quarantined | None = None
+    """For the document's own sake: it stands until the document is uploaded again."""
+    failed: Quarantined | None = None
+    """For another reason: it is tried again."""
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing more is to be done about it."""
+        return self.failed is None
 
 
 class Mirrored(IngestModel):
-    """A document as the last run that met it left it."""
+    """A document of the folder, as it was last met."""
 
-    stamp: str
-    refused: Quarantined | None = None
-    """Why its passages are not in the collection; None if they are."""
+    stamp: str = Field(description="of the upload that was loaded or refused; blank where it is to be met again")
+    loaded: bool = Field(False, description="whether the collection's passages of this source are from the folder")
+    passages: int = Field(0, description="of them")
+    refused: Quarantined | None = Field(None, description="why the last upload is not in the collection, if it is not")
 
 
 class Mirror(IngestModel):
@@ -61,30 +82,54 @@ class Mirror(IngestModel):
     documents: dict[str, Mirrored] = Field(default_factory=dict, description="by source")
 
 
+class Turn(IngestModel):
+    """Whose turn it is at a collection: one run at a time plans, commits and remembers."""
+
+    run: str = Field("", description="the run at work; blank for none")
+    again: bool = Field(False, description="whether something was uploaded since it looked at the folder")
+    rounds: int = Field(0, description="how often it has looked again for documents that could not be prepared")
+
+
 class PlanSummary(IngestModel):
     """What the workflow needs to know of a plan."""
 
     collection: str
     run: str
-    documents: int
-    gone: int
-    batches: int
-    batches_key: str
+    documents: int = 0
+    gone: int = 0
+    batches: int = 0
+    batches_key: str = ""
     needed: bool = Field(description="whether there is anything to do")
+    deferred: bool = Field(False, description="whether another run is at work, which will look again")
+
+
+class Progress(IngestModel):
+    """How far a run has come with committing."""
+
+    round: int
+    next: int = Field(0, description="the place of the first document that is not committed yet")
+    report: IngestReport
+    not_prepared: tuple[Quarantined, ...] = ()
+    superseded: tuple[str, ...] = ()
 
 
 class FinishedRun(IngestModel):
-    """What the workflow's end tells; the whole report lies in the bucket."""
+    """What a step of finishing tells the workflow; the whole report lies in the bucket."""
 
-    report_key: str
-    loaded: int
-    unchanged: int
-    quarantined: int
-    not_prepared: int
-    removed: int
-    passages: int
-    version: str
-    published: bool
+    collection: str
+    run: str
+    more: bool = Field(False, description="whether there are documents left to commit")
+    again: bool = Field(False, description="whether the folder is to be looked at again")
+    wait_s: int = Field(0, description="seconds to wait before that")
+    report_key: str = ""
+    loaded: int = 0
+    unchanged: int = 0
+    quarantined: int = 0
+    not_prepared: int = 0
+    removed: int = 0
+    passages: int = 0
+    version: str = ""
+    published: bool = False
 
 
 class RunReport(IngestModel):
@@ -93,13 +138,13 @@ class RunReport(IngestModel):
     run: str
     ended_at: str = Field(description="ISO 8601, UTC")
     report: IngestReport
-    not_prepared: tuple[str, ...] = Field(
-        (),
-        description="sources that could not be prepared for a reason that is not theirs: the next run tries again",
+    not_prepared: tuple[Quarantined, ...] = Field(
+        (), description="documents that could not be prepared for a reason that is not theirs: they are tried again"
     )
     still_refused: tuple[Quarantined, ...] = Field(
         (), description="documents that an earlier run refused, and that were not uploaded again since"
     )
     superseded: tuple[str, ...] = Field(
-        (), description="sources that were uploaded anew, or again, meanwhile: a later run loads them"
+        (), description="sources that were uploaded anew, or deleted, meanwhile: the next look at the folder meets them"
     )
+    ignored: tuple[str, ...] = Field((), description="keys in the folder that can be no document's")

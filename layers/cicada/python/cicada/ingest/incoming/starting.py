@@ -14,6 +14,7 @@ from cicada.ingest.incoming.places import execution_name
 
 START_CONFIG = Config(connect_timeout=2, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 4})
 """What the Step Functions client is to be made with: time-outs in seconds."""
+DEFAULT_WINDOW_S = 30
 WINDOWS_TRIED = 3
 """A window whose execution has ended before its time, because somebody stopped it, is left for the next."""
 
@@ -21,7 +22,7 @@ WINDOWS_TRIED = 3
 class IngestStarter:
     """Starts executions whose names are made of their windows, so that a window has one, whoever starts it."""
 
-    def __init__(self, client: Any, machine_arn: str, *, window_s: int) -> None:
+    def __init__(self, client: Any, machine_arn: str, *, window_s: int = DEFAULT_WINDOW_S) -> None:
         """Take a Step Functions client, a Standard state machine, and the length of a window in seconds."""
         self._client = client
         self._machine_arn = machine_arn
@@ -55,3 +56,19 @@ class IngestStarter:
             else:
                 return run
         raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} windows of {collection} have ended executions")
+
+    def is_running(self, run: str) -> bool:
+        """Whether a run's execution has not ended.
+
+        Raises:
+            WorkflowUnavailable: Step Functions does not respond, or refuses.
+        """
+        arn = f"{self._machine_arn.replace(':stateMachine:', ':execution:')}:{run}"
+        try:
+            return bool(self._client.describe_execution(executionArn=arn)["status"] == "RUNNING")
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") == "ExecutionDoesNotExist":
+                return False
+            raise WorkflowUnavailable(f"the ingest workflow could not be asked: {error}") from error
+        except BotoCoreError as error:
+            raise WorkflowUnavailable(f"the ingest workflow could not be asked: {error}") from error

@@ -54,7 +54,7 @@ class RetrieveRequest(ApiModel):
     """One retrieval."""
 
     query: Annotated[str, Field(max_length=MAX_QUERY_CHARS)] = Field(
-        description="the question, not blank; the pipeline `facets` needs none: it counts all that pass the filters"
+        "", description="the question, not blank; the pipeline `facets` needs none: it counts all that pass the filters"
     )
     workflow_id: Word | None = Field(
         None, description="only passages of this tenant or workflow: a filter applied before ranking"
@@ -165,8 +165,8 @@ class StageUse(ApiModel):
 
     stage: str
     model_id: str
-    calls: int
-    input_tokens: int
+    calls: int = Field(description="requests that went out; of an embedding model, the texts that it was given")
+    input_tokens: int = Field(description="as the service reported them; of an embedding model estimated")
     output_tokens: int
     cost_usd: float | None = Field(None, description="absent where the price or the usage is not known")
 

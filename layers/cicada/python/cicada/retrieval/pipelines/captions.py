@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cicada.corpus.chunking.sentences import sentences
-from cicada.index.embedding import unit_vectors
-from cicada.models.ports import Embedder
+from cicada.index.embedding import Vectors, unit_vectors
+from cicada.models.ports import Embedder, Usage
 from cicada.retrieval.calibration import calibration_of
 from cicada.retrieval.pipelines.api import Caption, Highlight
 from cicada.retrieval.pipelines.highlights import QueryWords, language_of
+from cicada.retrieval.pipelines.stages import Allowance
+from cicada.tokens import estimated_tokens
 
 SENTENCES_A_PASSAGE = 3
 """Of a passage, how many sentences are compared by meaning: those with the most words of the query."""
@@ -30,17 +32,18 @@ class _Candidate:
 
 
 def captions(
-    query: str, texts: Sequence[str], embedder: Embedder, time_left_s: Callable[[], float]
+    query: str, texts: Sequence[str], embedder: Embedder, allowance: Allowance
 ) -> list[tuple[Caption, ...]]:
     """One or two captions a text, the best first; none of a text without words.
 
-    A few sentences of each text are embedded, in one call with the query; scores are the calibrated similarity to it.
+    A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it.
 
     Args:
         query: what was asked.
         texts: the passages' texts.
         embedder: the model that the index is embedded with.
-        time_left_s: seconds that it may still take.
+        allowance: what it may take. How many requests the sentences take only the embedder knows, and not what they
+            took: a sentence counts as a call, with its estimated tokens. The query's own vector is mostly at hand.
 
     Raises:
         ModelBusy, ModelUnavailable, ModelRefused: the sentences could not be embedded.
@@ -51,7 +54,7 @@ def captions(
     made: list[list[Caption]] = [[] for _ in texts]
     if chosen:
         distinct = list(dict.fromkeys([query, *(one.sentence for one in chosen)]))
-        vectors = unit_vectors(embedder, distinct, time_budget_s=time_left_s())
+        vectors = _embedded(distinct, embedder, allowance)
         cosines = dict(zip(distinct, (vectors @ vectors[0]).tolist(), strict=True))
         calibration = calibration_of(embedder.model_id)
         for one in chosen:
@@ -59,6 +62,19 @@ def captions(
             marks = tuple(Highlight(start=start, end=end) for start, end in words.spans(one.sentence, one.language))
             made[one.text].append(Caption(text=one.sentence, score=round(score, 6), highlights=marks))
     return [_best(found) for found in made]
+
+
+def _embedded(texts: Sequence[str], embedder: Embedder, allowance: Allowance) -> Vectors:
+    """The vectors of a query and of sentences, in that order."""
+    _, *sentences_of_all = texts
+    usage = Usage(input_tokens=sum(map(estimated_tokens, sentences_of_all)))
+    with allowance.use("embed_sentences", embedder.model_id) as use:
+        use.allow(embedder.model_id, usage)
+        for _ in sentences_of_all:
+            use.call()
+        vectors = unit_vectors(embedder, texts, time_budget_s=allowance.time_left_s())
+        use.took(usage)
+    return vectors
 
 
 def _candidates(number: int, text: str, words: QueryWords) -> list[_Candidate]:

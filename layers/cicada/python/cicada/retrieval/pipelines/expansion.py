@@ -17,6 +17,7 @@ from cicada.index.lexical.tokens import normalised, tokens
 from cicada.models.ports import Form, Prompt, StructuredModel
 from cicada.retrieval.pipelines.anchors import anchors, keeps
 from cicada.retrieval.pipelines.stages import Allowance, StageSkipped
+from cicada.retrieval.pipelines.uses import most_of
 
 MAX_WORDINGS = 3
 """Other wordings that are searched for beside the question."""
@@ -109,7 +110,7 @@ def hypothetical(query: str, model: StructuredModel, allowance: Allowance) -> st
 
 
 def _filled(model: StructuredModel, prompt: Prompt, form: type[Form], purpose: str, allowance: Allowance) -> Form:
-    with allowance.use(purpose, model.model_id) as use:
+    with allowance.use(purpose, model.model_id, most_of(prompt, model.max_tokens)) as use:
         filled = model.fill(prompt, form, time_budget_s=allowance.time_left_s(), leash=use)
         use.took(filled.usage)
     return filled.value

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from xml.sax.saxutils import escape
 
 from pydantic import BaseModel, Field
 
-from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable
-from cicada.models.ports import ModelUse, Prompt, Reranked, Stopped, StructuredModel, Usage
-from cicada.retrieval.pipelines.uses import OpenUse
+from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
+from cicada.models.ports import Prompt, Purse, Reranked, StructuredModel, Usage
+from cicada.retrieval.pipelines.uses import OpenUse, most_of
+from cicada.retrieval.waiting import within
 
 BATCH_TEXTS = 10
 """Passages that one call marks: more together, and a small model begins to mix them up."""
@@ -88,11 +90,13 @@ class ModelReranker:
         """The service's id of the model."""
         return self._model.model_id
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         """Score every text: see the port. A blank text scores 0 and is not shown to the model.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: no batch succeeded; the failure of the first.
+            BudgetSpent: none may be marked.
+            Stopped: the leash's stop.
         """
         ends_s = self._clock() + time_budget_s
         shown = [place for place, text in enumerate(texts) if text.strip()]
@@ -102,7 +106,8 @@ class ModelReranker:
             for first in range(0, len(shown), self._batch_texts):
                 places = tuple(shown[first : first + self._batch_texts])
                 uses: list[OpenUse] = []
-                marking = pool.submit(self._marked, query, [texts[place] for place in places], ends_s, uses)
+                ask = partial(self._asked, query, ends_s=ends_s, leash=leash, uses=uses)
+                marking = pool.submit(_marked, ask, [texts[place] for place in places])
                 batches.append(_Batch(places, uses, marking))
             outcomes = [_outcome(batch, ends_s - self._clock()) for batch in batches]
         finally:
@@ -111,44 +116,32 @@ class ModelReranker:
                 for use in batch.uses:
                     use.stop()
         uses_made = tuple(use.account() for batch in batches for use in batch.uses)
-        failures = [outcome for outcome in outcomes if isinstance(outcome, ModelError)]
+        failures = [outcome for outcome in outcomes if isinstance(outcome, CicadaError)]
         if failures and len(failures) == len(batches):
-            failures[0].usage = _together(uses_made)
-            raise failures[0]
+            failure = next((one for one in failures if isinstance(one, ModelError)), failures[0])
+            if isinstance(failure, ModelError):
+                failure.usage = sum((use.usage for use in uses_made if use.calls), Usage())
+            raise failure
         scores = {
             batch.places[at]: score
             for batch, outcome in zip(batches, outcomes, strict=True)
-            if not isinstance(outcome, ModelError)
+            if not isinstance(outcome, CicadaError)
             for at, score in outcome.items()
         }
         unscored = tuple(place for place in shown if place not in scores)
         return Reranked(tuple(scores.get(place, 0.0) for place in range(len(texts))), uses_made, unscored)
 
-    def _marked(self, query: str, texts: Sequence[str], ends_s: float, uses: list[OpenUse]) -> dict[int, float]:
-        """The scores of a batch's texts, by their places in it; those that the model leaves out are asked for again.
-
-        Raises:
-            ModelError: there is not one.
-        """
-        scores = self._asked(query, texts, ends_s, uses)
-        if not scores:
-            raise AnswerMalformed("the model marked none of the passages that it was shown")
-        missing = [place for place in range(len(texts)) if place not in scores]
-        if missing and self._clock() < ends_s:
-            try:
-                again = self._asked(query, [texts[place] for place in missing], ends_s, uses)
-            except CicadaError:
-                return scores
-            scores |= {missing[place]: score for place, score in again.items()}
-        return scores
-
-    def _asked(self, query: str, texts: Sequence[str], ends_s: float, uses: list[OpenUse]) -> dict[int, float]:
-        use = OpenUse("rerank", self._model.model_id, self._clock)
+    def _asked(
+        self, query: str, texts: Sequence[str], *, ends_s: float, leash: Purse, uses: list[OpenUse]
+    ) -> dict[int, float]:
+        """The scores of a batch's texts, by their places in it. The use that it takes is added to ``uses``."""
+        prompt = marking_prompt(query, texts)
+        most = most_of(prompt, self._model.max_tokens)
+        use = OpenUse("rerank", self._model.model_id, self._clock, leash=leash, most=most)
         uses.append(use)
         with use:
-            filled = self._model.fill(
-                marking_prompt(query, texts), PassageMarks, time_budget_s=max(0.0, ends_s - self._clock()), leash=use
-            )
+            left_s = max(0.0, ends_s - self._clock())
+            filled = self._model.fill(prompt, PassageMarks, time_budget_s=left_s, leash=use)
             use.took(filled.usage)
         return scores_of(filled.value, len(texts))
 
@@ -186,24 +179,30 @@ def scores_of(marked: PassageMarks, count: int) -> dict[int, float]:
     return scores
 
 
-def _outcome(batch: _Batch, time_s: float) -> dict[int, float] | ModelError:
+def _marked(ask: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[str]) -> dict[int, float]:
+    """The scores of a batch's texts, by their places in it; those that the model leaves out are asked for again.
+
+    Raises:
+        CicadaError: there is not one.
+    """
+    scores = ask(texts)
+    if not scores:
+        raise AnswerMalformed("the model marked none of the passages that it was shown")
+    missing = [place for place in range(len(texts)) if place not in scores]
+    if missing:
+        try:
+            again = ask([texts[place] for place in missing])
+        except CicadaError:
+            return scores
+        scores |= {missing[place]: score for place, score in again.items()}
+    return scores
+
+
+def _outcome(batch: _Batch, time_s: float) -> dict[int, float] | CicadaError:
     """A batch's scores, or why it has none."""
     try:
-        return batch.marking.result(max(0.0, time_s))
-    except TimeoutError:
+        return within(batch.marking, time_s)
+    except OutOfTime:
         return ModelUnavailable("the passages were not marked in time")
-    except ModelError as error:
+    except CicadaError as error:
         return error
-    except (CicadaError, Stopped) as error:
-        return ModelUnavailable(str(error))
-
-
-def _together(uses: Sequence[ModelUse]) -> Usage | None:
-    """What several uses took; None if that is not known of one."""
-    if not all(use.usage.reported for use in uses):
-        return None
-    return Usage(
-        input_tokens=sum(use.usage.input_tokens for use in uses),
-        output_tokens=sum(use.usage.output_tokens for use in uses),
-        cache_read_tokens=sum(use.usage.cache_read_tokens for use in uses),
-    )

@@ -219,9 +219,9 @@ class Pipelines:
             raise StageSkipped(NOT_CONFIGURED, "No re-ranking model is set up.")
         judged, behind = state.candidates[:MAX_RERANKED], state.candidates[MAX_RERANKED:]
         texts = [one.passage.context for one in judged]
+        time_s = _RERANK_SHARE * allowance.time_left_s()
         with allowance.use("rerank", reranker.model_id) as use:
-            use.call()  # how many calls it takes is known when it is done
-            reranked = reranker.rerank(state.wanted.query, texts, time_budget_s=_RERANK_SHARE * allowance.time_left_s())
+            reranked = reranker.rerank(state.wanted.query, texts, time_budget_s=time_s, leash=use)
         allowance.note(reranked.uses, instead_of=use)
         if reranked.unscored:
             fault = next((one.fault for one in reranked.uses if one.fault is not None), NOT_ALL_MARKED)
@@ -244,7 +244,7 @@ class Pipelines:
         """The first candidates, those without captions with some."""
         first = state.candidates[:count]
         texts = [one.passage.text for one in first if one.captions is None]
-        made = iter(captions(state.wanted.query, texts, self._embedder, allowance.time_left_s))
+        made = iter(captions(state.wanted.query, texts, self._embedder, allowance))
         return tuple(replace(one, captions=next(made)) if one.captions is None else one for one in first)
 
     def _count(self, state: State, allowance: Allowance) -> Change:

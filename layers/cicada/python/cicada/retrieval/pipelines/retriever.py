@@ -8,6 +8,7 @@ from typing import Literal
 
 from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.pipeline import Pipelines
+from cicada.retrieval.pipelines.searching import TOP_K_CAPPED
 from cicada.retrieval.pipelines.stages import Course
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
@@ -17,7 +18,7 @@ RankingPipeline = Literal["standard", "rerank", "advanced"]
 
 TIME_BUDGET_S = 10.0
 """Seconds for all stages: the asker waits for them before the first word."""
-SEARCH_CODES = frozenset({"words_only", "partial_index", "engine_fallback", "mode_fallback"})
+SEARCH_CODES = frozenset({"words_only", "partial_index", "engine_fallback", "mode_fallback", TOP_K_CAPPED})
 """What a search says of itself, and keeps saying through a pipeline."""
 
 
@@ -42,7 +43,8 @@ class PipelineRetriever:
         Args:
             pipelines: runs it.
             name: which one.
-            time_budget_s: for all its stages; what is late is left out, and said.
+            time_budget_s: for all its stages, less where the query's limits leave less; what is late is left out, and
+                said.
             clock: monotonic seconds.
         """
         self._pipelines = pipelines
@@ -53,8 +55,11 @@ class PipelineRetriever:
     def search(self, query: SearchQuery) -> SearchResult:
         """Return the best passages for the query: see the port.
 
+        The query's limits bound the models that the stages call, and are told what these took, however it ends.
+
         Raises:
             OutOfTime: the search itself took longer than all stages may.
+            Stopped: the limits' stop.
         """
         wanted = Wanted(
             query=query.text,
@@ -65,8 +70,12 @@ class PipelineRetriever:
             mode=query.mode,
             captions=False,
         )
-        course: Course[State] = Course(self._time_budget_s, self._clock)
-        state = self._pipelines.find(wanted, course)
+        course: Course[State] = Course(self._time_budget_s, self._clock, query.limits)
+        try:
+            state = self._pipelines.find(wanted, course)
+        finally:
+            for _, use in course.uses:
+                query.limits.note(use)
         return SearchResult(
             hits_of(state.candidates[: query.top_k]),
             state.index_version,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from cicada.errors import CicadaError, OutOfTime
-from cicada.retrieval.pipelines.stages import Allowance, beside
+from cicada.retrieval.pipelines.stages import Allowance
 from cicada.retrieval.pipelines.state import Ranking, State
-from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import Limits, Retriever, SearchQuery, SearchResult, TimeLimit
+from cicada.retrieval.waiting import beside, within
 
 OVER_RETRIEVAL = 3
 """Passages that are searched for, a passage that is returned, where a re-ranker chooses among them."""
@@ -22,6 +23,8 @@ PATIENCE = 0.4
 """Of the time that the searches have, how long those beside the query's own are waited for."""
 INDEX_CHANGED = "index_changed"
 """The code of a search that was left out as it saw another version than that for the query."""
+TOP_K_CAPPED = "top_k_capped"
+"""The code of an engine that returns fewer passages than it was asked for."""
 _WITHOUT_MEANING = "mode_fallback"
 """The code of an engine that cannot search by meaning alone."""
 
@@ -51,16 +54,13 @@ def search(
     """
     patient_until_s = clock() + PATIENCE * allowance.time_left_s()
     first, *others = [
-        _Under(text, beside(partial(retriever.search, asked), "search")) for text, asked in _queries(state)
+        _Under(text, beside(partial(retriever.search, asked), "search"))
+        for text, asked in _queries(state, TimeLimit(allowance.time_left_s))
     ]
-    try:
-        found = first.result.result(allowance.time_left_s())
-    except TimeoutError:
-        if first.result.done():
-            raise
-        raise OutOfTime("the search took longer than it may") from None
+    found = within(first.result, allowance.time_left_s())
     for lack in found.degraded:
-        allowance.lacks(lack.code, lack.message)
+        if lack.code != TOP_K_CAPPED or len(found.hits) < state.wanted.top_k:  # else it only had fewer to choose from
+            allowance.lacks(lack.code, lack.message)
     rankings = [Ranking(found.hits, state.wanted.query)]
     for one in others:
         ranking = _ranking(one, found, max(0.0, patient_until_s - clock()), allowance)
@@ -76,22 +76,20 @@ def depth_of(state: State) -> int:
     return max(wanted.top_k, min(depth, MAX_DEPTH))
 
 
-def _queries(state: State) -> Iterator[tuple[str | None, SearchQuery]]:
+def _queries(state: State, limits: Limits) -> Iterator[tuple[str | None, SearchQuery]]:
     """Each search's wording, and what is asked of the retriever; a made-up passage is searched by meaning alone."""
     wanted, depth = state.wanted, depth_of(state)
     for text in (wanted.query, *state.wordings):
-        yield text, SearchQuery(text, wanted.filters, depth, wanted.min_score, wanted.mode)
+        yield text, SearchQuery(text, wanted.filters, depth, wanted.min_score, wanted.mode, limits)
     if state.hypothetical is not None:
-        yield None, SearchQuery(state.hypothetical, wanted.filters, depth, wanted.min_score, "dense")
+        yield None, SearchQuery(state.hypothetical, wanted.filters, depth, wanted.min_score, "dense", limits)
 
 
 def _ranking(one: _Under, original: SearchResult, time_s: float, allowance: Allowance) -> Ranking | None:
     what = "a made-up passage" if one.query is None else "another wording"
     try:
-        found = one.result.result(time_s)
-    except TimeoutError:
-        if one.result.done():
-            raise
+        found = within(one.result, time_s)
+    except OutOfTime:
         allowance.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
         return None
     except CicadaError as error:

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from cicada.errors import CicadaError, OutOfTime
-from cicada.models.ports import ModelUse
+from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.pipelines.api import SkippedStage, StageName
 from cicada.retrieval.pipelines.uses import OpenUse
+from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.waiting import beside, within
 
 logger = logging.getLogger(__name__)
 
 S = TypeVar("S")
-R = TypeVar("R")
 
 
 class StageSkipped(Exception):
@@ -34,29 +35,17 @@ class StageSkipped(Exception):
         self.told = told
 
 
-def beside(do: Callable[[], R], name: str) -> Future[R]:
-    """Do something on a thread of its own, which holds up neither its caller nor the end of the process."""
-    done: Future[R] = Future()
-
-    def run() -> None:
-        try:
-            result = do()
-        except BaseException as error:  # whoever waits is told, whatever it is
-            done.set_exception(error)
-        else:
-            done.set_result(result)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    return done
-
-
 class Allowance:
     """What a stage may take, and where it says what it did without. Thread-safe."""
 
-    def __init__(self, stage: StageName, time_s: float, clock: Callable[[], float]) -> None:
-        """Allow a stage some seconds from now on; ``clock`` gives monotonic ones."""
+    def __init__(
+        self, stage: StageName, time_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED
+    ) -> None:
+        """Allow a stage some seconds from now on, and models within limits; ``clock`` gives monotonic seconds."""
         self._stage = stage
         self._clock = clock
+        self._limits = limits
+        self._closed = False
         self._deadline_s = clock() + time_s
         self._lock = threading.Lock()
         self._uses: list[OpenUse] = []
@@ -67,11 +56,14 @@ class Allowance:
         """Seconds until the stage is late, never negative."""
         return max(0.0, self._deadline_s - self._clock())
 
-    def use(self, purpose: str, model_id: str) -> OpenUse:
-        """Begin to use a model; it is stopped when the stage is late."""
-        use = OpenUse(purpose, model_id, self._clock)
+    def use(self, purpose: str, model_id: str, most: Usage | None = None) -> OpenUse:
+        """Begin to use a model, each of whose calls can take so much; it is stopped when the stage is late."""
+        use = OpenUse(purpose, model_id, self._clock, leash=self._limits, most=most)
         with self._lock:
             self._uses.append(use)
+            late = self._closed
+        if late:
+            use.stop()
         return use
 
     def note(self, uses: Sequence[ModelUse], *, instead_of: OpenUse) -> None:
@@ -88,6 +80,7 @@ class Allowance:
     def close(self) -> tuple[list[SkippedStage], list[ModelUse]]:
         """The stage is over: stop what is under way, and return what it lacked and used."""
         with self._lock:
+            self._closed = True
             uses, lacks, accounts = list(self._uses), list(self._lacks), list(self._accounts)
         for use in uses:
             use.stop()
@@ -111,11 +104,19 @@ class Stage(Generic[S]):
 class Course(Generic[S]):
     """Runs stages, and keeps the account."""
 
-    def __init__(self, time_budget_s: float, clock: Callable[[], float]) -> None:
-        """Begin; ``time_budget_s`` is for all stages together, ``clock`` gives monotonic seconds."""
-        self._time_budget_s = time_budget_s
+    def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
+        """Begin.
+
+        Args:
+            time_budget_s: for all stages together, at most.
+            clock: monotonic seconds.
+            limits: what all of it may take.
+        """
+        self._time_budget_s = min(time_budget_s, limits.time_left_s())
         self._clock = clock
-        self._ends_s = clock() + time_budget_s
+        self._limits = limits
+        self._ends_s = clock() + self._time_budget_s
+        self._stopped: Future[None] = Future()
         self.timings_ms: dict[str, float] = {}
         """By stage, in the order in which they began."""
         self.degraded: list[SkippedStage] = []
@@ -124,18 +125,36 @@ class Course(Generic[S]):
     def run(self, plan: Sequence[Sequence[Stage[S]]], state: S) -> S:
         """Run stages one after the other, those of one group side by side, and return the state they leave.
 
+        However it ends, ``uses`` has what models were used for.
+
         Raises:
             CicadaError: a required stage failed; OutOfTime if it was late.
+            Stopped: the limits' stop.
         """
-        for group in plan:
-            started = [self._start(stage, state) for stage in group if stage.enabled(state)]
+        unhear = self._limits.on_stop(lambda: self._stopped.set_result(None))
+        try:
+            for group in plan:
+                state = self._run_group(group, state)
+        finally:
+            unhear()
+        return state
+
+    def _run_group(self, group: Sequence[Stage[S]], state: S) -> S:
+        if self._stopped.done():
+            raise Stopped("nobody wants the result any more")
+        started = [self._start(stage, state) for stage in group if stage.enabled(state)]
+        try:
+            while started:
+                state = self._finish(started.pop(0), state)
+        finally:
             for one in started:
-                state = self._finish(one, state)
+                self._close(one)
         return state
 
     def _start(self, stage: Stage[S], state: S) -> _Started[S]:
         left_s = max(0.0, self._ends_s - self._clock())
-        allowance = Allowance(stage.name, min(left_s, stage.share * self._time_budget_s), self._clock)
+        time_s = min(left_s, stage.share * self._time_budget_s)
+        allowance = Allowance(stage.name, time_s, self._clock, self._limits)
         began_s = self._clock()
         change = beside(lambda: stage.run(state, allowance), stage.name) if left_s > 0 else None
         return _Started(stage, allowance, began_s, change)
@@ -143,19 +162,24 @@ class Course(Generic[S]):
     def _finish(self, one: _Started[S], state: S) -> S:
         stage = one.stage
         try:
-            if one.change is None:
-                raise OutOfTime(f"no time was left for {stage.name}")
-            change = _within(one.change, one.allowance.time_left_s())
+            change = self._change(one)
         except (CicadaError, StageSkipped) as error:
-            self._close(one)
             if stage.required:
                 raise
             logger.warning("stage skipped", extra={"stage": stage.name, "code": error.code, "why": str(error)})
             told = "It took longer than it may." if isinstance(error, OutOfTime) else error.told
             self.degraded.append(SkippedStage(stage=stage.name, code=error.code, message=told))
             return state
-        self._close(one)
         return change(state)
+
+    def _change(self, one: _Started[S]) -> Callable[[S], S]:
+        """How a stage changes the state; it is over then, one way or another."""
+        try:
+            if one.change is None:
+                raise OutOfTime(f"no time was left for {one.stage.name}")
+            return within(one.change, one.allowance.time_left_s(), stopped=self._stopped)
+        finally:
+            self._close(one)
 
     def _close(self, one: _Started[S]) -> None:
         lacks, uses = one.allowance.close()
@@ -171,13 +195,3 @@ class _Started(Generic[S]):
     began_s: float
     change: Future[Callable[[S], S]] | None
     """None where no time was left to begin."""
-
-
-def _within(done: Future[R], time_s: float) -> R:
-    """What comes within some seconds. Raises OutOfTime if nothing does."""
-    try:
-        return done.result(time_s)
-    except TimeoutError as error:
-        if done.done():  # it has ended just now, or the failure is its own
-            return done.result()
-        raise OutOfTime("the stage took longer than it may") from error

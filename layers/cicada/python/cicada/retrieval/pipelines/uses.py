@@ -7,31 +7,47 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from cicada.errors import CicadaError, ModelError, OutOfTime
-from cicada.models.ports import ModelUse, Stopped, Usage
+from cicada.models.ports import ModelUse, Prompt, Purse, Stopped, Unheld, Usage
 from cicada.models.prices import cost
 from cicada.retrieval.pipelines.api import StageUse
+from cicada.tokens import estimated_tokens
+
+_UNHELD = Unheld()
 
 
 class OpenUse:
-    """One use of a model that is under way: a :class:`cicada.models.ports.Leash`, and an account at any time.
+    """One use of a model that is under way: a :class:`cicada.models.ports.Purse`, and an account at any time.
 
-    As a context it notes how the use ends. After :meth:`stop` no further call goes out, and one that is under way is
-    given up. Thread-safe: who waits for the use reads its account while the use goes on.
+    As a context it hears its own leash's stop, and notes how the use ends. After a stop no further call goes out, and
+    one that is under way is given up. Thread-safe: who waits for the use reads its account while the use goes on.
     """
 
-    def __init__(self, purpose: str, model_id: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        purpose: str,
+        model_id: str,
+        clock: Callable[[], float],
+        *,
+        leash: Purse = _UNHELD,
+        most: Usage | None = None,
+    ) -> None:
         """Begin.
 
         Args:
             purpose: see :class:`cicada.models.ports.ModelUse`.
             model_id: the service's id of the model.
             clock: monotonic seconds.
+            leash: what holds this use in turn.
+            most: what each of its calls can take, where that is known beforehand.
         """
         self._purpose = purpose
         self._model_id = model_id
         self._clock = clock
+        self._leash = leash
+        self._most = most
         self._began_s = clock()
         self._lock = threading.Lock()
+        self._unhear: Callable[[], None] = lambda: None
         self._calls = 0
         self._usage = Usage(reported=False)
         self._fault: str | None = OutOfTime.code  # of a use that is still under way when it is accounted for
@@ -40,11 +56,13 @@ class OpenUse:
         self._wakes: list[Callable[[], None]] = []
 
     def __enter__(self) -> OpenUse:
+        self._unhear = self._leash.on_stop(self.stop)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._unhear()
         with self._lock:
             self._took_s = self._clock() - self._began_s
             if error is None:
@@ -56,10 +74,17 @@ class OpenUse:
 
     def call(self) -> None:
         """See the port. Raises Stopped after :meth:`stop`."""
+        if self._most is not None:
+            self._leash.allow(self._model_id, self._most)
+        self._leash.call()
         with self._lock:
             if self._stopped:
                 raise Stopped
             self._calls += 1
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port."""
+        self._leash.allow(model_id, most)
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See the port."""
@@ -94,6 +119,11 @@ class OpenUse:
         with self._lock:
             if wake in self._wakes:
                 self._wakes.remove(wake)
+
+
+def most_of(prompt: Prompt, max_tokens: int) -> Usage:
+    """What a call can take, by an estimate of its prompt's tokens and its longest answer."""
+    return Usage(estimated_tokens(prompt.system) + estimated_tokens(prompt.user), max_tokens)
 
 
 def usd_of(use: ModelUse) -> float | None:

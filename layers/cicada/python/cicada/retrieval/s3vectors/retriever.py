@@ -9,12 +9,12 @@ from itertools import islice
 from typing import Any
 
 from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnavailable
-from cicada.index.embedding import unit_vectors
 from cicada.index.store import ObjectStore
 from cicada.models.ports import Embedder
 from cicada.retrieval.calibration import Calibration, calibration_of
-from cicada.retrieval.managed import Laps, read_failure
+from cicada.retrieval.managed import Laps, read_failure, top_k_capped
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
 from cicada.retrieval.s3vectors.calls import NAME
 from cicada.retrieval.s3vectors.held import Held, HeldReader
 from cicada.retrieval.s3vectors.labels import metadata_filter, passes
@@ -26,8 +26,6 @@ ENGINE = "s3vectors"
 MAX_TOP_K = 100
 MAX_QUERY_TEXT_CHARS = 1024
 """Of one full-text query. The end of a longer one is not searched by words; by meaning it is searched whole."""
-EMBED_BUDGET_S = 8.0
-"""Seconds for embedding a query, retries included."""
 
 WORDS_CALIBRATION = Calibration(midpoint=0.6, slope=8.0)
 """From a match's BM25 score, as a share of what one word scores that a single passage has, to a relevance in [0, 1]:
@@ -63,7 +61,7 @@ class S3VectorsRetriever:
             store: the index's bucket: the record of what was loaded, and passages too large for the service.
             held: reads that record; made from the store when absent.
             calibration: of the model; looked up when absent.
-            embed_budget_s: seconds for embedding a query.
+            embed_budget_s: seconds for embedding a query at most.
         """
         self._client = client
         self._index_arn = index_arn
@@ -101,6 +99,8 @@ class S3VectorsRetriever:
             held = self._held.current()
             self._check_model(held)
             hits = tuple(islice(self._hits(found, held.passages, query), query.top_k))
+            if len(found) >= MAX_TOP_K and len(hits) < query.top_k and self._all_count(found, held.passages, query):
+                notes = (*notes, top_k_capped(NAME, MAX_TOP_K))
         except IndexMismatch:
             self._held.current()  # that nothing was loaded yet says more
             raise
@@ -121,7 +121,7 @@ class S3VectorsRetriever:
         request: dict[str, Any] = {}
         if query.mode != "keyword":
             try:
-                vector = unit_vectors(self._embedder, [query.text], time_budget_s=self._embed_budget_s)[0]
+                vector = query_vector(self._embedder, query, self._embed_budget_s)
             except (ModelBusy, ModelUnavailable) as error:
                 if query.mode == "dense":
                     raise
@@ -176,6 +176,10 @@ class S3VectorsRetriever:
             if whole is None or (passage.collection, whole) not in seen:
                 seen.add((passage.collection, whole))
                 yield Hit(passage, score)
+
+    def _all_count(self, found: Sequence[Mapping[str, Any]], passages: int, query: SearchQuery) -> bool:
+        """Whether no result is left out for its score: otherwise those that the service did not return would be, too."""
+        return all(self._score(vector, passages) >= query.min_score for vector in found)
 
     def _score(self, vector: Mapping[str, Any], passages: int) -> float:
         """What the service tells of a result, in [0, 1]; 0 when it tells nothing. The index holds so many passages."""

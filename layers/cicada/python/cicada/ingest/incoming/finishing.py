@@ -1,0 +1,277 @@
+"""The last step of an ingest: what was prepared is published, what is gone deleted, and both remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from cicada.errors import DocumentInvalid, DocumentRefused, PublishConflict
+from cicada.index.store import ObjectStore, PreconditionFailed
+from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
+from cicada.ingest.incoming.bucket import Uploads
+from cicada.ingest.incoming.kept import put_record, read_mirror, read_record, read_record_if_there
+from cicada.ingest.incoming.places import (
+    mirror_key,
+    outcome_key,
+    plan_key,
+    progress_key,
+    report_key,
+    runs_folder,
+)
+from cicada.ingest.incoming.records import (
+    FinishedRun,
+    Mirror,
+    Mirrored,
+    Outcome,
+    Plan,
+    Planned,
+    Progress,
+    RunReport,
+)
+from cicada.ingest.incoming.turns import end_turn
+
+SLICE_DOCUMENTS = 2_000
+"""Documents that one commit publishes at most: as many as are read and written in a fraction of a function's time."""
+SLICE_PASSAGES = 100_000
+"""Their passages at most, but for a document that has more by itself."""
+COMMIT_MARGIN_S = 300.0
+"""With less time left than this, no further slice is begun."""
+MIRROR_ATTEMPTS = 5
+PARALLEL_READS = 16
+
+WORKER_LOST = Quarantined(
+    source="", code="worker_lost", message="The function that prepared it was killed, or ran out of time or memory."
+)
+
+
+class Commit(Protocol):
+    """Publishes prepared documents, see :func:`cicada.ingest.committing.commit`."""
+
+    def __call__(self, collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
+        """Documents that turn out to be in each other's way are quarantined in the report."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """Some of a plan's documents, by what became of them."""
+
+    planned: tuple[Planned, ...]
+    prepared: tuple[Prepared, ...]
+    refused: tuple[Quarantined, ...]
+    failed: tuple[Quarantined, ...]
+    superseded: tuple[str, ...]
+
+
+def finish(
+    collection: str,
+    run: str,
+    uploads: Uploads,
+    store: ObjectStore,
+    commit: Commit,
+    *,
+    remaining_s: Callable[[], float],
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    slice_documents: int = SLICE_DOCUMENTS,
+    slice_passages: int = SLICE_PASSAGES,
+) -> FinishedRun:
+    """Commit what a run has prepared, slice by slice, remember it, and write the report. To be repeated while ``more``.
+
+    A document whose upload was refused stays as it was loaded before: an answer from its last readable version is
+    better than none, and the report says so.
+
+    Raises:
+        IndexUnavailable, IndexMismatch, IndexCorrupt: as their names say.
+        PublishConflict: somebody else changed the same documents, or the mirror, meanwhile: to be repeated.
+    """
+    planned = read_record(store, plan_key(collection, run), Plan)
+    progress = read_record_if_there(store, progress_key(collection, run), Progress)
+    if progress is None or progress.round != planned.round:
+        progress = Progress(round=planned.round, report=_empty(planned))
+    there = {upload.source: upload.stamp for upload in uploads.uploads(collection)}
+    first = True
+    while first or progress.next < len(planned.documents):
+        if not first and remaining_s() < COMMIT_MARGIN_S:
+            return FinishedRun(collection=collection, run=run, more=True)
+        first = False
+        one = _slice(store, planned, progress.next, there, slice_documents, slice_passages)
+        gone = tuple(source for source in planned.gone if source not in there) if progress.next == 0 else ()
+        progress = _committed(store, planned, progress, one, gone, commit)
+        put_record(store, progress_key(collection, run), progress)
+    return _ended(store, planned, progress, now())
+
+
+def reports(store: ObjectStore, collection: str) -> Iterator[str]:
+    """The keys of a collection's reports, the oldest first.
+
+    Raises:
+        IndexUnavailable: the bucket does not respond.
+    """
+    found = [entry for entry in store.entries(runs_folder(collection)) if "/report-" in entry.key]
+    return (entry.key for entry in sorted(found, key=lambda entry: entry.modified_at))
+
+
+def read_report(store: ObjectStore, key: str) -> RunReport:
+    """A run's report.
+
+    Raises:
+        IndexCorrupt: there is none, or it cannot be read.
+        IndexUnavailable: the bucket does not respond.
+    """
+    return read_record(store, key, RunReport)
+
+
+def _slice(store: ObjectStore, plan: Plan, start: int, there: dict[str, str], most: int, most_passages: int) -> _Slice:
+    documents = plan.documents[start : start + most]
+
+    def read(planned: Planned) -> Outcome | None:
+        return read_record_if_there(store, outcome_key(plan.collection, plan.run, planned.digest()), Outcome)
+
+    with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="outcomes") as pool:
+        outcomes = list(pool.map(read, documents))
+    chosen: list[Planned] = []
+    prepared: list[Prepared] = []
+    refused: list[Quarantined] = []
+    failed: list[Quarantined] = []
+    superseded: list[str] = []
+    passages = 0
+    for planned, outcome in zip(documents, outcomes, strict=True):
+        source = planned.item.source
+        if there.get(source) != planned.stamp:
+            superseded.append(source)
+        elif outcome is None:
+            failed.append(WORKER_LOST.model_copy(update={"source": source}))
+        elif outcome.prepared is not None:
+            passages += outcome.prepared.passages
+            if prepared and passages > most_passages:
+                break
+            prepared.append(outcome.prepared)
+        elif outcome.refused is not None:
+            refused.append(outcome.refused)
+        elif outcome.failed is not None:
+            failed.append(outcome.failed)
+        chosen.append(planned)
+    return _Slice(tuple(chosen), tuple(prepared), tuple(refused), tuple(failed), tuple(superseded))
+
+
+def _committed(
+    store: ObjectStore, plan: Plan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: Commit
+) -> Progress:
+    """Commit a slice and remember it; how far the run has come then."""
+    done = commit(plan.collection, one.prepared, gone) if one.prepared or gone else None
+    aside = done.quarantined if done else ()
+    refused = (*one.refused, *(found for found in aside if _is_refusal(found)))
+    failed = (*one.failed, *(found for found in aside if not _is_refusal(found)))
+    _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
+    report = progress.report
+    if done is not None:
+        report = report.model_copy(
+            update={
+                "loaded": report.loaded + done.loaded,
+                "unchanged": report.unchanged + done.unchanged,
+                "removed": (*report.removed, *done.removed),
+                "passages": done.passages,
+                "added": report.added + done.added,
+                "deleted": report.deleted + done.deleted,
+                "embedded": report.embedded + done.embedded,
+                "version": done.version,
+                "published": report.published or done.published,
+                "cost_usd": _sum(report.cost_usd, done.cost_usd),
+                "notes": report.notes | done.notes,
+            }
+        )
+    return progress.model_copy(
+        update={
+            "next": progress.next + len(one.planned),
+            "report": report.model_copy(update={"quarantined": (*report.quarantined, *refused)}),
+            "not_prepared": (*progress.not_prepared, *failed),
+            "superseded": (*progress.superseded, *one.superseded),
+        }
+    )
+
+
+def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> FinishedRun:
+    report = progress.report
+    key = report_key(plan.collection, plan.run, plan.round)
+    told = RunReport(
+        run=plan.run,
+        ended_at=at.isoformat(timespec="seconds"),
+        report=report,
+        not_prepared=progress.not_prepared,
+        still_refused=plan.refused,
+        superseded=progress.superseded,
+        ignored=plan.ignored,
+    )
+    put_record(store, key, told)
+    again, wait_s = end_turn(store, plan.collection, plan.run, unfinished=bool(progress.not_prepared))
+    return FinishedRun(
+        collection=plan.collection,
+        run=plan.run,
+        again=again,
+        wait_s=wait_s,
+        report_key=key,
+        loaded=report.loaded,
+        unchanged=report.unchanged,
+        quarantined=len(report.quarantined),
+        not_prepared=len(progress.not_prepared),
+        removed=len(report.removed),
+        passages=report.passages,
+        version=report.version,
+        published=report.published,
+    )
+
+
+def _empty(plan: Plan) -> IngestReport:
+    return IngestReport(
+        collection=plan.collection,
+        documents=len(plan.documents) + plan.held + len(plan.refused),
+        loaded=plan.held,
+        unchanged=plan.held,
+    )
+
+
+def _is_refusal(found: Quarantined) -> bool:
+    """Whether it is for the document's sake, and not because what was prepared of it is damaged."""
+    return found.code.startswith(DocumentRefused.code.partition("_")[0] + "_")
+
+
+def _remember(
+    store: ObjectStore,
+    plan: Plan,
+    one: _Slice,
+    refused: Sequence[Quarantined],
+    failed: Sequence[Quarantined],
+    left: frozenset[str],
+) -> None:
+    stamps = {planned.item.source: planned.stamp for planned in one.planned}
+    aside = {found.source for found in (*refused, *failed)}
+    loaded = {found.source: found for found in one.prepared if found.source not in aside}
+    for _ in range(MIRROR_ATTEMPTS):
+        mirror, etag = read_mirror(store, plan.collection)
+        documents = {source: known for source, known in mirror.documents.items() if source not in left}
+        if mirror.recipe_digest != plan.recipe_digest:
+            # What is not met by this recipe yet is to be met: its stamp fits no upload.
+            documents = {source: known.model_copy(update={"stamp": ""}) for source, known in documents.items()}
+        for source, prepared in loaded.items():
+            # What a model has left out is tried again whenever somebody looks at the folder.
+            stamp = stamps[source] if prepared.complete else ""
+            documents[source] = Mirrored(stamp=stamp, loaded=True, passages=prepared.passages)
+        for found in refused:
+            before = documents.get(found.source, Mirrored(stamp=""))
+            # What is in another document's way is tried again: that one may go.
+            stamp = "" if found.code == DocumentInvalid.code else stamps[found.source]
+            documents[found.source] = before.model_copy(update={"stamp": stamp, "refused": found})
+        kept = Mirror(recipe_digest=plan.recipe_digest, documents=documents)
+        try:
+            store.write(mirror_key(plan.collection), kept.model_dump_json(by_alias=True).encode(), replaces=etag)
+        except PreconditionFailed:
+            continue
+        return
+    raise PublishConflict(f"what is mirrored of {plan.collection} keeps changing")
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other

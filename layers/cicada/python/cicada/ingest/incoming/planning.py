@@ -1,0 +1,134 @@
+"""The first step of an ingest: what of a collection's uploads is new, changed, missing in the index, or gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from cicada.index.store import ObjectStore
+from cicada.ingest.contracts import Recipe, SourceItem
+from cicada.ingest.incoming.bucket import Upload, Uploads
+from cicada.ingest.incoming.kept import put_record, read_mirror, read_record_if_there, write_again
+from cicada.ingest.incoming.places import batches_key, plan_key
+from cicada.ingest.incoming.records import Batch, Mirror, Plan, Planned, PlanSummary
+from cicada.ingest.incoming.turns import end_turn, take_turn
+
+BATCH_DOCUMENTS = 10
+"""Documents of a batch at most: an invocation's start is shared."""
+BATCH_BYTES = 64 * 2**20
+"""Bytes of a batch's documents at most, but for one that is larger by itself."""
+
+HeldCounts = Callable[[str], Mapping[str, int]]
+"""How many passages a collection has in the index, by source."""
+
+
+def plan(
+    uploads: Uploads,
+    store: ObjectStore,
+    collection: str,
+    run: str,
+    recipe: Recipe,
+    *,
+    held: HeldCounts,
+    is_running: Callable[[str], bool],
+    batch_documents: int = BATCH_DOCUMENTS,
+    batch_bytes: int = BATCH_BYTES,
+) -> PlanSummary:
+    """Take the collection's turn, and plan what is to be done about its uploads.
+
+    Args:
+        uploads: the folder.
+        store: the bucket.
+        collection: whose folder.
+        run: the run's id, unique among the collection's.
+        recipe: what documents are prepared by: after a change of it, all are prepared again.
+        held: what the index has: a document that it has lost, however that was, is loaded again.
+        is_running: whether another run has not ended.
+        batch_documents: documents of a batch at most.
+        batch_bytes: their bytes at most.
+
+    Returns:
+        What there is to do; nothing where another run is at work, which will look again.
+
+    Raises:
+        IndexUnavailable: the bucket does not respond.
+        PublishConflict: too many others begin at the same time.
+    """
+    if not take_turn(store, collection, run, is_running):
+        return PlanSummary(collection=collection, run=run, needed=False, deferred=True)
+    again = True
+    while again:
+        planned = _planned(uploads, store, collection, run, recipe, held(collection))
+        if planned.documents or planned.gone or planned.forgotten:
+            return _written(store, planned, batch_documents, batch_bytes)
+        again, _ = end_turn(store, collection, run, unfinished=False)
+    return PlanSummary(collection=collection, run=run, needed=False)
+
+
+def _planned(
+    uploads: Uploads, store: ObjectStore, collection: str, run: str, recipe: Recipe, held: Mapping[str, int]
+) -> Plan:
+    mirror, _ = read_mirror(store, collection)
+    found = list(uploads.uploads(collection))
+    as_known = [upload for upload in found if _is_as_known(upload, mirror, recipe, held)]
+    same = {upload.source for upload in as_known}
+    refused = (mirror.documents[source].refused for source in sorted(same))
+    left = mirror.documents.keys() - {upload.source for upload in found}
+    before = read_record_if_there(store, plan_key(collection, run), Plan)
+    still_refused = tuple(one for one in refused if one is not None)
+    return Plan(
+        collection=collection,
+        run=run,
+        round=before.round + 1 if before else 1,
+        recipe_digest=recipe.digest(),
+        documents=tuple(
+            Planned(item=_item(collection, upload), stamp=upload.stamp) for upload in found if upload.source not in same
+        ),
+        gone=tuple(sorted(source for source in left if mirror.documents[source].loaded)),
+        forgotten=tuple(sorted(source for source in left if not mirror.documents[source].loaded)),
+        held=len(same) - len(still_refused),
+        refused=still_refused,
+        ignored=tuple(uploads.ignored(collection)),
+    )
+
+
+def _is_as_known(upload: Upload, mirror: Mirror, recipe: Recipe, held: Mapping[str, int]) -> bool:
+    """Whether nothing is to be done about an upload."""
+    known = mirror.documents.get(upload.source)
+    if known is None or known.stamp != upload.stamp or mirror.recipe_digest != recipe.digest():
+        return False
+    return known.refused is not None or held.get(upload.source, 0) == known.passages
+
+
+def _written(store: ObjectStore, planned: Plan, batch_documents: int, batch_bytes: int) -> PlanSummary:
+    batches = [
+        Batch(collection=planned.collection, run=planned.run, number=number, items=tuple(items))
+        for number, items in enumerate(_batches(planned.documents, batch_documents, batch_bytes))
+    ]
+    put_record(store, plan_key(planned.collection, planned.run), planned)
+    written = ",".join(batch.model_dump_json(by_alias=True) for batch in batches)
+    write_again(store, batches_key(planned.collection, planned.run), f"[{written}]".encode())
+    return PlanSummary(
+        collection=planned.collection,
+        run=planned.run,
+        documents=len(planned.documents),
+        gone=len(planned.gone),
+        batches=len(batches),
+        batches_key=batches_key(planned.collection, planned.run),
+        needed=True,
+    )
+
+
+def _item(collection: str, upload: Upload) -> SourceItem:
+    return SourceItem(collection=collection, source=upload.source, key=upload.key, etag=upload.etag, size=upload.size)
+
+
+def _batches(documents: Iterable[Planned], most: int, most_bytes: int) -> Iterator[list[Planned]]:
+    batch: list[Planned] = []
+    for planned in documents:
+        bytes_so_far = sum(one.item.size for one in batch)
+        if batch and (len(batch) == most or bytes_so_far + planned.item.size > most_bytes):
+            yield batch
+            batch = []
+        batch.append(planned)
+    if batch:
+        yield batch

@@ -1,0 +1,97 @@
+"""One run of a collection at a time. Whoever comes while another is at work asks it to look again, and goes.
+
+The turn is an object of the bucket, changed by conditional writes alone. A run that has ended without giving its turn
+back, because it was stopped or failed, has lost it: whether a run is still at work is asked of the workflow's service.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from cicada.errors import PublishConflict
+from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.ingest.incoming.kept import parsed
+from cicada.ingest.incoming.places import turn_key
+from cicada.ingest.incoming.records import Turn
+
+ATTEMPTS = 10
+"""Of a conditional write that others get ahead of."""
+MAX_ROUNDS = 3
+"""How often a run looks again for the sake of documents that could not be prepared."""
+ROUND_WAIT_S = 300
+"""Before it does: a model that was throttled, or a service that failed, may be well again."""
+
+
+def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callable[[str], bool]) -> bool:
+    """Begin a run's work at a collection; False if another is at work, which has been asked to look again.
+
+    Args:
+        store: the bucket.
+        collection: whose folder.
+        run: the run.
+        is_running: whether another run has not ended.
+
+    Raises:
+        PublishConflict: too many others change the turn at the same time.
+        IndexUnavailable: the bucket does not respond.
+    """
+
+    def taken(turn: Turn) -> Turn:
+        if turn.run in ("", run) or not is_running(turn.run):
+            return Turn(run=run, rounds=turn.rounds if turn.run == run else 0)
+        return turn.model_copy(update={"again": True})
+
+    return _change(store, collection, taken).run == run
+
+
+def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool) -> tuple[bool, int]:
+    """End a run's work, unless it is to look again.
+
+    Args:
+        store: the bucket.
+        collection: whose folder.
+        run: the run.
+        unfinished: whether some documents could not be prepared, for reasons that may pass.
+
+    Returns:
+        Whether the run keeps its turn and is to look again, and after how many seconds.
+    """
+    found = _read(store, collection)[0]
+    if found.run != run:
+        return False, 0  # it was taken away: whoever has it now looks at the whole folder
+    decided: list[tuple[bool, int]] = []
+
+    def ended(turn: Turn) -> Turn:
+        if turn.again:
+            decided.append((True, 0))
+            return turn.model_copy(update={"again": False})
+        if unfinished and turn.rounds < MAX_ROUNDS:
+            decided.append((True, ROUND_WAIT_S))
+            return turn.model_copy(update={"rounds": turn.rounds + 1})
+        decided.append((False, 0))
+        return Turn()
+
+    _change(store, collection, ended)
+    return decided[-1]
+
+
+def _change(store: ObjectStore, collection: str, change: Callable[[Turn], Turn]) -> Turn:
+    for _ in range(ATTEMPTS):
+        turn, etag = _read(store, collection)
+        changed = change(turn)
+        if changed == turn and etag is not None:
+            return changed
+        try:
+            store.write(turn_key(collection), changed.model_dump_json(by_alias=True).encode(), replaces=etag)
+        except PreconditionFailed:
+            continue
+        return changed
+    raise PublishConflict(f"whose turn it is at {collection} keeps changing")
+
+
+def _read(store: ObjectStore, collection: str) -> tuple[Turn, str | None]:
+    try:
+        found = store.read(turn_key(collection))
+    except ObjectMissing:
+        return Turn(), None
+    return parsed(turn_key(collection), found.data, Turn), found.etag
