@@ -9,7 +9,7 @@ joined to long documents, so that it is known where the words that answer a ques
   is found within the first 1,600 and 4,000 tokens of hits: so a chunker gains nothing by large chunks. Documents with
   and without paragraphs; boundaries by structure, words and embedding.
 - *parts*: the same for what a passage's vector and words are made of (``cicada.corpus.chunking.parts``), and, where
-  every abstract is a section, for what its heading counts.
+  every abstract is a section, for where its headings stand; with how many texts have to be embedded.
 
 Peers that are not installed are left out; they are in ``requirements-bench.txt``.
 """
@@ -272,7 +272,10 @@ def measure(
     title: str, found: LongSet, ways: Mapping[str, Sequence[Indexable]], embedder: Embedder, mode: SearchMode
 ) -> None:
     print(f"\n{title}: {len(found.documents)} documents, {len(found.wanted)} questions, {mode}; 95 % interval")
-    print(f"{'':34} {'chunks':>7} {'tokens':>7} {'embedded':>9} " + " ".join(f"{f'found in {budget:,}':>22}" for budget in BUDGETS))
+    print(
+        f"{'':34} {'chunks':>7} {'tokens':>7} {'embedded':>9} "
+        + " ".join(f"{f'found in {budget:,}':>22}" for budget in BUDGETS)
+    )
     for way, items in ways.items():
         rank = ranker(retriever_over(items, COLLECTION, embedder), mode)
         cells = [
@@ -281,7 +284,9 @@ def measure(
         ]
         tokens = sum(estimated_tokens(item.passage.text) for item in items) / len(items)
         texts = len({part.text for item in items for part in item.parts})
-        print(f"{way:34} {len(items):7} {tokens:7.0f} {texts:9} " + " ".join(f"{cell:>22}" for cell in cells), flush=True)
+        print(
+            f"{way:34} {len(items):7} {tokens:7.0f} {texts:9} " + " ".join(f"{cell:>22}" for cell in cells), flush=True
+        )
 
 
 def measure_retrieval(embedder: Embedder, mode: SearchMode) -> None:
@@ -310,10 +315,10 @@ def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
     found = long_set("cranfield", "sections", 100, 500)
     for title in ("", "scan_0047_final(2)"):
         items = of_ours([replace(document, title=title) for document in found.documents], ChunkOptions())
-        ways = {"not counted": lambda item: _bare_parts(item)}
+        ways = {"not counted": _bare_parts}
         ways |= {f"a part, weight {weight}": _headed(weight) for weight in (0.25, 0.5, 1.0)}
         ways["before the text"] = _before_the_text
-        ways["before the text and its windows"] = _before_each
+        ways["before the text and its windows"] = lambda item: item.parts
         told = f"cranfield, headings below the title {title!r}"
         measure(told, found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
 
@@ -334,10 +339,6 @@ def _headed(weight: float) -> Parts:
 def _before_the_text(item: Indexable) -> tuple[Part, ...]:
     whole, *windows = _bare_parts(item)
     return (Part(f"{_headings(item)}\n\n{whole.text}", 1.0), *windows)
-
-
-def _before_each(item: Indexable) -> tuple[Part, ...]:
-    return tuple(Part(f"{_headings(item)}\n\n{part.text}", 1.0) for part in _bare_parts(item))
 
 
 def _with(items: Sequence[Indexable], parts: Parts) -> list[Indexable]:

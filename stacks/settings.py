@@ -16,7 +16,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from cicada.answering.chain import MAX_MODEL_CALLS
-from cicada.answering.spending import RequestBudget
+from cicada.answering.spending import RequestBudget, retrieval_share
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
 from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
@@ -204,20 +204,26 @@ class Settings(Group):
 
     @model_validator(mode="after")
     def _every_call_has_room_for_its_answer(self) -> Settings:
-        budget = RequestBudget(tokens=self.budget.request_tokens, cost_usd=self.budget.request_cost_usd)
+        budget = RequestBudget(
+            tokens=self.budget.request_tokens,
+            cost_usd=self.budget.request_cost_usd,
+            retrieval_share=retrieval_share(self.retrieval.pipeline),
+        )
+        parts = round(MAX_MODEL_CALLS / (1 - budget.retrieval_share))
+        part = {4: "a quarter", 8: "an eighth"}[parts]
         writers = self.models.writers()
         longest = max(writers.values())
         if budget.tokens_a_call < longest + PROMPT_TOKENS:
             raise ValueError(
-                f"budget.requestTokens: must be at least {MAX_MODEL_CALLS * (longest + PROMPT_TOKENS)}. A call may "
-                f"use a quarter of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
+                f"budget.requestTokens: must be at least {parts * (longest + PROMPT_TOKENS)}. A call may "
+                f"use {part} of it, for a prompt of {PROMPT_TOKENS} tokens and the longest answer of {longest}"
             )
         for model_id, max_tokens in writers.items():
             usd = self._most_usd(model_id, Usage(PROMPT_TOKENS, max_tokens))
             if usd is not None and usd > budget.cost_usd_a_call:
                 raise ValueError(
-                    f"budget.requestCostUsd: must be at least {MAX_MODEL_CALLS * usd:.3f}. A call may cost a "
-                    f"quarter of it, and one of {model_id} can cost {usd:.4f}"
+                    f"budget.requestCostUsd: must be at least {parts * usd:.3f}. A call may cost "
+                    f"{part} of it, and one of {model_id} can cost {usd:.4f}"
                 )
         return self
 

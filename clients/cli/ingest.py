@@ -17,6 +17,7 @@ from clients.cli.index import store_of
 from clients.cli.text import counted
 
 if TYPE_CHECKING:
+    from cicada.index.s3 import S3Store
     from cicada.ingest.incoming.records import RunReport
 
 REPORT_NEEDS = ("bucket",)
@@ -82,14 +83,11 @@ def _collection(name: str) -> str:
 
 def report(deployment: Deployment, collection: str, run: str | None, *, as_json: bool) -> Exit:
     """Tell what a run came to."""
-    from cicada.ingest.incoming.finishing import read_report, reports
-    from cicada.ingest.incoming.places import run_folder
+    from cicada.ingest.incoming.finishing import read_report
 
     store = store_of(deployment)
     try:
-        wanted = [
-            key for key in reports(store, collection) if run is None or key.startswith(run_folder(collection, run))
-        ]
+        wanted = _reports(store, collection, run)
         if not wanted:
             complain(f"no run of {collection} has left a report" if run is None else f"run {run} has left no report")
             return Exit.FAILED
@@ -127,16 +125,27 @@ def run(
         if ended["status"] != "SUCCEEDED":
             complain(f"run {started} ended as {ended['status']}: {ended.get('error', 'no error is told')}")
             return Exit.FAILED
-        told = json.loads(ended["output"])
-        if not told.get("reportKey"):
-            deferred = bool(told.get("deferred"))
+        store = store_of(deployment)
+        # Not the execution's output: a run that looked again, and found nothing more to do, ends with that.
+        left = _reports(store, collection, started)
+        if not left:
+            deferred = bool(json.loads(ended["output"]).get("deferred"))
             plain = "Another run is at work: it will look again." if deferred else "There was nothing to do."
             print(json.dumps({"run": started, "needed": False, "deferred": deferred}) if as_json else plain)
             return Exit.DONE
-        found = read_report(store_of(deployment), told["reportKey"])
+        found = read_report(store, left[-1])
     except CicadaError as error:
         return _failed(error)
     return _told(found, as_json=as_json)
+
+
+def _reports(store: S3Store, collection: str, run: str | None) -> list[str]:
+    """The keys of what a run has left, or all of a collection's, the oldest first."""
+    from cicada.ingest.incoming.finishing import reports
+    from cicada.ingest.incoming.places import run_folder
+
+    begins = "" if run is None else run_folder(collection, run)
+    return [key for key in reports(store, collection) if key.startswith(begins)]
 
 
 def _ended(client: Any, execution_arn: str, sleep: Callable[[float], None], wait_s: float) -> Mapping[str, Any] | None:

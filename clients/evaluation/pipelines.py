@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from cicada.retrieval.pipelines.api import PipelineName
+from cicada.retrieval.pipelines.captions import EMBED_SENTENCES
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.stages import Course
 from cicada.retrieval.pipelines.state import State, Wanted
@@ -46,7 +47,7 @@ class EvaluatedPipeline:
             course.timings_ms,
             state.engine,
             tuple(Degradation(f"{one.stage}_{one.code}", one.message) for one in course.degraded),
-            tuple(use for _, use in course.uses),
+            tuple(use for _, use in course.uses if use.purpose != EMBED_SENTENCES),  # what is embedded is metered
         )
 
     def version(self) -> str:

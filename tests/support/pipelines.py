@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import ModelUnavailable
-from cicada.models.ports import Filled, Leash, ModelUse, Prompt, Reranked, Usage
+from cicada.models.ports import Filled, Leash, ModelUse, Prompt, Purse, Reranked, Usage
 from cicada.retrieval.pipelines.api import RetrieveRequest, RetrieveResponse
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import Pipelines
@@ -112,8 +112,9 @@ class ScriptedReranker:
         self.error = error
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         self.asked.append((query, tuple(texts)))
+        leash.call()
         if self.error is not None:
             raise self.error
         use = ModelUse("rerank", self.model_id, 1, Usage(queries=1), 5)

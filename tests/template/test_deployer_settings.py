@@ -161,6 +161,34 @@ def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(m
         settings_with(generationModelId=model_id).for_environment(account="1", region=region)
 
 
+@pytest.mark.parametrize(
+    "setting", ["retrieval.rerankerModelId", "retrieval.expansionModelId", "ingest.enrichmentModelId"]
+)
+def test_every_other_model_is_looked_at_too(setting: str) -> None:
+    group, name = setting.split(".")
+    settings = parse({"auth": AUTH, group: {name: "eu.amazon.nova-micro-v1:0"}}, source="mine")
+    with pytest.raises(SettingsInvalid, match=f"{setting}: eu.amazon.nova-micro-v1:0 cannot be called from us-east-1"):
+        settings.for_environment(account="1", region="us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("model_id", "region", "there"),
+    [
+        ("amazon.rerank-v1:0", "us-west-2", True),
+        ("amazon.rerank-v1:0", "us-east-1", False),
+        ("cohere.rerank-v3-5:0", "us-east-1", True),
+        ("cohere.rerank-v3-5:0", "us-east-2", False),
+    ],
+)
+def test_a_re_ranking_model_is_refused_where_it_is_not(model_id: str, region: str, there: bool) -> None:
+    settings = parse({"auth": AUTH, "retrieval": {"rerankerModelId": model_id}}, source="mine")
+    if there:
+        assert settings.for_environment(account="1", region=region) is settings
+        return
+    with pytest.raises(SettingsInvalid, match=rf"retrieval.rerankerModelId: {model_id} is known in ap-northeast-1, .*"):
+        settings.for_environment(account="1", region=region)
+
+
 def test_the_refusal_names_the_profiles_that_a_region_can_call() -> None:
     with pytest.raises(SettingsInvalid, match=r"begins with apac\. or jp\. or global\."):
         settings_with().for_environment(account="1", region="ap-northeast-1")

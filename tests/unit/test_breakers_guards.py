@@ -6,6 +6,7 @@ import pytest
 
 from cicada.answering.breakers.guards import (
     FAIR_BUDGET_S,
+    FAIR_EMBED_BUDGET_S,
     GuardedCache,
     GuardedEmbedder,
     GuardedModel,
@@ -235,6 +236,14 @@ def test_an_embedder_that_keeps_failing_is_unavailable_without_a_call(breakers):
     with pytest.raises(ModelUnavailable, match="embedder:e keeps failing"):  # a search goes by words then
         guarded.embed(["a"], time_budget_s=1)
     assert len(embedder.texts) == 5
+
+
+def test_an_embedder_that_had_hardly_any_time_is_not_blamed(breakers, store):
+    guarded = GuardedEmbedder(Embeds(ModelUnavailable("too slow")), breakers)
+    for budget_s, counted in ((FAIR_EMBED_BUDGET_S / 2, 0), (FAIR_EMBED_BUDGET_S, 1)):
+        with pytest.raises(ModelUnavailable):
+            guarded.embed(["a"], time_budget_s=budget_s)
+        assert failures(store, "embedder:e") == counted
 
 
 # --- the cache ---

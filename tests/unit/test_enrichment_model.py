@@ -25,8 +25,10 @@ from cicada.ingest.enrichment.batches import batches, pieces
 from cicada.ingest.enrichment.described import codes_in, entities_in
 from cicada.ingest.enrichment.enricher import Enriched, Enricher
 from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.wiring import enricher
 from cicada.models.forms import form_name
 from cicada.models.ports import Filled, Leash, Prompt, Usage
+from cicada.models.retries import PATIENT, RetryPolicy
 from cicada.tokens import estimated_tokens
 from tests.support.object_stores import InMemoryStore
 
@@ -81,6 +83,24 @@ def enrich(
     store = store or InMemoryStore()
     texts = extra.pop("texts", TEXTS)
     return Enricher(options, scribe, store, **extra).enrich(Document("s.md", "T", "text", "d", ()), items(texts))
+
+
+def test_a_load_enriches_with_patience_and_in_the_time_that_is_left():
+    asked: list[Any] = []
+
+    class Watched(Scribe):
+        def fill(self, *told: Any, time_budget_s: float, **more: Any) -> Any:
+            asked.append(time_budget_s)
+            return super().fill(*told, time_budget_s=time_budget_s, **more)
+
+    class Models:
+        def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy) -> Scribe:
+            assert retry is PATIENT
+            return Watched()
+
+    made = enricher(BOTH, InMemoryStore(), Models(), time_left_s=lambda: 60.0)  # type: ignore[arg-type]
+    made.enrich(Document("s.md", "T", "text", "d", ()), items())
+    assert max(asked) <= 30.0
 
 
 def test_without_a_model_names_and_codes_come_by_rules_and_cost_nothing():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -215,26 +216,26 @@ def secret(*texts: str | Exception | None, clock: Any = lambda: 0.0) -> tuple[Se
 def test_a_key_is_read_once_for_some_minutes():
     now_s = 0.0
     key, service = secret("sk-1", "sk-2", clock=lambda: now_s)
-    assert [key.read().value for _ in range(3)] == ["sk-1"] * 3
+    assert [key.read(time_left_s=5).value for _ in range(3)] == ["sk-1"] * 3
     assert service.asked == [SECRET]
     now_s = 301.0
-    assert key.read().value == "sk-2"
+    assert key.read(time_left_s=5).value == "sk-2"
 
 
 def test_a_key_that_is_refused_is_read_again_unless_it_has_just_been_read():
     key, service = secret("sk-1", "sk-2")
-    fresh = key.read()
+    fresh = key.read(time_left_s=5)
     assert not key.refused(fresh)
-    assert key.read().value == "sk-2"
-    kept = key.read()
+    assert key.read(time_left_s=5).value == "sk-2"
+    kept = key.read(time_left_s=5)
     assert key.refused(kept)
-    key.read()
+    key.read(time_left_s=5)
     assert len(service.asked) == 3
 
 
 @pytest.mark.parametrize("text", ["sk-1", " sk-1\n", '"sk-1"'[1:-1], '{"apiKey": "sk-1"}', '{"any name": "sk-1 "}'])
 def test_a_secret_is_the_key_or_an_object_with_nothing_else(text):
-    assert secret(text)[0].read().value == "sk-1"
+    assert secret(text)[0].read(time_left_s=5).value == "sk-1"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_a_secret_is_the_key_or_an_object_with_nothing_else(text):
 )
 def test_a_secret_without_a_key_is_refused_without_being_quoted(text):
     with pytest.raises(ModelRefused) as raised:
-        secret(text)[0].read()
+        secret(text)[0].read(time_left_s=5)
     assert "canary" not in str(raised.value)
 
 
@@ -261,19 +262,51 @@ def test_a_secret_that_cannot_be_read_fails_the_call_by_its_kind(code, status, k
         {"Error": {"Code": code, "Message": "m"}, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetSecretValue"
     )
     with pytest.raises(ModelError, match="the endpoint's key could not be read") as raised:
-        secret(error)[0].read()
+        secret(error)[0].read(time_left_s=5)
     assert type(raised.value) is kind
 
 
 def test_a_silent_secrets_manager_makes_the_model_unavailable():
     with pytest.raises(ModelUnavailable):
-        secret(EndpointConnectionError(endpoint_url="https://secretsmanager"))[0].read()
+        secret(EndpointConnectionError(endpoint_url="https://secretsmanager"))[0].read(time_left_s=5)
+
+
+class SlowSecrets:
+    """Answers when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.answer = threading.Event()
+
+    def get_secret_value(self, **_: Any) -> dict[str, Any]:
+        self.asked += 1
+        assert self.answer.wait(5)
+        return {"SecretString": "sk-1"}
+
+
+def test_a_key_is_waited_for_no_longer_than_there_is_time_and_read_once_for_all():
+    service = SlowSecrets()
+    key = SecretKey(lambda: service, SECRET)
+    for _ in range(3):
+        with pytest.raises(ModelUnavailable, match="not read in time"):
+            key.read(time_left_s=0.001)
+    service.answer.set()
+    assert key.read(time_left_s=5).value == "sk-1"
+    assert service.asked == 1
+
+
+def test_a_reading_that_failed_is_not_remembered():
+    refusal = ClientError({"Error": {"Code": "ThrottlingException", "Message": "m"}}, "GetSecretValue")
+    key, _ = secret(refusal, "sk-1")
+    with pytest.raises(ModelBusy):
+        key.read(time_left_s=5)
+    assert key.read(time_left_s=5).value == "sk-1"
 
 
 def test_a_key_does_not_show_itself():
     key, _ = secret("sk-canary")
-    assert "canary" not in repr(key.read())
-    assert "canary" not in repr(GivenKey("sk-canary").read())
+    assert "canary" not in repr(key.read(time_left_s=5))
+    assert "canary" not in repr(GivenKey("sk-canary").read(time_left_s=5))
 
 
 # --- errors ---
@@ -325,10 +358,32 @@ def test_how_long_to_wait_is_read_in_seconds_or_as_a_date(headers, seconds):
 
 
 def test_a_fault_of_a_server_that_quotes_a_part_of_the_prompt_is_told_without_its_words():
-    fault = EndpointFault(500, Complaint("could not parse: …found the letter on the second…"))
-    failure = read_fault(fault, sent=["Aoi found the letter\non the second evening."])
+    complaint = Complaint("could not parse: …found the letter on the second…", type="server_error")
+    fault = EndpointFault(500, complaint, sent=["Aoi found the letter\non the second evening."])
+    failure = read_fault(fault)
     assert failure is not None
-    assert str(failure.error) == "the endpoint answers 500"
+    assert str(failure.error) == "the endpoint answers 500 (server_error)"
+
+
+@pytest.mark.parametrize("status", [400, 401, 0])
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        Complaint("no", type="x", code="sk-canary-0123456789"),
+        Complaint("no", type="key_sk-canary-0123456789"),
+        Complaint("no", code="invalid_api_key: sk-canary-0123456789"),
+        Complaint("no", type="could not parse: <passage>canary</passage>"),
+        Complaint("no", code="c" * 65 + "canary"),
+        Complaint("sk-canary-0123456789 is wrong"),
+    ],
+)
+def test_no_field_of_an_error_brings_the_key_or_a_text_into_the_log(status, complaint):
+    assert "canary" not in str(EndpointFault(status, complaint, sent=["Who?", "sk-canary-0123456789"]))
+
+
+def test_the_codes_of_an_error_are_told():
+    fault = EndpointFault(401, Complaint("no", "invalid_request_error", "invalid_api_key"), sent=["sk-1"])
+    assert str(fault) == "the endpoint answers 401 (invalid_request_error/invalid_api_key)"
 
 
 # --- schemas ---

@@ -48,6 +48,12 @@ def test_it_makes_no_difference_how_a_stream_is_cut_into_pieces(texts, newline, 
     assert parsed(*pieces) == texts
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_event():
+    body = b"\xef\xbb\xbfdata: one\n\ndata: \xef\xbb\xbftwo\n\n"
+    assert parsed(body) == ["one", "\ufefftwo"]
+    assert parsed(*(body[place : place + 1] for place in range(len(body)))) == ["one", "\ufefftwo"]
+
+
 @pytest.mark.parametrize("body", [b"data: \xff\n\n", b"data: \xe8\x91\n\n"])
 def test_bytes_that_are_no_text_break_the_stream(body):
     with pytest.raises(StreamBroken, match="UTF-8"):
@@ -108,6 +114,12 @@ def test_other_choices_reasoning_and_empty_chunks_are_skipped():
     assert said({}, {"choices": []}, {"choices": None}, other, chunk({"reasoning": "Hm", "content": None})) == []
 
 
+def test_a_choice_without_a_number_is_the_first():
+    for choice in ({"index": None}, {}):
+        found = said({"choices": [{**choice, "delta": {"content": "One."}, "finish_reason": "stop"}]})
+        assert found == [TextDelta("One."), Stop("end_turn")]
+
+
 def test_parts_of_text_are_text():
     assert said(chunk({"content": [{"type": "thinking", "thinking": "Hm"}, {"type": "text", "text": "Aoi"}]})) == [
         TextDelta("Aoi")
@@ -129,6 +141,12 @@ def test_a_chunk_of_another_shape_breaks_the_stream(broken):
     [
         ("stop", None),
         ("eos_token", None),
+        ("STOP", None),
+        ("end_turn", None),
+        ("COMPLETE", None),
+        ("MAX_TOKENS", AnswerTruncated),
+        ("SAFETY", AnswerBlocked),
+        ("refusal", AnswerBlocked),
         ("length", AnswerTruncated),
         ("content_filter", AnswerBlocked),
         ("tool_calls", AnswerMalformed),

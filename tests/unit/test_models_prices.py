@@ -129,6 +129,14 @@ def test_a_wait_that_would_use_up_the_budget_is_not_begun():
     assert policy.pause_s(1, left_s=-1, share=0) is None
 
 
+def test_a_service_that_asks_to_be_left_alone_is_for_as_long_as_anybody_waits():
+    assert PATIENT.pause_s(1, left_s=100, share=0.0, asked_s=30.0) == 30.0
+    assert PATIENT.pause_s(1, left_s=100, share=1.0, asked_s=30.0) > 30.0
+    assert PATIENT.pause_s(1, left_s=30, share=0.0, asked_s=30.0) is None
+    assert INTERACTIVE.pause_s(1, left_s=100, share=0.0, asked_s=5.0) == 5.0
+    assert INTERACTIVE.pause_s(1, left_s=100, share=0.0, asked_s=30.0) is None
+
+
 def test_an_interactive_call_gives_up_after_a_few_attempts_and_a_load_does_not():
     assert INTERACTIVE.pause_s(5, left_s=1000, share=0.5) is None
     assert PATIENT.pause_s(500, left_s=1000, share=0.5) is not None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, Literal
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field
@@ -20,14 +21,17 @@ from cicada.errors import (
     BudgetSpent,
     ContextTooLarge,
     ModelBusy,
+    ModelError,
     ModelRefused,
     ModelUnavailable,
 )
 from cicada.models.bedrock_structured import BedrockStructuredModel
+from cicada.models.failure import Failure
 from cicada.models.forms import FormMisfit, form_name, form_schema, read_form
 from cicada.models.ports import Prompt, Stopped, Unheld, Usage
-from cicada.models.retries import RetryPolicy
+from cicada.models.retries import PATIENT, RetryPolicy
 from cicada.models.sampling import Sampling
+from cicada.models.whole_calls import WholeCalls
 
 
 class Score(BaseModel):
@@ -267,11 +271,84 @@ def test_a_model_that_cannot_be_made_to_call_the_tool_is_asked_to():
     assert "calling the tool passage_scores" in client.sent[1]["system"][0]["text"]
 
 
+def test_calls_that_are_refused_together_all_learn_that_the_tool_cannot_be_forced():
+    together = threading.Barrier(2)
+
+    class Refusing:
+        def converse(self, **request: Any) -> dict[str, Any]:
+            if "toolChoice" not in request["toolConfig"]:
+                return used(GOOD)
+            together.wait(5)
+            raise refused("ValidationException", "This model doesn't support the toolConfig.toolChoice.tool field.")
+
+    model = BedrockStructuredModel(Refusing(), "a.model", sampling=Sampling())
+    with ThreadPoolExecutor(2) as pool:
+        made = [
+            pool.submit(model.fill, Prompt("", "?"), PassageScores, time_budget_s=5, leash=Unheld()) for _ in range(2)
+        ]
+    assert [one.result().calls for one in made] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("failure", "known"),
+    [
+        (refused("ThrottlingException", status=429), True),
+        (refused("ServiceUnavailableException", status=503), True),
+        (EndpointConnectionError(endpoint_url="https://bedrock"), True),
+        (refused("InternalServerException", status=500), False),
+        (ReadTimeoutError(endpoint_url="https://bedrock"), False),
+        (OSError("connection reset"), False),
+    ],
+)
+def test_a_try_that_may_have_been_paid_for_leaves_the_usage_unknown(failure: Exception, known: bool):
+    assert fill(Client(failure, used(GOOD))).usage == Usage(100, 5, reported=known)
+    with pytest.raises(ModelError) as raised:
+        fill(Client(failure), Held(1))
+    assert raised.value.usage == Usage(reported=known)
+
+
+def test_a_misfit_before_a_time_out_is_a_part_of_what_was_paid_for():
+    release = threading.Event()
+
+    def never() -> dict[str, Any]:
+        release.wait(5)
+        return used(GOOD)
+
+    model = BedrockStructuredModel(Client(used(BAD), never), "a.model", sampling=Sampling())
+    with pytest.raises(ModelUnavailable) as raised:
+        model.fill(Prompt("", "?"), PassageScores, time_budget_s=0.05, leash=Unheld())
+    release.set()
+    assert raised.value.usage == Usage(100, 5, reported=False)
+
+
 def test_another_refusal_is_final():
     with pytest.raises(ModelRefused):
         fill(Client(refused("ValidationException", "The provided model identifier is invalid.")))
     with pytest.raises(ModelRefused):
         fill(Client(refused("AccessDeniedException", status=403)))
+
+
+def test_a_service_that_asks_to_be_left_alone_is():
+    failures = iter([OSError("busy")])
+    waited: list[float] = []
+
+    def call() -> str:
+        for failure in failures:
+            raise failure
+        return "done"
+
+    calls = WholeCalls(
+        Unheld(),
+        60.0,
+        PATIENT,
+        read_failure=lambda _: Failure(ModelBusy("busy"), retry=True, retry_after_s=20.0, free=True),
+        clock=lambda: 0.0,
+        pause=lambda seconds, _: waited.append(seconds),
+        share=lambda: 0.0,
+    )
+    with calls:
+        assert calls.make(call) == "done"
+    assert (waited, calls.count, calls.lost) == ([20.0], 2, 0)
 
 
 def test_a_bug_is_no_failure_of_the_model():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import botocore.session
@@ -28,6 +29,7 @@ from cicada.errors import (
     CicadaError,
     ContextTooLarge,
     ModelBusy,
+    ModelError,
     ModelRefused,
     ModelUnavailable,
     StreamBroken,
@@ -258,10 +260,21 @@ def test_another_stop_is_an_error_of_its_own_that_carries_the_tokens_it_took(rea
     assert text_model._client.calls == 1
 
 
-def test_a_failure_whose_tokens_were_not_told_carries_none():
+def test_a_failure_whose_tokens_were_not_told_reports_none():
     with pytest.raises(AnswerTruncated) as raised:
         read(model(stopping("max_tokens")))
-    assert raised.value.usage is None
+    assert raised.value.usage == Usage(reported=False)
+
+
+@pytest.mark.parametrize(
+    ("failure", "known"), [(throttled(), True), (ReadTimeoutError(endpoint_url="https://bedrock"), False)]
+)
+def test_a_try_that_may_have_been_paid_for_leaves_the_usage_unknown(failure, known):
+    told = read(model(Stream(EVENTS)))[-1]
+    assert read(model(failure, Stream(EVENTS)))[-1] == replace(told, usage=replace(told.usage, reported=known))
+    with pytest.raises(ModelError) as raised:
+        read(model(failure), Held(calls=1))
+    assert raised.value.usage == Usage(reported=known)
 
 
 def test_metadata_without_usage_reports_nothing():

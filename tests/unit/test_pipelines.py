@@ -8,10 +8,12 @@ import pytest
 
 from cicada.corpus.passages import ScriptLocator
 from cicada.errors import IndexMissing, IndexUnavailable, ModelBusy, ModelUnavailable
+from cicada.models.remembering import RememberingEmbedder
 from cicada.retrieval.facets import FacetCounts, FieldCounts
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import MAX_RERANKED
 from cicada.retrieval.ports import Filters
+from cicada.tokens import estimated_tokens
 from tests.support.embedding import WordEmbedder
 from tests.support.passages import make_passage
 from tests.support.pipelines import (
@@ -99,6 +101,24 @@ def test_a_line_of_a_script_is_a_document_too():
     assert (found.metadata.source, found.metadata.page, found.metadata.section) == ("ep1", None, "Episode ep1 > ep1-c1")
 
 
+def test_the_sentences_of_captions_are_accounted_for():
+    response = run(pipelines_over(ScriptedRetriever({"fog bell": (A, B)})), pipeline="standard")
+    (use,) = response.model_uses
+    assert (use.stage, use.model_id, use.calls) == ("captions", "test.words", 2)
+    assert use.input_tokens == sum(estimated_tokens(one.text) for one in (A, B))
+
+
+def test_captions_leave_the_queries_that_are_remembered():
+    embedder = WordEmbedder()
+    remembering = RememberingEmbedder(embedder, size=4)
+    remembering.embed(["fog bell"], time_budget_s=1)
+    documents = tuple(document(f"d{n}", f"The fog bell {n} rings.") for n in range(10))
+    over = pipelines_over(ScriptedRetriever({"fog bell": documents}), embedder=remembering)
+    assert run(over, pipeline="standard").documents[9].metadata.captions
+    remembering.embed(["fog bell"], time_budget_s=1)
+    assert embedder.asked.count("fog bell") == 1
+
+
 def test_captions_can_be_switched_off():
     embedder = WordEmbedder()
     over = pipelines_over(ScriptedRetriever({"fog bell": (A,)}), embedder=embedder)
@@ -138,6 +158,13 @@ def test_captions_that_cannot_be_made_are_left_out_and_named():
 def test_what_the_search_says_of_itself_is_passed_on():
     retriever = ScriptedRetriever({"fog bell": (A,)}, degraded=degraded("words_only"))
     assert lacks(run(pipelines_over(retriever), pipeline="standard")) == [("search", "words_only")]
+
+
+def test_an_engine_that_returns_fewer_than_are_wanted_is_named_and_one_that_gives_fewer_to_choose_from_is_not():
+    capped = degraded("top_k_capped")
+    over = pipelines_over(ScriptedRetriever({"fog bell": (A, B)}, degraded=capped), reranker=ScriptedReranker(len))
+    assert lacks(run(over, pipeline="standard", top_k=3)) == [("search", "top_k_capped")]
+    assert lacks(run(over, pipeline="rerank", top_k=2)) == []
 
 
 def test_without_its_search_a_pipeline_fails_and_says_why():
@@ -183,7 +210,7 @@ def test_rerank_chooses_among_three_times_as_many():
     assert reranker.asked == [("fog bell", (A.text, B.text, C.text))]
     assert (ids(response), response.reranked) == (["c", "b"], True)
     assert [(one.rerank_score, one.score) for one in response.documents] == [(0.9, 0.88), (0.3, 0.89)]
-    (use,) = response.model_uses
+    use = response.model_uses[0]
     assert (use.stage, use.model_id, use.calls, use.cost_usd) == ("rerank", "amazon.rerank-v1:0", 1, 0.001)
 
 
@@ -245,8 +272,10 @@ def test_advanced_searches_for_other_wordings_and_a_made_up_passage_and_fuses_th
     assert {(use.stage, use.calls, use.input_tokens) for use in response.model_uses} == {
         ("query_expansion", 1, 100),
         ("hyde", 1, 100),
+        ("captions", 4, 20),
     }
-    assert all(use.cost_usd == pytest.approx(100 * 0.035e-6 + 10 * 0.14e-6) for use in response.model_uses)
+    writers = [use for use in response.model_uses if use.model_id == MODEL_ID]
+    assert [use.cost_usd for use in writers] == [pytest.approx(100 * 0.035e-6 + 10 * 0.14e-6)] * 2
 
 
 def test_every_search_of_a_request_has_its_filters():
@@ -302,7 +331,7 @@ def test_without_its_models_advanced_is_the_search_and_names_what_it_lacks():
 def test_a_writing_stage_that_fails_leaves_the_other_standing():
     retriever = ScriptedRetriever({"fog bell": (A,), "foghorn": (B,)})
     over = pipelines_over(retriever, model=writing("foghorn", passage=ModelBusy("later")))
-    response = run(over, enable_rerank=False)
+    response = run(over, enable_rerank=False, enable_captions=False)
     assert (response.queries_used, response.hyde_used) == (("fog bell", "foghorn"), False)
     assert lacks(response) == [("hyde", "model_busy")]
     assert {use.stage: use.cost_usd is None for use in response.model_uses} == {"query_expansion": False, "hyde": True}
@@ -383,4 +412,9 @@ def test_facets_need_something_that_counts():
 
 def test_the_model_that_is_named_in_a_use_is_the_one_that_was_called():
     over = pipelines_over(ScriptedRetriever({"fog bell": (A,)}), model=writing("foghorn"))
-    assert {use.model_id for use in run(over, enable_rerank=False).model_uses} == {MODEL_ID}
+    uses = run(over, enable_rerank=False).model_uses
+    assert {use.stage: use.model_id for use in uses} == {
+        "query_expansion": MODEL_ID,
+        "hyde": MODEL_ID,
+        "captions": "test.words",
+    }

@@ -8,7 +8,8 @@ import pytest
 
 from cicada.answering.breakers.guards import FAIR_BUDGET_S, GuardedForms, GuardedReranker
 from cicada.answering.rag import RagStrategy
-from cicada.errors import DependencyDown, ModelUnavailable
+from cicada.answering.spending import RETRIEVAL_SHARE
+from cicada.errors import DependencyDown, ModelUnavailable, StreamBroken
 from cicada.models.ports import Prompt, Unheld, Usage
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
@@ -54,7 +55,7 @@ def test_what_a_pipelines_models_take_is_part_of_the_answers_cost_and_story(capl
         reranker=ScriptedReranker(lambda _: 0.9),
     )
     through = PipelineRetriever(over, "advanced")
-    spending = allowance()
+    spending = allowance(retrieval_share=RETRIEVAL_SHARE)
     answering = RagStrategy(through, Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
     retrieved, _, _ = parts(answering.answer(asked(QUESTION), spending))
     assert [source.passage_id for source in retrieved.sources] == ["boathouse"]
@@ -87,7 +88,7 @@ def test_a_re_ranker_that_keeps_failing_is_left_alone_and_the_search_goes_on(bre
     outage(breakers, reranker.model_id)
     guarded = GuardedReranker(reranker, breakers)
     with pytest.raises(DependencyDown):
-        guarded.rerank("fog", ["a"], time_budget_s=1)
+        guarded.rerank("fog", ["a"], time_budget_s=1, leash=Unheld())
     over = pipelines_over(ScriptedRetriever({QUESTION: (BOATHOUSE,)}), reranker=guarded)
     found = PipelineRetriever(over, "rerank").search(SearchQuery(QUESTION))
     assert (reranker.asked, [hit.passage for hit in found.hits]) == ([], [BOATHOUSE])
@@ -104,15 +105,15 @@ def test_a_guarded_model_that_fills_in_forms_is_the_model_until_it_keeps_failing
         guarded.fill(PROMPT, Wordings, time_budget_s=5, leash=Unheld())
 
 
+@pytest.mark.parametrize("down", [ModelUnavailable("too slow"), StreamBroken("too slow")])
 @pytest.mark.parametrize(("budget_s", "counted"), [(FAIR_BUDGET_S, 1), (FAIR_BUDGET_S / 2, 0)])
-def test_running_out_of_a_short_time_is_no_failure_of_the_models(breakers, store, budget_s, counted):
-    down = ModelUnavailable("too slow")
+def test_running_out_of_a_short_time_is_no_failure_of_the_models(breakers, store, budget_s, counted, down):
     forms = GuardedForms(ScriptedModel({HypotheticalPassage: down}), breakers)
     reranker = GuardedReranker(ScriptedReranker(lambda _: 0.9, error=down), breakers)
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(type(down)):
         forms.fill(PROMPT, HypotheticalPassage, time_budget_s=budget_s, leash=Unheld())
-    with pytest.raises(ModelUnavailable):
-        reranker.rerank("fog", ["a"], time_budget_s=budget_s)
+    with pytest.raises(type(down)):
+        reranker.rerank("fog", ["a"], time_budget_s=budget_s, leash=Unheld())
     for model_id in (MODEL_ID, "amazon.rerank-v1:0"):
         breaker = store.breakers.get(f"model:{model_id}")
         assert (0 if breaker is None else len(breaker.failures_ms)) == counted

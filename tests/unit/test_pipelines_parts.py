@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from itertools import pairwise
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import AnswerMalformed, IndexUnavailable, ModelBusy, ModelRefused, ModelUnavailable, RetrievalInvalid
-from cicada.models.ports import ModelUse, Stopped, Usage
+from cicada.models.ports import ModelUse, Stopped, Unheld, Usage
 from cicada.retrieval.pipelines.anchors import anchors, keeps
 from cicada.retrieval.pipelines.api import RetrieveFilters, parse_retrieve_request
 from cicada.retrieval.pipelines.building import is_reranking_model
@@ -31,6 +32,7 @@ from cicada.retrieval.pipelines.model_reranker import (
 )
 from cicada.retrieval.pipelines.reordering import by_score
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
+from cicada.retrieval.pipelines.stages import Allowance
 from cicada.retrieval.pipelines.state import Candidate, Ranking, filters_of
 from cicada.retrieval.pipelines.uses import OpenUse, stage_uses, usd_of
 from cicada.retrieval.ports import Filters, Hit, SearchQuery
@@ -192,7 +194,7 @@ def test_highlights_are_stretches_of_the_text_in_order(query, text):
 
 
 def made(query, *texts, embedder=None):
-    return captions(query, texts, embedder or WordEmbedder(), lambda: 1.0)
+    return captions(query, texts, embedder or WordEmbedder(), Allowance("captions", 1.0, time.monotonic))
 
 
 def test_a_caption_is_the_sentence_that_is_nearest_to_the_query():
@@ -275,7 +277,7 @@ class Marker:
 def test_batches_are_marked_by_themselves_and_put_together_in_order():
     marker = Marker(float)
     texts = [str(n % 11) for n in range(23)]
-    reranked = ModelReranker(marker.model, batch_texts=5).rerank("fog", texts, time_budget_s=5)
+    reranked = ModelReranker(marker.model, batch_texts=5).rerank("fog", texts, time_budget_s=5, leash=Unheld())
     assert reranked.scores == pytest.approx([n % 11 / 10 for n in range(23)])
     assert (len(marker.model.prompts), len(reranked.uses), reranked.unscored) == (5, 5, ())
     assert {(use.purpose, use.calls, use.usage, use.fault) for use in reranked.uses} == {("rerank", 1, USAGE, None)}
@@ -283,14 +285,16 @@ def test_batches_are_marked_by_themselves_and_put_together_in_order():
 
 def test_a_batch_that_fails_leaves_its_passages_unscored_and_the_others_scored():
     marker = Marker(lambda text: 5.0, fails_on="poison")
-    reranked = ModelReranker(marker.model, batch_texts=2).rerank("fog", ["a", "b", "poison", "d", "e"], time_budget_s=5)
+    reranked = ModelReranker(marker.model, batch_texts=2).rerank(
+        "fog", ["a", "b", "poison", "d", "e"], time_budget_s=5, leash=Unheld()
+    )
     assert (reranked.scores, reranked.unscored) == ((0.5, 0.5, 0.0, 0.0, 0.5), (2, 3))
     assert [use.fault for use in reranked.uses] == [None, "model_busy", None]
 
 
 def test_passages_that_are_left_out_are_asked_for_once_more():
     marker = Marker(lambda text: 5.0, leaves_out="shy")
-    reranked = ModelReranker(marker.model).rerank("fog", ["a", "shy", "c"], time_budget_s=5)
+    reranked = ModelReranker(marker.model).rerank("fog", ["a", "shy", "c"], time_budget_s=5, leash=Unheld())
     assert (reranked.scores, reranked.unscored) == ((0.5, 0.0, 0.5), (1,))
     assert len(marker.model.prompts) == 2
     assert "shy" in marker.model.prompts[1].user
@@ -300,11 +304,11 @@ def test_passages_that_are_left_out_are_asked_for_once_more():
 def test_if_no_batch_succeeds_there_is_no_re_ranking_and_what_it_took_is_told():
     marker = Marker(lambda text: 5.0, fails_on="")
     with pytest.raises(ModelBusy) as failed:
-        ModelReranker(marker.model).rerank("fog", ["a"], time_budget_s=5)
-    assert failed.value.usage is None
+        ModelReranker(marker.model).rerank("fog", ["a"], time_budget_s=5, leash=Unheld())
+    assert not failed.value.usage.reported
     silent = ScriptedModel({PassageMarks: PassageMarks(marks=[])})
     with pytest.raises(AnswerMalformed) as failed:
-        ModelReranker(silent).rerank("fog", ["a"], time_budget_s=5)
+        ModelReranker(silent).rerank("fog", ["a"], time_budget_s=5, leash=Unheld())
     assert failed.value.usage == Usage(USAGE.input_tokens, USAGE.output_tokens)
 
 
@@ -313,7 +317,7 @@ def test_a_late_batch_is_stopped_and_its_passages_are_unscored():
     model = ScriptedModel(
         {PassageMarks: lambda prompt: held if "slow" in prompt.user else PassageMarks(marks=[marks(1, 8)])}
     )
-    reranked = ModelReranker(model, batch_texts=1).rerank("fog", ["quick", "slow"], time_budget_s=0.2)
+    reranked = ModelReranker(model, batch_texts=1).rerank("fog", ["quick", "slow"], time_budget_s=0.2, leash=Unheld())
     held.set()
     assert (reranked.scores, reranked.unscored) == ((pytest.approx(0.8), 0.0), (1,))
     assert model.stopped.is_set()
@@ -322,8 +326,12 @@ def test_a_late_batch_is_stopped_and_its_passages_are_unscored():
 
 def test_blank_passages_score_nothing_and_are_not_shown():
     marker = Marker(lambda text: 10.0)
-    assert ModelReranker(marker.model).rerank("fog", ["", "a", "  "], time_budget_s=5).scores == (0.0, 1.0, 0.0)
-    assert ModelReranker(marker.model).rerank("fog", [" "], time_budget_s=5).uses == ()
+    assert ModelReranker(marker.model).rerank("fog", ["", "a", "  "], time_budget_s=5, leash=Unheld()).scores == (
+        0.0,
+        1.0,
+        0.0,
+    )
+    assert ModelReranker(marker.model).rerank("fog", [" "], time_budget_s=5, leash=Unheld()).uses == ()
     assert len(marker.model.prompts) == 1
 
 
@@ -384,6 +392,13 @@ def test_a_requests_defaults_are_those_that_integrators_know():
     request = parse_retrieve_request({"query": "fog"})
     assert (request.top_k, request.search_type, request.pipeline) == (100, "hybrid", "advanced")
     assert (request.enable_rerank, request.enable_query_expansion, request.enable_hyde) == (True, True, True)
+
+
+def test_facets_need_no_query_and_nothing_else_goes_without():
+    assert parse_retrieve_request({"pipeline": "facets"}).query == ""
+    for name in ("standard", "rerank", "advanced"):
+        with pytest.raises(RetrievalInvalid, match="query: must not be blank"):
+            parse_retrieve_request({"pipeline": name})
 
 
 def test_filters_add_up_and_never_fall_away():

@@ -24,7 +24,7 @@ from cicada.errors import (
 )
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, LearningEmbedder
-from cicada.retrieval.ports import Degradation, Filters, Hit, Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import Degradation, Filters, Hit, Retriever, SearchQuery, SearchResult, TimeLimit
 from cicada.retrieval.s3vectors.labels import labels_of, metadata_filter
 from cicada.retrieval.s3vectors.load import BATCH, BATCH_BYTES, batches
 from cicada.retrieval.s3vectors.records import MAX_METADATA_BYTES, passage_of, record_of
@@ -180,6 +180,15 @@ def test_failures_that_are_not_in_a_row_do_not_add_up() -> None:
     assert engine.searches == 4 * FAILURES_TO_REST
 
 
+def test_an_engine_that_had_less_time_than_its_own_is_not_blamed(never: Callable[[], SearchResult | None]) -> None:
+    hurried = SearchQuery("Who rings the bell?", limits=TimeLimit(lambda: 0.02))
+    engine = Engine(never)
+    retriever = FallbackRetriever(engine, Shards(), budget_s=5)
+    for _ in range(FAILURES_TO_REST + 1):
+        assert retriever.search(hurried).degraded[0].code == "engine_fallback"
+    assert engine.searches == FAILURES_TO_REST + 1
+
+
 # --- a query is embedded once ---
 
 
@@ -215,6 +224,21 @@ def test_a_failure_is_remembered_until_the_text_is_learnt_again() -> None:
     embedder.fails = False
     remembering.learn("bell", time_budget_s=1)
     assert remembering.embed(["bell"], time_budget_s=1) == [[1.0]]
+
+
+def test_a_text_that_is_not_learnt_in_time_is_not_waited_for_again() -> None:
+    class Hung(WordEmbedder):
+        def embed(self, texts: Any, *, time_budget_s: float) -> list[list[float]]:
+            ends.wait(20)
+            return super().embed(texts, time_budget_s=time_budget_s)
+
+    ends = threading.Event()
+    remembering = LearningEmbedder(Hung())
+    with pytest.raises(ModelUnavailable):
+        remembering.learn("bell", time_budget_s=0.05)
+    with pytest.raises(ModelUnavailable):
+        remembering.embed(["bell"], time_budget_s=20)
+    ends.set()
 
 
 # --- choosing ---

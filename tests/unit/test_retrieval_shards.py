@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +17,7 @@ from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Calibration, calibration_of
-from cicada.retrieval.ports import Filters, SearchQuery
+from cicada.retrieval.ports import Filters, SearchQuery, TimeLimit
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore, WatchedStore
@@ -175,6 +177,20 @@ def test_a_model_that_is_busy_leaves_the_words(searching):
     with pytest.raises(ModelBusy):
         retriever.search(SearchQuery("Line", mode="dense"))
     by_words = retriever.search(SearchQuery("Line 2", min_score=0.0))
+    assert by_words.hits[0].passage.id == "m2"
+    assert [one.code for one in by_words.degraded] == ["words_only"]
+
+
+def test_a_model_that_is_slow_leaves_the_words_their_time(searching):
+    class Hung(WordEmbedder):
+        def embed(self, texts, *, time_budget_s):
+            ends.wait(20)
+            return super().embed(texts, time_budget_s=time_budget_s)
+
+    ends = threading.Event()
+    retriever, _ = searching(script=indexable(make_passages(3)), embedder=Hung())
+    by_words = retriever.search(SearchQuery("Line 2", min_score=0.0, limits=TimeLimit(lambda: 0.2)))
+    ends.set()
     assert by_words.hits[0].passage.id == "m2"
     assert [one.code for one in by_words.degraded] == ["words_only"]
 

@@ -21,6 +21,7 @@ from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.turns import take_turn
 from clients.cli import ingest
 from clients.cli.deployment import Aws, Deployment
 from clients.cli.exits import Exit
@@ -71,6 +72,7 @@ class Shelf:
         self._uploads = IncomingBucket(self._s3, BUCKET)
         self._loaded: set[str] = set()
         self.plan_error: str | None = None
+        self.another_asks = False
         services.invoke = self._invoke
 
     def put(self, **documents: str) -> None:
@@ -104,6 +106,9 @@ class Shelf:
             batch = Batch.model_validate(event)
             prepare(batch, self._uploads, self._store, _prepared, remaining_s=lambda: 900.0)
             return web.json_response(None)
+        if self.another_asks:
+            self.another_asks = False
+            take_turn(self._store, event["collection"], "another", lambda _run: True)
         done = finish(
             event["collection"],
             event["run"],
@@ -230,6 +235,16 @@ def test_deletions_are_followed(shelf: Shelf, command: Command) -> None:
     assert "Deleted with their uploads: a." in command("run")[1]
 
 
+def test_a_run_that_has_looked_again_for_another_and_found_nothing_more_tells_what_it_loaded(
+    shelf: Shelf, command: Command
+) -> None:
+    shelf.put(a="one")
+    shelf.another_asks = True
+    status, out, _ = command("run")
+    assert status == Exit.DONE
+    assert "1 document of 1 loaded, 1 of them new or changed" in out
+
+
 def test_a_run_without_anything_to_do_says_so_and_leaves_no_report(shelf: Shelf, command: Command) -> None:
     assert command("run")[:2] == (Exit.DONE, "There was nothing to do.\n")
     status, out, _ = command("run", "--json")
@@ -296,13 +311,20 @@ def test_a_place_that_is_not_there_is_told_without_a_trace(
 
 
 class Machine:
-    """Step Functions, as it tells of an execution one look after another."""
+    """Step Functions, as it tells of an execution one look after another; and S3, with nothing in it."""
 
     def __init__(self, *looks: str) -> None:
         self._looks = iter(looks)
 
     def start_execution(self, **_: Any) -> None:
         """It is started."""
+
+    def get_paginator(self, _: str) -> Machine:
+        """Of a bucket without objects."""
+        return self
+
+    def paginate(self, **_: Any) -> list[dict[str, Any]]:
+        return [{}]
 
     def describe_execution(self, **_: Any) -> dict[str, Any]:
         from botocore.exceptions import ClientError

@@ -9,7 +9,7 @@ import pytest
 
 from cicada.corpus.passages import DocumentLocator
 from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable
-from cicada.retrieval.kendra import SCORES, KendraRetriever
+from cicada.retrieval.kendra import MAX_RESULTS, SCORES, KendraRetriever
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
 from local.kendra import Kendra
@@ -187,3 +187,11 @@ def test_failures_are_told_in_the_domains_words(service: EngineService) -> None:
 def test_a_query_of_any_length_is_sent(service: EngineService) -> None:
     put(service, "a", "A bell.")
     assert search(service, "bell " * 2000).hits
+
+
+def test_more_than_kendra_returns_is_not_silently_less(service: EngineService) -> None:
+    for number in range(MAX_RESULTS + 1):
+        put(service, f"d{number}", f"The bell number {number} rings.")
+    capped = search(service, "bell", top_k=MAX_RESULTS + 1)
+    assert (len(capped.hits), [note.code for note in capped.degraded]) == (MAX_RESULTS, ["top_k_capped"])
+    assert search(service, "bell", top_k=MAX_RESULTS).degraded == ()

@@ -10,7 +10,9 @@ import pytest
 from pydantic import BaseModel, Field
 
 from cicada.answering.spending import Spending
-from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, BudgetSpent, ModelBusy
+from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, BudgetSpent, ModelBusy, StreamBroken
+from cicada.models.choosing import Models
+from cicada.models.endpoints import Endpoints
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
 from cicada.models.openai_structured import OpenAiStructuredModel
@@ -141,6 +143,18 @@ def test_the_usage_is_that_of_all_calls(service):
     assert fill(model(service)).usage == Usage(100, 14)
 
 
+def test_a_stream_that_broke_was_paid_for_by_nobody_knows_how_much(service):
+    service.usage = lambda prompt, completion: {"prompt_tokens": 50, "completion_tokens": 7, "total_tokens": 57}
+    service.faults.arm("openai.cut", times=1, mode="reset", after=2)
+    with pytest.raises(StreamBroken) as raised:
+        fill(model(service))
+    assert raised.value.usage == Usage(reported=False)
+    service.faults.arm("openai.refuse", times=1)
+    assert fill(model(service)).usage == Usage(50, 7, reported=False)
+    service.faults.arm("openai.error", times=1, status=429)
+    assert fill(model(service)).usage == Usage(50, 7)
+
+
 def test_an_endpoint_that_ignores_the_schema_is_told_it_in_the_prompt(service):
     memory = Dialects()
     answers(service, "Aoi, I think.", json.dumps(WHOLE))
@@ -188,6 +202,19 @@ def test_a_busy_endpoint_is_tried_again_and_then_told(service):
     with pytest.raises(ModelBusy):
         fill(model(service))
     assert service.calls == 2
+
+
+def test_how_often_it_is_tried_is_the_callers_to_say(service):
+    price = {"input_usd_per_million": 1, "output_usd_per_million": 1}
+    endpoints = Endpoints.model_validate({"mine": {"base_url": service.url, "models": {"model": price}}})
+    models = Models(bedrock=lambda: None, secrets=lambda: None, endpoints=endpoints)
+    service.faults.arm("openai.error", status=429)
+    with pytest.raises(ModelBusy):
+        fill(models.structured("mine/model", max_tokens=500, retry=RetryPolicy(max_attempts=1)))
+    assert service.calls == 1
+    with pytest.raises(ModelBusy):
+        fill(models.structured("mine/model", max_tokens=500, retry=RetryPolicy(max_attempts=3, base_s=0.001)))
+    assert service.calls == 4
 
 
 def test_no_call_is_made_without_leave(service):

@@ -21,6 +21,7 @@ from clients.cli.main import main
 from local.bedrock.tools import Tool
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
+from tests.wire import openai_service
 from tests.wire.bedrock_service import BedrockService, serving
 
 MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
@@ -133,7 +134,7 @@ def test_a_re_ranking_model_orders_what_was_found(bedrock: BedrockService, capsy
     bedrock.rank = lambda query, texts: [0.9 if "ledger" in text else 0.2 for text in texts]
     found = retrieved(capsys, "bell", "--pipeline", "rerank", "--reranker", RERANKER)
     assert (found["reranked"], ids(found)[0], found["documents"][0]["rerank_score"]) == (True, "ledger", 0.9)
-    (use,) = found["model_uses"]
+    use = found["model_uses"][0]
     assert (use["stage"], use["model_id"], use["cost_usd"]) == ("rerank", RERANKER, 0.001)
 
 
@@ -142,10 +143,27 @@ def test_advanced_writes_searches_fuses_and_marks(bedrock: BedrockService, capsy
     assert found["queries_used"] == ["bell at night", "foghorn at night"]
     assert (found["hyde_used"], found["reranked"], found["degraded"]) == (True, True, [])
     assert (ids(found)[0], found["documents"][0]["rerank_score"]) == ("ferry", 0.9)
-    assert {use["stage"]: use["calls"] for use in found["model_uses"]} == {"query_expansion": 1, "hyde": 1, "rerank": 1}
-    assert all(use["cost_usd"] > 0 for use in found["model_uses"])
+    calls = {use["stage"]: use["calls"] for use in found["model_uses"]}
+    assert calls == {"query_expansion": 1, "hyde": 1, "rerank": 1, "captions": 4}
+    assert all(use["cost_usd"] > 0 for use in found["model_uses"][:3])
     assert list(found["timings_ms"])[:4] == ["query_expansion", "hyde", "search", "fusion"]
     assert bedrock.calls["converse"] == 3
+
+
+def test_models_of_endpoints_of_ones_own_are_called_with_their_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with openai_service.serving() as endpoint:
+        endpoint.key = "sk-1"
+        endpoint.answer = lambda body: json.dumps({"queries": ["foghorn at night"]})
+        price = {"inputUsdPerMillion": 1, "outputUsdPerMillion": 1}
+        told = {"my-host": {"baseUrl": endpoint.url, "models": {"model": price}}}
+        monkeypatch.setenv("CICADA_MODEL_ENDPOINTS", json.dumps(told))
+        monkeypatch.setenv("CICADA_ENDPOINT_KEY_MY_HOST", "sk-1")
+        found = retrieved(capsys, "bell at night", "--no-hyde", "--no-rerank", "--expansion-model", "my-host/model")
+    assert found["queries_used"] == ["bell at night", "foghorn at night"]
+    (use,) = (use for use in found["model_uses"] if use["stage"] == "query_expansion")
+    assert (use["model_id"], use["cost_usd"] > 0) == ("my-host/model", True)
 
 
 def test_without_models_advanced_is_the_search_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ from cicada.retrieval.s3vectors.calls import LOAD_CONFIG, IndexCalls
 from cicada.retrieval.s3vectors.held import HELD_KEY, HeldReader, parse_held
 from cicada.retrieval.s3vectors.load import Loader
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
+from cicada.retrieval.s3vectors.retriever import MAX_TOP_K
 from local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -569,3 +570,11 @@ def test_a_bug_is_no_failure_of_the_engine(house: House, monkeypatch: pytest.Mon
         retriever.search(SearchQuery("bell"))
     with pytest.raises(ClientError):
         house.service.client("s3vectors").get_index(indexArn=house.arn + "x")
+
+
+def test_more_than_the_service_returns_is_not_silently_less(house: House) -> None:
+    house.load(*(make_passage(number) for number in range(MAX_TOP_K + 5)))
+    capped = house.search("Line", top_k=MAX_TOP_K + 5)
+    assert (len(capped.hits), [note.code for note in capped.degraded]) == (MAX_TOP_K, ["top_k_capped"])
+    assert house.search("Line", top_k=MAX_TOP_K).degraded == ()
+    assert house.search("Line", top_k=MAX_TOP_K + 5, min_score=0.99).degraded == ()

@@ -14,5 +14,10 @@ def estimated_tokens(text: str) -> int:
     English takes about four characters a token with today's models; a digit, a sign and a character beyond ASCII are
     counted as one each.
     """
+    return round(share_of_tokens(text))
+
+
+def share_of_tokens(text: str) -> float:
+    """What a text adds to the tokens of one that it is part of: before rounding, so that these add up."""
     letters = sum(map(len, _LETTERS.findall(text)))
-    return round(letters / _LETTERS_A_TOKEN) + len(text) - letters
+    return letters / _LETTERS_A_TOKEN + len(text) - letters

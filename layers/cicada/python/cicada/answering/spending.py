@@ -55,7 +55,6 @@ class RequestBudget:
         """A call's share, without what retrieval has of it."""
         return self.cost_usd / MAX_MODEL_CALLS - self.retrieval_cost_usd_a_call
 
-
     @property
     def retrieval_tokens_a_call(self) -> int:
         """What retrieval has of a call's share."""

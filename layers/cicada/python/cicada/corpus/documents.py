@@ -11,6 +11,10 @@ DocType = Literal["pdf", "docx", "markdown", "text", "csv", "json", "script"]
 BlockKind = Literal["heading", "paragraph", "list_item", "quote", "code", "row", "record"]
 """A ``row`` is of a table or a CSV file, a ``record`` an object of a JSON file."""
 
+METADATA_KEYS = ("author", "created", "modified", "date", "version", "subject", "description", "category", "keywords")
+"""What a document may say of itself. Whose it is, its language and all else that searches, the analysis of its text or
+an administrator go by, is not for its author to say."""
+
 
 @dataclass(frozen=True)
 class Block:
@@ -43,6 +47,6 @@ class Document:
     """At least one. A script has none: its messages are read by :mod:`cicada.corpus.scripts`."""
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
-    """What the file says of itself, such as ``author``; within the bounds of a passage's metadata."""
+    """What the file says of itself: some of :data:`METADATA_KEYS`; within the bounds of a passage's metadata."""
     notes: tuple[str, ...] = ()
     """What the loader should know, such as the pages that hold no text."""

@@ -106,10 +106,14 @@ class HeldSegment:
             {column.values[code - 1]: count for code, count in zip(codes, counts.tolist(), strict=True) if code}
         )
 
-    @property
+    @cached_property
     def fields(self) -> tuple[str, ...]:
-        """What its rows, deleted ones included, can be filtered by."""
-        return self._rows.file.fields
+        """What its live rows can be filtered by."""
+        fields = self._rows.file.fields
+        if self._deleted is None:
+            return fields
+        columns = ((field, self._rows.file.column(field)) for field in fields)
+        return tuple(field for field, column in columns if column is not None and column.codes[self.alive].any())
 
     def of_sources(self, sources: Collection[str]) -> NDArray[np.bool_]:
         """Which of the live rows are of these sources. Shape as :attr:`ids`."""

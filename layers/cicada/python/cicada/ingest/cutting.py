@@ -17,6 +17,8 @@ from cicada.errors import CorpusInvalid, DocumentInvalid
 
 SOURCE = "source"
 DOC_TYPE = "doc_type"
+WORKFLOW_ID = "workflow_id"
+"""Whose a passage is: for whoever loads a document to say, not for a script's author."""
 
 _ARRAY = b"["
 _HEAD_BYTES = 1_024
@@ -62,5 +64,9 @@ def _messages(document: Document, path: Path, collection: str, metadata: Mapping
         except CorpusInvalid as error:
             raise DocumentInvalid(str(error).replace(str(named), document.source)) from error
     ours = {**metadata, SOURCE: document.source, DOC_TYPE: "script"}
-    marked = [replace(message, metadata={**message.metadata, **ours}) for message in messages]
+    marked = [replace(message, metadata={**_said(message.metadata), **ours}) for message in messages]
     return list(passages(collection, marked))
+
+
+def _said(metadata: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in metadata.items() if key != WORKFLOW_ID}

@@ -149,6 +149,7 @@ class Preparer:
                 passages=found.count,
                 embedded=0,
                 reused=True,
+                complete=found.complete,
                 notes=found.notes,
             )
         document = self._read(item.source, path, title=item.title)
@@ -182,6 +183,7 @@ class Preparer:
             passages=len(items),
             embedded=vectors.asked,
             reused=False,
+            complete=complete,
             notes=notes,
             cost_usd=None if cost_usd is None or price is None else cost_usd + price.usd,
         )

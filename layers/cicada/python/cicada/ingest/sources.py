@@ -31,6 +31,7 @@ class SourceFile:
     source: str
     """Its path relative to the folder that was named, with ``/``; of a file that was named itself, its name."""
     path: Path
+    """Of the file itself: links are followed."""
     size: int
     """Bytes."""
 
@@ -48,11 +49,11 @@ def source_files(paths: Sequence[Path]) -> Found:
     """The documents that paths stand for: a file itself, all files of a folder and of the folders in it, by name.
 
     What begins with a dot is left out without a word, unless it is named itself: it is not meant as a document. A link
-    is followed where it stays within the folder that was named; any other is refused, as is what is no file.
+    to a file is followed where it stays within the folder that was named; any other is refused, as is what is no file.
 
     Raises:
-        CorpusInvalid: a path does not exist, there is no document, two have one name, or there are more than
-            :data:`MAX_DOCUMENTS`.
+        CorpusInvalid: a path does not exist, a folder cannot be listed, there is no document, two have one name, or
+            there are more than :data:`MAX_DOCUMENTS`.
     """
     problems = [f"{path}: there is no such file or folder" for path in paths if not path.exists()]
     if problems:
@@ -67,8 +68,10 @@ def source_files(paths: Sequence[Path]) -> Found:
             refused.append(Quarantined(source=shown, code=error.code, message=str(error)))
             continue
         first = files.setdefault(file.source, file)
-        if first is not file and first.path != path:
-            problems.append(f"{first.path} and {path} would both be known as {file.source}: load them by themselves")
+        if first is not file and first.path != file.path:
+            problems.append(
+                f"{first.path} and {file.path} would both be known as {file.source}: load them by themselves"
+            )
         if len(files) > MAX_DOCUMENTS:
             raise CorpusInvalid(f"there are more than {MAX_DOCUMENTS:,} documents: load them in parts")
     if problems:
@@ -101,7 +104,7 @@ def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
         if not path.is_dir():
             yield path.name, path, None
             continue
-        for folder, folders, names in os.walk(path):
+        for folder, folders, names in os.walk(path, onerror=_unlisted):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             linked = [name for name in folders if (Path(folder) / name).is_symlink()]
             for name in sorted([*names, *linked]):
@@ -110,18 +113,24 @@ def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
                     yield found.relative_to(path).as_posix(), found, path
 
 
+def _unlisted(error: OSError) -> None:
+    """What a folder holds that cannot be listed is not known: it must not be taken for nothing."""
+    raise CorpusInvalid(f"{error.filename}: the folder cannot be listed: {error.strerror}") from error
+
+
 def _file(source: str, path: Path, root: Path | None) -> SourceFile:
     named = unicodedata.normalize("NFC", source)
     if len(named) > MAX_SOURCE_CHARS:
         raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
     if not named.isprintable():  # what cannot be decoded among it
         raise DocumentInvalid("its name holds characters that cannot be shown")
-    if root is not None and path.is_symlink() and not _stays_within(path, root):
-        raise DocumentUnsafe("is a link that leads out of the folder")
-    if not path.is_file():
-        raise DocumentUnsafe("is no file")
     try:
-        return SourceFile(named, path, path.stat().st_size)
+        linked = path.is_symlink()
+        if linked and root is not None and not _stays_within(path, root):
+            raise DocumentUnsafe("is a link that leads out of the folder, or to no file")
+        if not path.is_file():
+            raise DocumentUnsafe("is no file")
+        return SourceFile(named, path.resolve() if linked else path, path.stat().st_size)
     except OSError as error:
         raise DocumentInvalid(f"cannot be read: {error.strerror}") from error
 

@@ -97,10 +97,11 @@ class BedrockReranker:
             for first in range(0, len(places), MAX_TEXTS):
                 batch = places[first : first + MAX_TEXTS]
                 sent = [texts[place][:MAX_TEXT_CHARS] for place in batch]
-                leash.allow(self._model_id, Usage(queries=queries(query, sent)))
+                most = Usage(queries=queries(query, sent))
+                leash.allow(self._model_id, most)
                 try:
                     content = self._call(calls, query[:MAX_TEXT_CHARS], sent)
-                    charged += Usage(queries=queries(query, sent))
+                    charged += most
                     for place, score in zip(batch, _read_scores(content, len(sent)), strict=True):
                         scores[place] = score
                 except ModelError as error:

@@ -106,8 +106,8 @@ class Degradation:
 
     code: str
     """Stable: ``partial_index`` (segments cannot be read), ``words_only`` (the query could not be embedded),
-    ``engine_fallback`` (a managed engine did not answer), ``mode_fallback`` (it has no such search), ``top_k_capped`` (it
-    returns fewer than were asked for), or ``<stage>_incomplete`` (a pipeline left something out)."""
+    ``engine_fallback`` (a managed engine did not answer), ``mode_fallback`` (it has no such search), ``top_k_capped``
+    (it returns fewer than were asked for), or ``<stage>_incomplete`` (a pipeline left something out)."""
     message: str
     """A sentence for people."""
 

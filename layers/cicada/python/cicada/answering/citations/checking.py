@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from cicada.answering.citations.amounts import missing_amount
+from cicada.answering.citations.binding import bound_elsewhere
 from cicada.answering.citations.claim import Claim
 from cicada.answering.citations.codes import Objection
 from cicada.answering.citations.known import Known
 from cicada.answering.citations.language import common_language
 from cicada.answering.citations.naming import missing_name
 from cicada.answering.citations.quotes import holds
-from cicada.answering.citations.support import MAX_STRANGE_RUN, MIN_SHARE, Support, needed_support, support_of
+from cicada.answering.citations.speakers import other_speaker
+from cicada.answering.citations.support import MIN_SHARE, Support, needed_support, support_of
 from cicada.answering.citations.turning import contradiction
+from cicada.answering.citations.verbatim import exchanged_word
 from cicada.protocol.events import Source
 
 MIN_COSINE = 0.85
@@ -70,13 +73,21 @@ class Checker:
         objection = missing_amount(reading.told, reading.quantities, others) or missing_name(
             reading, others, self._voices
         )
+        if objection is None:
+            objection = other_speaker(reading, others)
         if objection is None and not reading.only_quotes:
             objection = contradiction(
                 reading.clauses,
                 [one for other in others for one in other.clauses],
                 lambda term: any(term in other.vocabulary for other in others),
                 reading.language,
-            ) or self._of_support(reading, mine, share, support_of(reading, others, self._all))
+            )
+            objection = (
+                objection
+                or bound_elsewhere(reading, others)
+                or exchanged_word(reading, others)
+                or self._of_support(reading, mine, share, support_of(reading, others, self._all))
+            )
         return Finding(objection, share.share)
 
     def _read(self, source: Source, claim: Claim) -> Known:
@@ -90,7 +101,7 @@ class Checker:
         return self._reread[key]
 
     def _of_support(self, claim: Claim, source: Known, alone: Support, together: Support) -> Objection | None:
-        enough = together.share >= needed_support(claim, together) and together.longest_run <= MAX_STRANGE_RUN
+        enough = together.share >= needed_support(claim, together) and not together.made_up
         if enough and (alone.share >= MIN_SHARE or claim.quotes):
             return None
         if self._similarity is not None and self._similarity(claim.text, source.source.text) >= MIN_COSINE:

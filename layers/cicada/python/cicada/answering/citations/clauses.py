@@ -24,6 +24,8 @@ class Word:
     """Only says whose something is."""
     opens: bool = False
     """The sentence begins with it, so that its capital says nothing."""
+    determined: bool = False
+    """An article or its like stands before it: it is no verb."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Clause:
     agent_at: int | None = None
     """Of a passive: the word with which who does it begins."""
     first_person: bool = False
+    verb_at: int | None = None
+    """Of a passive: its participle."""
+    doubtful: frozenset[str] = frozenset()
+    """Words that deny by their meaning (*avoid*, *lack*), or only under a condition (*unless*)."""
 
     @property
     def terms(self) -> frozenset[str]:

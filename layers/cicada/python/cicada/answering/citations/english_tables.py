@@ -83,3 +83,16 @@ UNLIKE = frozenset("united undertaken unable understated unveiled unloaded unfol
 """Words that begin like a denied one."""
 NOT_NAMES = frozenset("I A The An It He She They We You My His Her Our Their This That These Those There".split())
 """Words that are written with a capital without being names."""
+DOUBTFUL = frozenset(
+    """
+    avoid avoids avoided avoiding rule rules ruled limits off-limits forbid forbids forbidden prohibit prohibits
+    prohibited
+    ban bans banned prevent prevents prevented lack lacks lacked lacking miss misses missing missed lose loses lost
+    exclude excludes excluded refrain abstain except unless only rather instead too less fewer few least
+    stop stops stopped cease ceases ceased free absent absence missing empty spare spared escape escaped escapes
+    survive survived survives save saved free impossible unable refuse refuses refused
+    fail fails failed unlike until till hardly scarcely barely seldom rarely otherwise
+    abandon abandoned halt halted suspend suspended waive waived exempt cancel cancelled zero
+    """.split()
+)
+"""Words that deny by their meaning, or only under a condition: where one clause alone has one, a denial is in doubt."""

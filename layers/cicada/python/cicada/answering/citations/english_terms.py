@@ -134,7 +134,7 @@ confirm deny · admit deny · worsen improve · begin end · oldest youngest · 
 earlier later · early late · previous next · previous following · ascend descend · love hate · like dislike
 including except · including without · until after · first last · before after · above below · over under · up down
 more less · most least · inside outside · all some
-all none · always never · often never · before until · uncle aunt · bright dark · bright dim · solid hollow
+all none · always never · often never · uncle aunt · bright dark · bright dim · solid hollow
 solid liquid · noisy quiet · careful careless · polite rude · generous mean · patient impatient
 visible hidden · natural artificial · ancient modern · odd even · central outer · inner outer · fresh stale · raw cooked
 ripe unripe · sober drunk · single married · tight loose · rough calm · bold shy · lazy busy · awake asleep
@@ -246,7 +246,10 @@ def _exclusive() -> frozenset[frozenset[str]]:
 
 _NOT_OPPOSED = frozenset(
     frozenset(pair)
-    for pair in (("he", "she"), ("can", "must"), ("from", "to"), ("until", "since"), ("question", "answer"))
+    for pair in (
+        ("he", "she"), ("can", "must"), ("from", "to"), ("until", "since"), ("question", "answer"),
+        ("refund", "pay"), ("reason", "result"), ("cause", "result"), ("before", "until"),
+    )
 )
 """Opposites in questions that a report may exchange, or that are read apart."""
 CONVERSE = _pairs(_CONVERSE)

@@ -102,6 +102,33 @@ FIRST_PERSON = {
     }.items()
 }  # fmt: skip
 
+DETERMINERS = frozenset(
+    """
+    the a an this that these those his her its their our your my every each either neither no some any
+    der die das den dem des ein eine einen einem einer dieser diese dieses sein seine ihr ihre kein keine jeder jede
+    le la les l un une des du ce cet cette ces son sa ses leur leurs chaque aucun
+    el los las una unos este esta estos su sus cada ningún il lo gli i uno questo questa ogni o os as um uma de het een
+    """.split()
+)
+"""Words that stand before nouns."""
+
+DOUBTFUL = frozenset(
+    """
+    kostenlos gratis frei nichts ohne außer nur erst kaum vermeiden verboten untersagt verzichten fehlt fehlen fehlte
+    verhindern verhindert ausgeschlossen ausgenommen sondern bevor bis statt weniger höchstens zu
+    gratuit gratuite gratuitement sans sauf que seulement uniquement interdit interdite éviter évitez empêche manque
+    refuse hormis rien moins jusqu jusqu'à avant trop
+    sin salvo excepto solo sólo únicamente prohibido prohibida evitar impide falta rechaza gratuito nada menos hasta
+    antes
+    senza tranne salvo soltanto solamente vietato vietata evitare impedisce manca rifiuta gratuito nulla niente meno fino
+    prima
+    sem exceto apenas proibido evitar falta grátis nada menos até zonder behalve alleen slechts verboden vermijden
+    ontbreekt
+    weigert gratis niets minder tot без кроме только запрещено избегать лишь бесплатно ничего меньше
+    """.split()
+)
+"""As :data:`english_tables.DOUBTFUL`, in other languages."""
+
 _CARRY_NOTHING = {
     "deu": "sagt sagte laut habe hat haben hatte hatten wurde wurden werden wird worden sein seine seinen seiner "
     "ihr ihre ihren bin ist war "

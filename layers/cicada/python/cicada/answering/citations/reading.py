@@ -12,7 +12,14 @@ from cicada.answering.citations import english_tables as english
 from cicada.answering.citations.clauses import ANY, Clause, Word
 from cicada.answering.citations.english_terms import RELATIONS, english_term
 from cicada.answering.citations.numbers import quantities
-from cicada.answering.citations.other_tables import FIRST_PERSON, UNSPACED_OPPOSITES, stop_words, turning
+from cicada.answering.citations.other_tables import (
+    DETERMINERS,
+    DOUBTFUL,
+    FIRST_PERSON,
+    UNSPACED_OPPOSITES,
+    stop_words,
+    turning,
+)
 from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, has_ed
 from cicada.answering.semantic_cache.guards.other_languages import NEGATIONS as OTHER_NEGATIONS
 from cicada.index.lexical.scripts import is_unspaced
@@ -27,8 +34,16 @@ _CLAUSE_ENDS = frozenset(':()—–"“”„«»「」『』、，。！？；�
 _UNSPACED_NEGATION = re.compile(
     r"[不没沒未别別勿]|(?<!た)ない|なかった|ません|ずに|なしで|なく|않|못하|못했|아니|없|禁止|금지"
 )
+_UNSPACED_NECESSITY = re.compile(
+    r"(?:なけれ|なければ|なくて)(?:ば)?は?(?:なら|いけ)(?:ない|ません)|ないと(?:いけない|いけません)|ざるを得ない|かもしれ(?:ない|ません)|"
+    r"に(?:すぎ|過ぎ)(?:ない|ません)|"
+    r"不得不|不仅|不但|不过|不久|不同|没错|지\s?않으면|差不多|不少|不断|不会不|別の|別に|不足|只不过|別人|区别|分别|特别|个别"
+)
+"""Negations that state: *must*, *not only*."""
+_UNSPACED_DOUBTFUL = re.compile(r"除了|除非|以外|だけ|のみ|しか|只|仅|無[人料]|免费|避け|避免|禁|不足|以下|以内|超|缺|欠|断|拒|まで")
 _HIRAGANA = re.compile(r"[\u3041-\u309f]")
 _PARTICLES = re.compile(r"[은는이가을를에의도로와과]$")
+_YEAR = re.compile(r"1\d{3}|20\d{2}")
 _UN = re.compile(r"un[a-z]{3,}(?:ed|able)")
 _ELIDED = re.compile(r"^(?:[^\W\d_]|qu|jusqu|lorsqu|puisqu|dell|nell|all|sull|dall|quell|un)'")
 _AGENTS = {
@@ -56,6 +71,7 @@ class _Draft:
     participle_at: int | None = None
     agent_at: int | None = None
     been: bool = False
+    doubtful: set[str] = field(default_factory=set)
     first_person: bool = False
 
     def clause(self) -> Clause | None:
@@ -68,6 +84,8 @@ class _Draft:
             frozenset(self.modes),
             self.agent_at,
             self.first_person,
+            self.participle_at,
+            frozenset(self.doubtful),
         )
 
 
@@ -111,6 +129,7 @@ class _Reader:
         self._found: list[Clause] = []
         self._opens = True
         self._after_of = False
+        self._determined = False
 
     def finish(self) -> list[Clause]:
         self._end()
@@ -121,12 +140,13 @@ class _Reader:
         if number:
             if following.lower() == "of" or self._after_of:
                 self._draft.levels.add("share")  # 180 of the 240; of 240, 180
-            elif not self._draft.words:
+            elif not self._draft.words and not _YEAR.fullmatch(written):
                 self._draft.levels.add("counted")
             self._after_of = False
             self._word(Word(number, written))
             return
         self._after_of = written == "Of"
+        determined, self._determined = self._determined, written.lower() in DETERMINERS
         if written in _SENTENCE_ENDS or written in _CLAUSE_ENDS:
             self._end()
             self._opens = self._opens or written in _SENTENCE_ENDS or written in _CLAUSE_ENDS
@@ -148,9 +168,9 @@ class _Reader:
             self._run(normalised(written))
             return
         if self._english:
-            self._english_word(written, low, following)
+            self._english_word(written, low, following, determined=determined)
         else:
-            self._other_word(written, low)
+            self._other_word(written, low, determined=determined)
         self._opens = False
 
     def _end(self) -> None:
@@ -165,8 +185,10 @@ class _Reader:
             self._draft.waiting = 0
         self._draft.words.append(word)
 
-    def _english_word(self, written: str, low: str, following: str) -> None:
+    def _english_word(self, written: str, low: str, following: str, *, determined: bool) -> None:
         draft = self._draft
+        if low in english.DOUBTFUL:
+            draft.doubtful.add(english_term(low))
         if low in english.ALONE or (low == "and" and following.lower() in english.AFTER_AND):
             if low == "but" and draft.waiting and not draft.words:
                 draft.waiting = 0  # nobody but, nothing but
@@ -234,11 +256,12 @@ class _Reader:
                 name=capital and not self._opens,
                 owner=owner,
                 opens=self._opens,
+                determined=determined,
             )
         )
 
     def _term(self, word: str) -> str:
-        return english_term(word) if self._english else stemmed(word, self._language)
+        return term_in(word, self._language)
 
     def _mode(self, word: str) -> None:
         modes = self._draft.modes
@@ -249,8 +272,10 @@ class _Reader:
         if word in english.SPECULATIVE:
             modes.add("perhaps")
 
-    def _other_word(self, written: str, low: str) -> None:
+    def _other_word(self, written: str, low: str, *, determined: bool) -> None:
         language, piece = self._language, _ELIDED.sub("", low)
+        if piece in DOUBTFUL:
+            self._draft.doubtful.add(piece)
         if piece in self._negations or piece in _MORE_NEGATIONS:
             self._draft.waiting += 1
             return
@@ -271,18 +296,25 @@ class _Reader:
                 turning=turns and (piece in self._stop or len(piece) <= _SHORT),
                 name=written[0].isupper() and not self._opens and language != "deu",
                 opens=self._opens,
+                determined=determined,
             )
         )
 
     def _run(self, run: str) -> None:
         """A run of a script without spaces: its pairs of characters, those that only inflect left out."""
         draft = self._draft
-        draft.negations += [""] * len(_UNSPACED_NEGATION.findall(run))
+        draft.negations += [""] * len(_UNSPACED_NEGATION.findall(_UNSPACED_NECESSITY.sub("", run)))
+        draft.doubtful.update(_UNSPACED_DOUBTFUL.findall(run))
         bare = _PARTICLES.sub("", run) if len(run) > 2 else run
         pairs = [bare[at : at + 2] for at in range(max(1, len(bare) - 1))]
         draft.words += (Word(pair, pair) for pair in pairs if not all(map(_HIRAGANA.match, pair)))
         for pair in UNSPACED_OPPOSITES:
             draft.words += (Word(f"\t{sign}", sign, turning=True) for sign in pair if sign in run)
+
+
+def term_in(word: str, language: str) -> str:
+    """What a word in normal form is compared by."""
+    return english_term(word) if language == ENGLISH else stemmed(word, language)
 
 
 def _is_participle(word: str) -> bool:

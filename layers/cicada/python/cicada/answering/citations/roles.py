@@ -13,6 +13,7 @@ from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, PA
 from cicada.index.lexical.scripts import is_unspaced
 
 _THAN = "than"
+_VERY_SAME = 0.5
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ def exchanged(clause: Clause, other: Clause, language: str) -> Exchanged | None:
     *than*. Of other languages than English names alone are compared, and no passives.
     """
     english = language == ENGLISH
+    if _agentless(clause) != _agentless(other):  # it can be cancelled with the button: the button cancels it
+        return None
     if not english and (clause.agent_at is not None or other.agent_at is not None):
         return None
     if english and (compared := _around_than(clause, other)) is not None:
@@ -90,16 +93,21 @@ def other_subject(
     if len(mine) < 2 or not theirs:
         return None
     subject, rival = mine[0], theirs[0]
-    if subject not in lone or is_unspaced(subject.term[:1]):
+    if subject not in lone or is_unspaced(subject.term[:1]) or not (subject.name or subject.opens or subject.determined):
         return None
     elsewhere = known(subject.term)
-    if _is_verb(rival) or other.words[0].term.startswith("#") or rival.term in {word.term for word in mine[:2]}:
+    if _is_verb(rival) or other.words[0].term.startswith("#") or matched(rival.term, clause.terms):
+        return None
+    if not (rival.name or rival.opens or rival.determined):
         return None
     named = subject.name or (subject.opens and subject.shown[:1].isupper())
     rest = [word for word in mine[1:] if not (named and word.name)]
     said = [word.term for word in rest if word not in lone]
     strange = [word for word in rest if word in lone and not known(word.term)]
     if not elsewhere and (len(said) < len(rest) or len(rest) < 2):
+        return None
+    own = [word.term for word in theirs[1:]]
+    if not elsewhere and sum(matched(term, said) for term in own) < len(own) * _VERY_SAME:
         return None
     if not said or strange or len(said) < len(rest) / 2 or (len(rest) > 1 and len(said) < 2):
         return None
@@ -131,10 +139,15 @@ def _sides(clause: Clause) -> tuple[frozenset[str], frozenset[str]] | None:
 def _ordered(clause: Clause) -> list[Word]:
     """The clause's words that can have a part, in the order of an active sentence."""
     words = list(clause.words)
-    if clause.agent_at is not None and 0 < clause.agent_at < len(words):
-        at = clause.agent_at
-        words = [*words[at:], words[at - 1], *words[: at - 1]]
+    at = clause.agent_at
+    if at is not None and 0 < at < len(words):
+        verb = clause.verb_at if clause.verb_at is not None and clause.verb_at < at else at - 1
+        words = [*words[at:], words[verb], *words[:verb], *words[verb + 1 : at]]
     return [word for word in words if not (word.owner or word.turning or word.term.startswith("#"))]
+
+
+def _agentless(clause: Clause) -> bool:
+    return clause.verb_at is not None and clause.agent_at is None
 
 
 def _is_verb(word: Word) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cicada.answering.citations.claim import Claim
 from cicada.answering.citations.clauses import Word
 from cicada.answering.citations.known import Known, rarity
+from cicada.answering.citations.number_words import UNITS
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.tokens import normalised
 
@@ -21,10 +22,18 @@ MIN_SHARE = 0.2
 """Of a sentence with several markers, the share that each passage must have for itself."""
 MAX_STRANGE_RUN = 3
 """Words side by side that no passage has: more of them are a detail that is made up."""
+MAX_STRANGE_END = 1
+"""The same, at the end of a sentence whose other words the passages have: a detail is put there."""
+MIN_HEAD = 0.6
+"""The share of the words before such an end that the passages have."""
 NAMED_WEIGHT = 0.5
 """Of a name or a number, which is looked for apart: that it is there says little of what is said of it."""
 AKIN_WEIGHT = 0.7
 """Of a word of which the passage has one that begins alike, or that it is compounded with."""
+
+
+MEASURING = frozenset(UNITS) | frozenset("half quarter halbe halben demi media medio mezza mezzo lang long".split())
+"""Words of a measure, which are looked for apart."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +44,8 @@ class Support:
     """Weighted, in [0, 1]."""
     lacking: tuple[str, ...]
     """The words that they do not have, as the claim has them."""
-    longest_run: int
-    """The most of those that stand side by side."""
+    made_up: bool
+    """Whether so many of those stand side by side that they are a detail of its own."""
     anchored: bool
     """Whether the claim has numbers or names: all of these were found before."""
 
@@ -56,7 +65,7 @@ def support_of(claim: Claim, sources: Sequence[Known], all_sources: Sequence[Kno
         if not credit and not apart:
             lacking.append(word.shown)
     share = round(found / total, 4) if total else 0.0
-    return Support(share, tuple(lacking), _longest_run(claim, sources), anchored)
+    return Support(share, tuple(lacking), _is_made_up(claim, sources), anchored)
 
 
 def needed_support(claim: Claim, support: Support) -> float:
@@ -72,13 +81,19 @@ def _credit(word: Word, sources: Sequence[Known]) -> float:
     return AKIN_WEIGHT if any(source.vocabulary.akin(word.term) for source in sources) else 0.0
 
 
-def _longest_run(claim: Claim, sources: Sequence[Known]) -> int:
-    longest = 0
+def _is_made_up(claim: Claim, sources: Sequence[Known]) -> bool:
+    head: list[float] = []
+    run = 0
     for clause in claim.clauses:
-        run = 0
+        run_of_clause = 0
         for word in clause.words:
-            if word.turning or word.owner or word.term.startswith("#") or is_unspaced(word.term[:1]):
+            if word.turning or word.owner or word.shown.lower() in MEASURING or is_unspaced(word.term[:1]):
                 continue
-            run = 0 if _credit(word, sources) else run + 1
-            longest = max(longest, run)
-    return longest
+            credit = 1.0 if word.term.startswith("#") else _credit(word, sources)
+            run_of_clause = 0 if credit else run_of_clause + 1
+            if run_of_clause > MAX_STRANGE_RUN:
+                return True
+            head.append(credit)
+        run = run_of_clause
+    told = head[: len(head) - run]
+    return run > MAX_STRANGE_END and len(told) > 1 and sum(told) >= len(told) * MIN_HEAD

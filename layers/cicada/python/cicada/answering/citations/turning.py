@@ -123,6 +123,9 @@ def _against(
         for one, two in opposed
         if frozenset((one.term, two.term)) not in CONVERSE or not mirrored(clause, one, other, two)
     ]
+    cancelled = [pair for pair in opposed if (pair[0].term in clause.negations) != (pair[1].term in other.negations)]
+    if cancelled:  # is not covered: is excluded
+        return None
     denied = _denied(clause, other, share)
     if (denied is not None) != bool(len(opposed) % 2):
         if opposed:
@@ -143,7 +146,7 @@ def _against(
 
 def _denied(clause: Clause, other: Clause, share: float) -> str | None:
     """The term that one of the two clauses denies and the other does not; empty for all that it says. None for none."""
-    if bool(clause.negations) == bool(other.negations):
+    if bool(clause.negations) == bool(other.negations) or clause.doubtful ^ other.doubtful:
         return None
     denying, stating = (clause, other) if clause.negations else (other, clause)
     if "until" in stating.terms:  # as long as it is not shipped: until it is shipped
@@ -167,22 +170,10 @@ def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str)
         for rival in beyond:
             if rival.term in used or word.owner or rival.owner:
                 continue
-            if frozenset((word.term, rival.term)) in pairs or _counts_the_same(word, clause, rival, other):
+            if frozenset((word.term, rival.term)) in pairs:
                 used.add(rival.term)
                 yield word, rival
                 break
-
-
-def _counts_the_same(word: Word, clause: Clause, rival: Word, other: Clause) -> bool:
-    """Whether two numbers stand beside the same word: *grade 40*, *grade 30*."""
-    if not (word.term.startswith("#") and rival.term.startswith("#")):
-        return False
-    return bool(_beside(word, clause) & _beside(rival, other))
-
-
-def _beside(word: Word, clause: Clause) -> frozenset[str]:
-    at = next(at for at, one in enumerate(clause.words) if one is word)
-    return frozenset(one.term for one in (*clause.words[max(0, at - 1) : at], *clause.words[at + 1 : at + 2]))
 
 
 def _of_levels(clause: Clause, other: Clause) -> str | None:

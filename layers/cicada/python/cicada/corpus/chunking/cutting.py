@@ -14,8 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 
-from cicada.corpus.chunking.units import Edge, Unit, joined
-from cicada.tokens import estimated_tokens
+from cicada.corpus.chunking.units import Edge, Unit
 
 LEAST_SHARE = 0.4
 """Of ``chunk_size``: no cut leaves less on a side, unless another edge cannot be found."""
@@ -36,7 +35,8 @@ def groups_of(
         threshold: a likeness below it makes an edge as good as a paragraph's.
     """
     edges = [_goodness(units, at, likeness[at], threshold) for at in range(1, len(units))]
-    return [list(units[start:end]) for start, end in _fitting(units, edges, limit, limit)]
+    cuts = _cuts([unit.tokens for unit in units], edges, limit, round(LEAST_SHARE * limit))
+    return [list(units[start:end]) for start, end in cuts]
 
 
 def least_groups(runs: Sequence[Sequence[Unit]], least: int) -> Iterator[tuple[int, int]]:
@@ -58,20 +58,7 @@ def _digest(before: str, after: str) -> bytes:
     return hashlib.blake2b(f"{before}\0{after}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-def _fitting(units: Sequence[Unit], edges: Sequence[_Goodness], limit: int, aim: int) -> Iterator[tuple[int, int]]:
-    """Stretches whose texts keep the limit. Units' estimates are rounded and lack separators: their sum is an aim."""
-    for start, end in _cuts([unit.tokens for unit in units], edges, aim, round(LEAST_SHARE * limit)):
-        stretch = units[start:end]
-        excess = estimated_tokens(joined(stretch)) - limit
-        if excess <= 0 or len(stretch) == 1:
-            yield start, end
-            continue
-        lower = sum(unit.tokens for unit in stretch) - excess
-        for a, b in _fitting(stretch, edges[start : end - 1], limit, lower):
-            yield start + a, start + b
-
-
-def _cuts(tokens: Sequence[int], edges: Sequence[_Goodness], limit: int, least: int) -> Iterator[tuple[int, int]]:
+def _cuts(tokens: Sequence[float], edges: Sequence[_Goodness], limit: int, least: int) -> Iterator[tuple[int, int]]:
     """Stretches of at most ``limit`` tokens, and of at least ``least`` where the edges allow both."""
     before = [0, *accumulate(tokens)]
     cuts = sorted({0, len(tokens)})

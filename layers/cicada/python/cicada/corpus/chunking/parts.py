@@ -2,8 +2,8 @@
 
 An embedding model reads only the beginning of a long text (256 to 512 tokens are common), and one vector of many
 sentences is near to none of them. So a longer passage counts as a whole and again by its windows of whole sentences.
-Its headings and its document's title count beside it, so that it is found by what only they name.
-``benchmarks/chunking.py`` measures both.
+Its document's title and its headings stand before each, so that it is found by what only they name: as a part of their
+own they would find no more, and one text more would have to be embedded. ``benchmarks/chunking.py`` measures both.
 """
 
 from __future__ import annotations
@@ -18,20 +18,13 @@ from cicada.tokens import estimated_tokens
 
 WINDOW_TOKENS = 320
 """Of a window, about: what the estimate gives for the 256 word pieces that small models read."""
-WINDOW_WEIGHT = 1.0
-HEADINGS_WEIGHT = 0.5
-"""More helps where headings say what the text is about, and drowns it where they are a file's name."""
 
 
 def parts_of(text: str, headings: str) -> tuple[Part, ...]:
-    """The parts of a passage: its text, its windows where it has more than one, and its headings if any."""
+    """The parts of a passage: its text, and its windows where it has more than one, each below its headings if any."""
     windows = windows_of(text)
-    parts = [Part(text, 1.0)]
-    if len(windows) > 1:
-        parts += [Part(window, WINDOW_WEIGHT) for window in windows]
-    if headings:
-        parts.append(Part(headings, HEADINGS_WEIGHT))
-    return tuple(parts)
+    above = f"{headings}\n\n" if headings else ""
+    return tuple(Part(above + own, 1.0) for own in [text, *(windows if len(windows) > 1 else ())])
 
 
 def windows_of(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.parts import parts_of
 from cicada.corpus.chunking.sections import runs_of
 from cicada.corpus.chunking.units import Edge, Unit, joined
-from cicada.corpus.documents import Document
+from cicada.corpus.documents import METADATA_KEYS, Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.tokens import estimated_tokens
@@ -86,13 +86,15 @@ def passages_of(
         collection: of the passages.
         options: how to cut.
         embed: texts in, a vector each out; asked for all sentences where ``boundaries`` is ``embedding``.
-        metadata: of every passage, beside what the document says of itself; wins over it.
+        metadata: of every passage, beside what the document may say of itself
+            (:data:`~cicada.corpus.documents.METADATA_KEYS`); wins over it.
 
     Raises:
         ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
         ModelError: from ``embed``.
     """
-    shared = {**document.metadata, **metadata, DOC_TYPE_KEY: document.doc_type}
+    said = {key: document.metadata[key] for key in METADATA_KEYS if key in document.metadata}
+    shared = {**said, **metadata, DOC_TYPE_KEY: document.doc_type}
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     items = []
     for chunk in chunks_of(document, options, embed):
@@ -141,20 +143,13 @@ def _likeness(run: Sequence[Unit], options: ChunkOptions, embed: Embed | None) -
 
 def _repeated(before: Sequence[Unit], group: Sequence[Unit], options: ChunkOptions) -> Sequence[Unit]:
     """The last whole sentences of the chunk before, as many as the overlap and this chunk have room for."""
+    if not group[0].prose:
+        return ()
+    room = min(float(options.overlap), options.chunk_size - sum(unit.tokens for unit in group))
     start = len(before)
-    tokens = 0
-    while start > 1 and before[start - 1].prose and tokens + before[start - 1].tokens <= options.overlap:
+    while start > 1 and before[start - 1].prose and before[start - 1].tokens <= room:
         start -= 1
-        tokens += before[start].tokens
-    while start < len(before) and not _may_begin(before[start:], group, options):
+        room -= before[start].tokens
+    while start < len(before) and before[start].edge is Edge.WITHIN:
         start += 1
     return before[start:]
-
-
-def _may_begin(repeated: Sequence[Unit], group: Sequence[Unit], options: ChunkOptions) -> bool:
-    return (
-        repeated[0].edge is not Edge.WITHIN
-        and group[0].prose
-        and estimated_tokens(joined(repeated)) <= options.overlap
-        and estimated_tokens(joined([*repeated, *group])) <= options.chunk_size
-    )

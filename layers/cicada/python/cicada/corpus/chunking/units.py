@@ -10,7 +10,7 @@ from enum import IntEnum
 from cicada.corpus.chunking.pieces import pieces
 from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block
-from cicada.tokens import estimated_tokens
+from cicada.tokens import estimated_tokens, share_of_tokens
 
 LEAD_SHARE = 1 / 8
 """Of ``chunk_size``: a longer first field is not repeated."""
@@ -34,7 +34,8 @@ class Unit:
     """A sentence, a list's item, a row, a block of code; of what is too long for a chunk, a part."""
 
     text: str
-    tokens: int
+    tokens: float
+    """What it and its separator add to those of a chunk: these add up, however short the units are."""
     edge: Edge
     separator: str
     """What stands between it and the unit before, in one chunk."""
@@ -66,7 +67,7 @@ def units_of(blocks: Sequence[Block], limit: int) -> list[Unit]:
                 units.append(
                     Unit(
                         text=text,
-                        tokens=estimated_tokens(text),
+                        tokens=share_of_tokens(separator + text if first else text),
                         edge=edge if first else inner,
                         separator=separator if first else "",
                         section=block.section,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cicada.corpus.documents import Block, BlockKind
-from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
+from cicada.corpus.documents import METADATA_KEYS, Block, BlockKind
+from cicada.corpus.messages import MAX_METADATA_VALUE_CHARS
 from cicada.corpus.readers.cleaning import cleaned, one_line
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge
@@ -103,7 +103,9 @@ def column_name(number: int) -> str:
 
 
 def bounded_metadata(found: Mapping[str, str | None]) -> dict[str, str]:
-    """What a file says of itself, cut to what a passage's metadata may hold. What is blank is left out."""
-    lines = ((one_line(name)[:MAX_METADATA_KEY_CHARS], one_line(value or "")) for name, value in found.items())
-    kept = {name: value[:MAX_METADATA_VALUE_CHARS] for name, value in lines if name and value}
-    return dict(list(kept.items())[:MAX_METADATA_ENTRIES])
+    """What a file says of itself under :data:`METADATA_KEYS`, cut to what a passage's metadata may hold.
+
+    What is blank is left out.
+    """
+    lines = {name.casefold(): one_line(value or "") for name, value in found.items()}
+    return {key: lines[key][:MAX_METADATA_VALUE_CHARS] for key in METADATA_KEYS if lines.get(key)}

@@ -11,7 +11,7 @@ from cicada.corpus.readers.blocks import Blocks, bounded_metadata
 from cicada.corpus.readers.content import Content
 from cicada.corpus.readers.decoding import decoded, guess_note
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.markup import shown_text
+from cicada.corpus.readers.markup import Markup
 from cicada.corpus.readers.table_rows import add_table
 from cicada.errors import DocumentTooLarge
 
@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_ENTRY = re.compile(r"([A-Za-z][\w -]{0,63}):[ \t]+(\S.*)")
+_ENTRY = re.compile(r"([A-Za-z][\w -]{0,63}):(?:[ \t]+(.*))?")
+_BELOW_AN_ENTRY = re.compile(r"[ \t].*|-(?:[ \t].*)?|#.*|")
+"""A continuation, an item of a list, a comment, a blank line."""
+_NO_VALUE = re.compile(r"[|>][+-]?\d?|[\[{].*|")
+"""What says that the value follows below, or is none of one line."""
 _ABSOLUTE = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _INDENT = "  "
 
@@ -27,8 +31,8 @@ _INDENT = "  "
 def read_markdown(data: bytes, limits: ReadLimits) -> Content:
     """Headings, paragraphs, items of lists with their numbers, quotes, code and the rows of tables.
 
-    Comments and HTML tags are left out. Of links the text is kept, and an address that leads somewhere else. Simple
-    entries of a front matter become metadata, its ``title`` the title.
+    Comments, HTML tags and what they hide are left out. Of links the text is kept, and an address that leads somewhere
+    else. Simple entries of a front matter become metadata, its ``title`` the title.
 
     Raises:
         DocumentBroken: it is no text.
@@ -38,14 +42,11 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
 
     text, guessed = decoded(data)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    metadata: dict[str, str] = {}
-    if front := _FRONT_MATTER.match(text):
-        metadata = {entry[1]: entry[2].strip(" \"'") for entry in map(_ENTRY.fullmatch, front[1].split("\n")) if entry}
-        text = text[front.end() :]
+    metadata, start = _front_matter(text)
     # Twice the depth: the parser leaves out what lies deeper than it is told, which must be seen to be refused.
     parser = MarkdownIt("commonmark", {"maxNesting": 2 * limits.max_depth}).enable(["table", "strikethrough"])
     blocks = Blocks(limits)
-    _Walk(blocks, parser.parse(text)).run()
+    _Walk(blocks, parser.parse(text[start:])).run()
     named = {name.casefold(): value for name, value in metadata.items()}
     return Content(
         "markdown",
@@ -56,12 +57,26 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
     )
 
 
+def _front_matter(text: str) -> tuple[dict[str, str], int]:
+    """The simple entries of a front matter, and where it ends; text between two rules is none."""
+    front = _FRONT_MATTER.match(text)
+    lines = front[1].split("\n") if front else []
+    entries = [_ENTRY.fullmatch(line) for line in lines]
+    if front is None or not entries[0]:
+        return {}, 0
+    if not all(entry or _BELOW_AN_ENTRY.fullmatch(line) for entry, line in zip(entries, lines, strict=True)):
+        return {}, 0
+    found = {entry[1]: (entry[2] or "").strip() for entry in entries if entry}
+    return {name: value.strip(" \"'") for name, value in found.items() if not _NO_VALUE.fullmatch(value)}, front.end()
+
+
 class _Walk:
     """From the parser's flat list of tokens to blocks."""
 
     def __init__(self, blocks: Blocks, tokens: Sequence[Token]) -> None:
         self._blocks = blocks
         self._tokens = tokens
+        self._markup = Markup()
         self._quotes = 0
         self._items: list[str] = []
         """The marks of the open items; blank once written."""
@@ -93,12 +108,16 @@ class _Walk:
                 case "inline":
                     self._inline(token)
                 case "fence" | "code_block":
-                    self._blocks.add("code", token.content)
+                    self._markup.begin_block()
+                    if not self._markup.hidden:
+                        self._blocks.add("code", token.content)
                 case "html_block":
-                    self._text(shown_text(token.content))
+                    self._text(self._markup.shown(token.content))
 
     def _inline(self, token: Token) -> None:
-        text = "".join(_shown(token.children or []))
+        opened = self._markup.begin_block()
+        text = "".join(_shown(token.children or [], self._markup))
+        self._markup.end_block(opened)
         if self._rows:
             self._rows[-1].append(text)
         elif self._heading and not (self._quotes or self._items):
@@ -119,10 +138,14 @@ class _Walk:
         self._blocks.add(kind, text)
 
 
-def _shown(children: Sequence[Token]) -> Iterator[str]:
-    """What a page would show of a line's tokens."""
+def _shown(children: Sequence[Token], markup: Markup) -> Iterator[str]:
+    """What a page would show of a block's tokens."""
     address, since = "", ""
     for child in children:
+        if child.type == "html_inline":
+            markup.shown(child.content)
+        if markup.hidden:
+            continue
         match child.type:
             case "text" | "code_inline":
                 since += child.content

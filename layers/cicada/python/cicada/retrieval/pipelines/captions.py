@@ -20,6 +20,8 @@ MAX_CAPTION_CHARS = 320
 """Of a longer sentence, a stretch around the query's words is taken."""
 MIN_SECOND_SCORE = 0.5
 """A passage's second caption is given from this score on: as likely to the point as not."""
+EMBED_SENTENCES = "embed_sentences"
+"""The purpose of the use of the embedding model."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,7 @@ class _Candidate:
     sentence: str
 
 
-def captions(
-    query: str, texts: Sequence[str], embedder: Embedder, allowance: Allowance
-) -> list[tuple[Caption, ...]]:
+def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Allowance) -> list[tuple[Caption, ...]]:
     """One or two captions a text, the best first; none of a text without words.
 
     A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it.
@@ -68,7 +68,7 @@ def _embedded(texts: Sequence[str], embedder: Embedder, allowance: Allowance) ->
     """The vectors of a query and of sentences, in that order."""
     _, *sentences_of_all = texts
     usage = Usage(input_tokens=sum(map(estimated_tokens, sentences_of_all)))
-    with allowance.use("embed_sentences", embedder.model_id) as use:
+    with allowance.use(EMBED_SENTENCES, embedder.model_id) as use:
         use.allow(embedder.model_id, usage)
         for _ in sentences_of_all:
             use.call()

@@ -15,7 +15,7 @@ from cicada.retrieval.waiting import beside, within
 
 OVER_RETRIEVAL = 3
 """Passages that are searched for, a passage that is returned, where a re-ranker chooses among them."""
-SEMANTIC_RANKED = 30
+SEMANTIC_RANKED = 20
 """Of what is found, how many semantic ranking looks at: of each, some sentences are embedded."""
 MAX_DEPTH = 1_000
 """Passages that one search returns at most for the stages after it."""

@@ -38,9 +38,7 @@ class StageSkipped(Exception):
 class Allowance:
     """What a stage may take, and where it says what it did without. Thread-safe."""
 
-    def __init__(
-        self, stage: StageName, time_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED
-    ) -> None:
+    def __init__(self, stage: StageName, time_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
         """Allow a stage some seconds from now on, and models within limits; ``clock`` gives monotonic seconds."""
         self._stage = stage
         self._clock = clock

@@ -178,7 +178,7 @@ class S3VectorsRetriever:
                 yield Hit(passage, score)
 
     def _all_count(self, found: Sequence[Mapping[str, Any]], passages: int, query: SearchQuery) -> bool:
-        """Whether no result is left out for its score: otherwise those that the service did not return would be, too."""
+        """Whether no result is left out for its score; else those that the service did not return would be, too."""
         return all(self._score(vector, passages) >= query.min_score for vector in found)
 
     def _score(self, vector: Mapping[str, Any], passages: int) -> float:

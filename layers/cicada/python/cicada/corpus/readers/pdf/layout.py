@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.pdf.lines import Line
+from cicada.corpus.readers.pdf.running import without_running
 
 _LARGER = 1.12
 """A heading's letters are at least so many times those of the text."""
@@ -24,14 +25,6 @@ _INDENT = 0.8
 _SAME_SIZE = 0.08
 _SAME_LINE = 0.3
 """Of a letter's size: pieces that were told apart, but stand at one height."""
-_MARGIN_LINES = 2
-"""As many lines at a page's top, and at its bottom, may be running heads."""
-_RUNNING_SHARE = 0.6
-_RUNNING_PAGES = 3
-_DIGITS = re.compile(r"\d+")
-_PAGE_NUMBER = re.compile(
-    r"(?:page\s+|seite\s+|[-–—]\s*)?\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?(?:\s*[-–—])?", re.IGNORECASE
-)
 _ITEM = re.compile(r"(?:[•‣◦●▪■–—*-]|\(?\d{1,2}[.)]|\(?[a-z]\))\s+\S")
 _SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
 _HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
@@ -52,13 +45,12 @@ def add_pages(blocks: Blocks, pages: Sequence[Sequence[Line]], bookmarks: Sequen
     """Add the blocks of all pages; page numbers count from 1.
 
     Headings are the lines that the outline names, or, in a document without one, those in larger letters, and bold
-    lines of their own. What stands at the edge of most pages is left out.
+    lines of their own. Running heads and page numbers are left out.
 
     Returns:
         Whether something was left out so.
     """
-    running = _running(pages)
-    kept = [_without_running(page, running) for page in pages]
+    kept = without_running(pages)
     look = _Look([line for page in kept for line in page])
     marks: dict[int, list[Bookmark]] = {}
     for bookmark in bookmarks:
@@ -199,34 +191,3 @@ def _joined(lines: Sequence[Line], hyphenated: set[str]) -> str:
         else:
             text += f" {line.text}"
     return text
-
-
-def _running(pages: Sequence[Sequence[Line]]) -> set[str]:
-    """What stands at the top or the bottom of most pages, but for its numbers."""
-    counts: Counter[str] = Counter()
-    for page in pages:
-        counts.update({_DIGITS.sub("#", line.text) for line in _margins(page)})
-    needed = max(_RUNNING_PAGES, _RUNNING_SHARE * len(pages))
-    return {text for text, count in counts.items() if count >= needed}
-
-
-def _margins(page: Sequence[Line]) -> Iterator[Line]:
-    by_height = sorted(page, key=lambda line: -line.y)
-    yield from by_height[:_MARGIN_LINES]
-    yield from by_height[max(_MARGIN_LINES, len(by_height) - _MARGIN_LINES) :]
-
-
-def _without_running(page: Sequence[Line], running: set[str]) -> list[Line]:
-    edge = {id(line) for line in _margins(page)}
-    outermost = {id(line) for line in (max(page, key=_height), min(page, key=_height))} if len(page) > 1 else set()
-    rest = [
-        line
-        for line in page
-        if not (id(line) in edge and _DIGITS.sub("#", line.text) in running)
-        and not (id(line) in outermost and _PAGE_NUMBER.fullmatch(line.text))
-    ]
-    return rest or list(page)  # a page of nothing else says at least that
-
-
-def _height(line: Line) -> float:
-    return line.y
