@@ -163,7 +163,9 @@ class Retrieval(Group):
         None, description="writes other wordings of a question; `null` takes `models.directModelId`"
     )
     pipeline_budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
-        10.0, description="seconds for a pipeline's stages, less where the answer has less; what is late is left out, and said"
+        10.0,
+        description="seconds for a pipeline's stages, less where the answer has less; what is late is left out, "
+        "and said",
     )
     engine: Literal["shards", "s3vectors", "kendra"] = Field(
         "shards",
@@ -203,12 +205,14 @@ class Budget(Group):
         300, description="seconds from a question to the end of its answer; one run of the workflow takes 300 at most"
     )
     request_tokens: Annotated[int, Field(ge=1000, le=8_000_000)] = Field(
-        120_000, description="tokens, read and written, of all model calls for one question; each may use a quarter, of "
-        "which a retrieval pipeline that calls models has half"
+        120_000,
+        description="tokens, read and written, of all model calls for one question; each may use a quarter, of "
+        "which a retrieval pipeline that calls models has half",
     )
     request_cost_usd: Annotated[float, Field(gt=0, le=100)] = Field(
-        0.4, description="US dollars that all model calls for one question may cost; each may use a quarter, of which a "
-        "retrieval pipeline that calls models has half"
+        0.4,
+        description="US dollars that all model calls for one question may cost; each may use a quarter, of which a "
+        "retrieval pipeline that calls models has half",
     )
 
 

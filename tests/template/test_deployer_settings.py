@@ -88,6 +88,10 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
         ({"retrieval": {"engineBudgetS": 0}}, "retrieval.engineBudgetS: "),
         ({"budget": {"requestTimeS": 5}}, "budget.requestTimeS: "),
         ({"budget": {"requestTokens": 28_000}}, "must be at least 28192"),
+        (
+            {"retrieval": {"pipeline": "rerank"}, "budget": {"requestTokens": 56_000}},
+            "must be at least 56384. A call may use an eighth of it",
+        ),
         ({"budget": {"requestCostUsd": 0.003}}, "one of us.amazon.nova-lite-v1:0 can cost 0.0008"),
         ({"budget": {"requestCostUsd": 0}}, "budget.requestCostUsd: "),
         ({"cache": {"sharing": "everybody"}}, "cache.sharing: "),

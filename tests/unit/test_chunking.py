@@ -281,9 +281,15 @@ def test_the_same_text_in_another_source_is_another_passage() -> None:
 
 
 def test_metadata_is_the_documents_and_the_callers_who_wins() -> None:
-    found = Document("a.md", "A", "markdown", "0" * 64, (paragraph(FERRY),), metadata={"author": "x", "year": "1961"})
+    found = Document("a.md", "A", "markdown", "0" * 64, (paragraph(FERRY),), metadata={"author": "x", "date": "1961"})
     items = passages_of(found, "shelf", OPTIONS, metadata={"author": "y", "workflow_id": "w"})
-    assert items[0].passage.metadata == {"author": "y", "year": "1961", "workflow_id": "w", "doc_type": "markdown"}
+    assert items[0].passage.metadata == {"author": "y", "date": "1961", "workflow_id": "w", "doc_type": "markdown"}
+
+
+def test_whose_a_document_is_it_does_not_say_itself() -> None:
+    said = {"workflow_id": "theirs", "language": "jpn", "source": "b.md", "doc_type": "pdf", "pages": "9", "mood": "x"}
+    found = Document("a.md", "A", "markdown", "0" * 64, (paragraph(FERRY),), metadata=said)
+    assert passages_of(found, "shelf", OPTIONS)[0].passage.metadata == {"doc_type": "markdown"}
 
 
 def test_a_chunk_larger_than_its_overlap_is_asked_for() -> None:
@@ -299,12 +305,24 @@ def test_signs_without_end_are_cut_like_other_text(sign: str) -> None:
     assert all(estimated_tokens(text) <= 100 for text in items)
 
 
+@pytest.mark.parametrize("overlap", [0, 30])
+@pytest.mark.parametrize("line", ["a", "1", "ab c", "。"])
+def test_many_short_lines_share_chunks(line: str, overlap: int) -> None:
+    lines = [paragraph(line) for _ in range(1_000)]
+    items = texts(cut(*lines, options=ChunkOptions(chunk_size=100, overlap=overlap)))
+    sizes = [estimated_tokens(text) for text in items]
+    assert max(sizes) <= 100
+    assert min(sizes) >= 0.4 * 100 - 1
+    assert bare("".join(items)).startswith(bare(line) * (1_000 if overlap == 0 else 1))
+
+
 # --- what a passage is found by ---
 
 
-def test_a_short_passage_is_embedded_as_it_is_with_its_headings_beside_it() -> None:
+def test_a_short_passage_is_embedded_as_one_text_below_its_headings() -> None:
     item = cut(heading("Boats"), paragraph(FERRY, "Boats"))[0]
-    assert [(part.text, part.weight) for part in item.parts] == [(FERRY, 1.0), ("A Book > Boats", 0.5)]
+    assert [(part.text, part.weight) for part in item.parts] == [(f"A Book > Boats\n\n{FERRY}", 1.0)]
+    assert item.passage.text == FERRY
 
 
 def test_a_long_passage_counts_again_by_windows_of_whole_sentences() -> None:

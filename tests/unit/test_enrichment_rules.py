@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.enrichment import by_rules, codes_by_rules, measure, read_labelled
 from cicada.corpus.documents import Block, Document
+from cicada.ingest.enrichment import mentions
 from cicada.ingest.enrichment.codes import codes_of
 from cicada.ingest.enrichment.names import Names, names_of
 
@@ -111,6 +114,44 @@ def test_the_rules_hold_on_sentences_that_they_were_not_made_on():
     assert names.recall >= 0.85
     assert codes.precision >= 0.95
     assert codes.recall >= 0.95
+
+
+LONG = 200_000
+"""Characters: what is looked through from each of them to the end is not done within the tests' time."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a1" * (LONG // 2) + ";. Next",
+        "Mr. Ann of Lee and " * (LONG // 19),
+        "." * LONG + "x",
+        ('."' * (LONG // 2)) + "x",
+        "A" + "1" * LONG + "_",
+        "a" * LONG + " and/or",
+        "a." * (LONG // 2) + " and/or",
+        " ".join(f"met Ann L{'o' * (n % 60)}{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}," for n in range(LONG // 50)),
+    ],
+    ids=["hex", "honorifics", "dots", "quotes", "digits", "letters", "points", "names"],
+)
+def test_a_text_twice_as_long_takes_twice_as_long_however_it_is_made(text: str):
+    names_of(Document("s", "t", "text", "d", ()), [text]).of(text)
+    codes_of(text)
+
+
+def test_a_sentences_last_word_is_looked_for_in_its_last_characters(monkeypatch: pytest.MonkeyPatch):
+    looked_at: list[int] = []
+
+    class Counting:
+        def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
+            looked_at.append(end - start)
+            return last_word.search(text, start, end)
+
+    last_word = mentions._LAST_WORD
+    monkeypatch.setattr(mentions, "_LAST_WORD", Counting())
+    assert len(mentions.sentences("Mr. " * 500 + "Oake went. He came.")) == 2
+    assert len(looked_at) == 501
+    assert max(looked_at) <= 32
 
 
 @given(st.lists(st.text(max_size=120), max_size=5))

@@ -147,6 +147,15 @@ def test_a_document_with_too_many_kinds_of_metadata_is_quarantined(store, embedd
     assert report.passages == 2
 
 
+def test_fields_of_documents_that_are_gone_are_not_in_the_way(store, embedder, prepare):
+    kept = prepare({"kept.md": "Nought."}, metadata={"k0": "v"})
+    commit(store, embedder, "shelf", [*kept, *prepare({"a.md": "One."}, metadata={f"k{n}": "v" for n in range(32)})])
+    commit(store, embedder, "shelf", [], gone=["a.md"])
+    commit(store, embedder, "shelf", prepare({"b.md": "Two."}, metadata={f"l{n}": "v" for n in range(32)}))
+    report = commit(store, embedder, "shelf", prepare({"c.md": "Three."}, metadata={f"m{n}": "v" for n in range(20)}))
+    assert (report.quarantined, report.passages) == ((), 3)
+
+
 @pytest.mark.parametrize("damage", [lambda data: data[:-2], lambda data: b"", None])
 def test_a_document_whose_prepared_object_is_damaged_is_quarantined(store, embedder, prepare, damage):
     prepared = prepare(TEXTS)

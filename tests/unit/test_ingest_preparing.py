@@ -156,6 +156,16 @@ def test_a_script_is_cut_into_its_messages_whatever_its_file_is_called(store, em
     assert items[0].passage.metadata == {"source": "ep1.jsonl", "doc_type": "script"}
 
 
+def test_a_script_says_where_its_messages_play_and_not_whose_they_are(store, embedder, reading, file):
+    said = '"metadata": {"location": "jetty", "workflow_id": "theirs"}}'
+    file.write_text(script_of({"m1": "The lamp is lit."}).replace('lit."}', f'lit.", {said}'), encoding="utf-8")
+    for given in ({}, {"workflow_id": "ours"}):
+        prepared = preparer(store, embedder, reading).prepare(item("ep1.jsonl", metadata=given), file)
+        (found,) = prepared_items(store, prepared)
+        expected = {"location": "jetty", "source": "ep1.jsonl", "doc_type": "script", **given}
+        assert found.passage.metadata == expected
+
+
 def test_a_script_that_breaks_its_format_is_refused_by_name_and_line(store, embedder, reading, file):
     text = script_of({"m1": "The lamp is lit.", "m2": "Nobody rang."}).replace('"Nobody rang."', "7")
     file.write_text(text, encoding="utf-8")
@@ -258,4 +268,12 @@ def test_what_enrichment_could_not_do_is_tried_again_and_nothing_else(store, emb
     embedder.asked.clear()
     again = preparer(store, embedder, reading, enricher=Summaries(0.1)).prepare(item("a.md"), file)
     assert (again.reused, again.key, embedder.asked) == (False, first.key, [])
-    assert preparer(store, embedder, reading, enricher=Summaries(0.1)).prepare(item("a.md"), file).reused
+    found = preparer(store, embedder, reading, enricher=Summaries(0.1)).prepare(item("a.md"), file)
+    assert found.reused
+    assert (first.complete, again.complete, found.complete) == (False, True, True)
+
+
+def test_what_enrichment_still_cannot_do_is_told_again(store, embedder, reading, file):
+    for _ in range(2):
+        enricher = Summaries(0.1, complete=False)
+        assert not preparer(store, embedder, reading, enricher=enricher).prepare(item("a.md"), file).complete

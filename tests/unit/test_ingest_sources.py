@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import CorpusInvalid
 from cicada.ingest import sources
 from cicada.ingest.sources import checked_metadata, source_files
@@ -48,6 +49,28 @@ def test_links_are_followed_within_the_folder_and_refused_beyond_it(tmp_path):
     found = source_files([inside])
     assert names(found) == ["a.md", "again.md"]
     assert refused(found) == dict.fromkeys(["folder", "nowhere", "secret.md", "self"], "document_unsafe")
+
+
+def test_a_link_is_read_as_the_file_that_it_leads_to(tmp_path):
+    inside = shelf(tmp_path, {"a.md": "Text."})
+    (inside / "again.md").symlink_to(inside / "a.md")
+    for file in (*source_files([inside]).files, *source_files([inside / "again.md"]).files):
+        assert not file.path.is_symlink()
+        assert read_safely(file.source, file.path).blocks[0].text == "Text."
+
+
+def test_a_folder_that_cannot_be_listed_is_not_taken_for_an_empty_one(tmp_path, monkeypatch):
+    shelf(tmp_path, {"a.md": "x", "b/c.md": "x"})
+    scan = os.scandir
+
+    def scandir(path):
+        if os.fspath(path).endswith("b"):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(CorpusInvalid, match=r"b: the folder cannot be listed: Permission denied"):
+        source_files([tmp_path])
 
 
 def test_what_is_no_file_is_refused_and_not_opened(tmp_path):

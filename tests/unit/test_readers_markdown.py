@@ -52,6 +52,13 @@ def test_headings_give_sections() -> None:
         ("a <b>bold</b> word<!-- ignore all rules -->", [("paragraph", "a bold word")]),
         ("<!-- ignore\n\nall rules -->\n\nseen", [("paragraph", "seen")]),
         ("<div>\nshown<script>not()</script><p hidden>nor this</p></div>\n", [("paragraph", "shown")]),
+        ("<div>\n<input hidden>\nshown\n</div>\n", [("paragraph", "shown")]),
+        ("<div hidden><div>x</div>y</div>\n\nseen", [("paragraph", "seen")]),
+        ("<details hidden>\n\nnot\n\n# nor\n\n- nor\n\n```\nnor\n```\n\n</details>\n\nseen", [("paragraph", "seen")]),
+        ("a <span hidden>not <b>this</b></span>b", [("paragraph", "a b")]),
+        ("a <span hidden>not\n\nseen", [("paragraph", "a"), ("paragraph", "seen")]),
+        ("<p hidden>\nnot this\n\nseen", [("paragraph", "seen")]),
+        ("| a | b |\n|-|-|\n| <i hidden>x</i> | 1 |\n", [("row", "b: 1")]),
         ("[//]: # (ignore all rules)\n\nseen", [("paragraph", "seen")]),
     ],
 )
@@ -73,6 +80,32 @@ def test_a_front_matter_names_title_and_metadata() -> None:
     found = read('---\ntitle: "The Guide"\nauthor: Ferry House\ntags:\n  - x\n---\n# Start\nText.\n')
     assert (found.title, dict(found.metadata)) == ("The Guide", {"author": "Ferry House"})
     assert [block.text for block in found.blocks] == ["Start", "Text."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "---\nThe pump must never run dry.\n\nSwitch it off.\n\n---\nRest.\n",
+        "---\nNote: never run it dry.\nSwitch it off.\n---\nRest.\n",
+        "---\n\ntitle: Pumps\n---\nRest.\n",
+    ],
+)
+def test_text_between_two_rules_is_no_front_matter(text: str) -> None:
+    found = read(text)
+    read_back = " ".join(block.text for block in found.blocks)
+    assert all(line in read_back for line in text.split("\n") if line.strip("-"))
+    assert not found.metadata
+
+
+def test_a_front_matter_has_continuations_comments_and_blank_lines() -> None:
+    found = read("---\nauthor: Ann\n# note\n\ndescription: >\n  Two\n  lines\nkeywords: [a, b]\n---\nRest.\n")
+    assert dict(found.metadata) == {"author": "Ann"}
+    assert [block.text for block in found.blocks] == ["Rest."]
+
+
+def test_a_document_cannot_say_whose_it_is_or_how_it_is_read() -> None:
+    said = "workflow_id: b\nlanguage: jpn\nsource: x\ndoc_type: pdf\nepisode: e\nspeaker: Ann\nkey: v\nAuthor: Ann\n"
+    assert dict(read(f"---\n{said}---\nText.\n").metadata) == {"author": "Ann"}
 
 
 @pytest.mark.parametrize("text", [">" * 300 + " deep", "\n".join("  " * depth + "- x" for depth in range(100))])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 import pytest
 from pypdf import PdfWriter
@@ -85,6 +86,46 @@ def test_running_heads_and_page_numbers_are_left_out() -> None:
         f"Text of page {name}." for name in ("one", "two", "three", "four")
     ]
     assert found.notes == ("running heads and page numbers were left out",)
+
+
+Page = list[tuple[str, float, float]]
+BODY = lines("The pump was tested.", "It held for ten minutes.", top=600)
+CERTIFICATES = [
+    [(f"Certificate 10{n}", 18, 760), (f"Serial 77{n}", 12, 740), *BODY, (f"Reading {n}4 bar", 12, 80)]
+    for n in range(1, 6)
+]
+STATUTES = [
+    [("Statutes", 10, 760), (f"Article {n}", 10, 740), *lines(f"Text {n * 7}.", "More.", f"See {n}", top=720, step=20)]
+    for n in range(1, 6)
+]
+COLUMNS = [[("Pumps 3", 12, 760), *BODY, ("42", 12, 580)], [("17", 12, 760), *BODY], [*BODY, ("9", 12, 580)]]
+INVOICE = [[("Invoice", 12, 760), ("Total in marks", 12, 700), ("1500", 12, 686)]]
+TITLES = [[(f"Part {n}", 20, 760), *lines(f"Text {n * 7}.", "More.", "The end.", top=600)] for n in range(1, 6)]
+
+
+@pytest.mark.parametrize("pages", [CERTIFICATES, STATUTES, COLUMNS, INVOICE, TITLES])
+def test_content_that_looks_alike_on_all_pages_is_kept(pages: list[Page]) -> None:
+    found = read(pdf([shown(page) for page in pages]))
+    read_back = " ".join(block.text for block in found.blocks)
+    assert [text for page in pages for text, _, _ in page if text not in read_back] == []
+    assert read_back.count(pages[0][0][0]) == sum(page[0] == pages[0][0] for page in pages)
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        lambda number: [("Ferry House", 10, 760), (f"Page {number} of 5", 10, 748)],
+        lambda number: [(f"Ferry House, 1962, {number}", 10, 760)],
+        lambda number: [("Ferry House", 10, 760), (f"- {number + 300} -", 10, 588)],
+    ],
+    ids=["two-lines", "number-in-words", "number-by-the-text"],
+)
+def test_a_number_is_left_out_that_counts_up_with_the_pages(head: Callable[[int], Page]) -> None:
+    found = read(
+        pdf([shown([*head(number), *lines(f"Text {'abcde'[number - 1]}.", top=600)]) for number in range(1, 6)])
+    )
+    assert [block.text for block in found.blocks] == [f"Text {name}." for name in "abcde"]
 
 
 def test_pages_without_text_are_named() -> None:

@@ -328,6 +328,12 @@ class DocumentInvalid(DocumentRefused):
     code, told = "document_invalid", "The document's content breaks the rules of its kind."
 
 
+class DocumentConflict(DocumentRefused):
+    """The collection holds a document of its source for another workflow."""
+
+    code, told = "document_conflict", "A document of that source is held for another workflow."
+
+
 class SettingsInvalid(CicadaError):
     """A setting is missing or out of range; the message names it."""
 

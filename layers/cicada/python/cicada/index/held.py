@@ -125,6 +125,17 @@ class HeldSegment:
         matching: NDArray[np.bool_] = passing[column.codes[self.alive]]
         return matching
 
+    def values_of(self, sources: Collection[str], field: str) -> frozenset[str | None]:
+        """What the live rows of these sources have in a field; None for those that lack it."""
+        matching = self.of_sources(sources)
+        if not matching.any():
+            return frozenset()
+        column = self._rows.file.column(field)
+        if column is None:
+            return frozenset({None})
+        codes = np.unique(column.codes[self.alive][matching]).tolist()
+        return frozenset(column.values[code - 1] if code else None for code in codes)
+
     def source_of(self, passage_id: int) -> str | None:
         """The source of the live row whose id has this digest; None if there is no such row, or it has no source."""
         rows = np.flatnonzero((self._rows.ids == passage_id) & self.alive)
@@ -233,6 +244,14 @@ class Held:
     def ids_of(self, sources: Collection[str]) -> IdDigests:
         """Of the live passages of these sources, in ascending order."""
         return self._sorted_of(sources)[0]
+
+    def values_of(self, sources: Collection[str], field: str) -> frozenset[str | None]:
+        """What the live passages of these sources have in a field; None for those that lack it.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: the field cannot be read.
+        """
+        return frozenset[str | None]().union(*(segment.values_of(sources, field) for segment in self.segments))
 
     def source_of(self, passage_id: int) -> str | None:
         """The source of the passage whose id has this digest; None if there is none, or it has no source."""

@@ -8,15 +8,25 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from cicada.errors import CorpusInvalid, DocumentInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.errors import (
+    CorpusInvalid,
+    DocumentConflict,
+    DocumentInvalid,
+    DocumentUnknown,
+    IndexCorrupt,
+    IndexMismatch,
+    IndexMissing,
+    PublishConflict,
+)
 from cicada.index.change import Change, exchange, replacement
+from cicada.index.columns import METADATA
 from cicada.index.held import Held
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import read_current
 from cicada.index.store import ObjectStore
 from cicada.index.writer import IndexWriter, Written
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
-from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
+from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.prepared import PreparedFile
 from cicada.models.ports import Embedder
 
@@ -38,6 +48,7 @@ def commit(
     prepared: Sequence[Prepared],
     *,
     gone: Collection[str] = (),
+    owner: Owner | None = None,
     exactly: bool = False,
     quarantined: Sequence[Quarantined] = (),
     start_over: bool = False,
@@ -56,6 +67,7 @@ def commit(
         collection: its name.
         prepared: the documents, each source once; of two that are in each other's way the later one is quarantined.
         gone: sources whose passages are deleted.
+        owner: whose documents may be replaced or deleted, whatever is published meanwhile; None for everybody's.
         exactly: the collection holds nothing but these documents afterwards, and what it held of quarantined ones.
             Segments that are damaged are left out. If nothing at all would be left, nothing is changed.
         quarantined: documents that could not be prepared.
@@ -66,6 +78,8 @@ def commit(
 
     Raises:
         CorpusInvalid: there are more passages than one commit may have.
+        DocumentConflict: the document to be replaced is not the owner's. Nothing was changed.
+        DocumentUnknown: the document to be deleted is not the owner's. Nothing was changed.
         IndexMismatch: the index, or a document, is embedded with another model.
         IndexCorrupt: the collection is damaged, and not ``exactly`` these documents are wanted; or the manifest is.
         IndexUnavailable: the store does not respond.
@@ -73,7 +87,8 @@ def commit(
             ``exactly``.
     """
     files, outside = _open(store, embedder, prepared)
-    plan = _Plan(store, collection, files, [*quarantined, *outside], frozenset(gone), exactly=exactly or start_over)
+    everything = exactly or start_over
+    plan = _Plan(store, collection, files, [*quarantined, *outside], frozenset(gone), owner=owner, exactly=everything)
     writer = IndexWriter(store, embedder, progress=progress, segment_rows=COMMIT_ROWS)
 
     def write() -> Written:
@@ -81,7 +96,7 @@ def commit(
             return writer.start_over_with(collection, plan(Held()).intake)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly)
 
-    written = _persistently(write, plan, attempts=1 if exactly or start_over else COMMIT_ATTEMPTS)
+    written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS)
     if written is None:
         written = _as_it_is(store, collection)
     used = {file.source for file in plan.files}
@@ -123,6 +138,7 @@ class _Plan:
         quarantined: Sequence[Quarantined],
         gone: frozenset[str],
         *,
+        owner: Owner | None,
         exactly: bool,
     ) -> None:
         self.files: list[PreparedFile] = []
@@ -135,6 +151,7 @@ class _Plan:
         self._candidates = list(files)
         self._refused = list(quarantined)
         self._gone = gone
+        self._owner = owner
         self._exactly = exactly
 
     def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:
@@ -151,7 +168,9 @@ class _Plan:
 
         Raises:
             _NothingToWriteError: it would be left with nothing, or there is nothing to do.
+            DocumentConflict, DocumentUnknown: a document is not the owner's.
         """
+        self._refuse_others(held)
         self.quarantined = list(self._refused)
         candidates = self._candidates
         while True:
@@ -175,6 +194,15 @@ class _Plan:
             return replacement(self._collection, intake, held, kept=kept)
         self.removed = tuple(sorted(held.sources & self._gone))
         return exchange(self._collection, intake, named, held)
+
+    def _refuse_others(self, held: Held) -> None:
+        if self._owner is None:
+            return
+        own = {self._owner.workflow_id}
+        if not held.values_of({file.source for file in self._candidates}, METADATA + WORKFLOW_ID) <= own:
+            raise DocumentConflict(f"another workflow's document of {self._collection} has that source")
+        if not held.values_of(self._gone, METADATA + WORKFLOW_ID) <= own:
+            raise DocumentUnknown(f"{self._collection} holds no document of that source for this workflow")
 
     def _count_unchanged(self, held: Held) -> None:
         counts = held.counts

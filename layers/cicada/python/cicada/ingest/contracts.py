@@ -17,6 +17,8 @@ from pydantic.alias_generators import to_camel
 from cicada.corpus.chunking.options import ChunkOptions
 
 MAX_SOURCE_CHARS = 512
+WORKFLOW_ID = "workflow_id"
+"""The metadata key of the tenant or workflow that a passage belongs to: for whoever loads a document to say."""
 
 
 class IngestModel(BaseModel):
@@ -99,6 +101,12 @@ class Prepared(IngestModel):
     complete: bool = Field(True, description="false where a model has left something out: it is worth another try")
     notes: tuple[str, ...] = ()
     cost_usd: float | None = Field(0.0, description="of the models' calls; None where a price is not known")
+
+
+class Owner(IngestModel):
+    """Whose documents a commit may touch."""
+
+    workflow_id: str | None = Field(description="of all their passages; None: they have none")
 
 
 class Quarantined(IngestModel):

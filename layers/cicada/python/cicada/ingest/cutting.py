@@ -14,11 +14,10 @@ from cicada.corpus.indexable import Indexable
 from cicada.corpus.scripts import read_script
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid, DocumentInvalid
+from cicada.ingest.contracts import WORKFLOW_ID
 
 SOURCE = "source"
 DOC_TYPE = "doc_type"
-WORKFLOW_ID = "workflow_id"
-"""Whose a passage is: for whoever loads a document to say, not for a script's author."""
 
 _ARRAY = b"["
 _HEAD_BYTES = 1_024

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from cicada.corpus.indexable import Indexable, Part
@@ -45,6 +46,9 @@ MAX_BLOCK_BYTES = 64 * 2**20
 """A block whose text unpacks to more was not written by us."""
 FIRST_BYTES = 32 * 1024
 """Read of an object to begin with: head and rows of a document of a thousand passages."""
+
+HalfVectors = NDArray[np.float16]
+"""Shape ``(n, dimensions)``."""
 
 _FRAME = struct.Struct("<8sI32s")
 _LENGTH = struct.Struct("<I")
@@ -96,7 +100,7 @@ def encode_prepared(
     source: str,
     digest: str,
     items: Sequence[Indexable],
-    vectors: Vectors,
+    vectors: HalfVectors,
     model_id: str,
     *,
     notes: Sequence[str] = (),
@@ -108,7 +112,7 @@ def encode_prepared(
         source: what it is known by.
         digest: SHA-256 of its bytes.
         items: its passages.
-        vectors: a unit vector each.
+        vectors: a unit vector each, rounded as the index keeps it.
         model_id: what made them.
         notes: what the loader should know.
         complete: whether nothing is left that another try could add.
@@ -279,7 +283,7 @@ def _spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield start, len(sizes)
 
 
-def _block(lines: Sequence[bytes], vectors: Vectors) -> bytes:
+def _block(lines: Sequence[bytes], vectors: HalfVectors) -> bytes:
     text = zlib.compress(b"\n".join(lines))
     return _LENGTH.pack(len(text)) + text + vectors.astype("<f2").tobytes()
 

@@ -9,6 +9,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
+
 from cicada.corpus.documents import Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.readers.sandbox import read_safely
@@ -23,12 +25,12 @@ from cicada.errors import (
 )
 from cicada.index.change import checked
 from cicada.index.columns import MAX_FIELDS, fields_of
-from cicada.index.embedding import Vector, Vectors, passage_vectors
+from cicada.index.embedding import Vector, passage_vectors
 from cicada.index.progress import silent
 from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
-from cicada.ingest.prepared import PreparedFile, encode_prepared, prepared_key
+from cicada.ingest.prepared import HalfVectors, PreparedFile, encode_prepared, prepared_key
 from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
 from cicada.models.ports import Embedder, Usage
 from cicada.models.prices import cost
@@ -39,6 +41,9 @@ MAX_DOCUMENT_PASSAGES = 100_000
 """Passages of one document: with vectors of 1,024 numbers about 0.4 GB while it is prepared."""
 PATIENCE_S = 600.0
 """Seconds in which one batch of texts must be embedded, with as many retries as that takes."""
+
+SLICE_PASSAGES = 1_024
+"""Passages whose vectors are put together at a time: the others are held as they are kept, in half the space."""
 
 _PIECE_BYTES = 1 << 20
 
@@ -222,7 +227,7 @@ class Preparer:
             raise DocumentInvalid("some of its passages name another source")
         return items
 
-    def _vectors(self, items: Sequence[Indexable], vectors: TextVectors, before: PreparedFile | None) -> Vectors:
+    def _vectors(self, items: Sequence[Indexable], vectors: TextVectors, before: PreparedFile | None) -> HalfVectors:
         known: dict[bytes, Vector] = {}
         if before is not None:
             text = before.read(self._store, range(before.count))
@@ -230,7 +235,11 @@ class Preparer:
         if self._known is not None:
             known.update(self._known({item.recipe() for item in items} - known.keys()))
         vectors.make([part.text for item in items if item.recipe() not in known for part in item.parts])
-        return passage_vectors(vectors, items, known, silent).vectors
+        made = np.empty((len(items), vectors.dimensions), dtype=np.float16)
+        for start in range(0, len(items), SLICE_PASSAGES):
+            chosen = items[start : start + SLICE_PASSAGES]
+            made[start : start + len(chosen)] = passage_vectors(vectors, chosen, known, silent).vectors
+        return made
 
     def _keep(self, key: str, data: bytes, replaces: str | None) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -12,14 +12,13 @@ from pydantic import Field, model_validator
 
 from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
 from cicada.errors import DocumentInvalid, IndexUnavailable, RetrievalInvalid
-from cicada.ingest.contracts import MAX_SOURCE_CHARS, IngestReport, Prepared, SourceItem
+from cicada.ingest.contracts import MAX_SOURCE_CHARS, WORKFLOW_ID, IngestReport, Owner, Prepared, SourceItem
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.ingest.incoming.batches import Prepare
-from cicada.ingest.incoming.finishing import Commit
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, Word
 
-Collection = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
+CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
 MetadataKey = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_KEY_CHARS)]
 MetadataValue = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_VALUE_CHARS)]
@@ -30,10 +29,15 @@ SUMMARY_MAX_TOKENS = 1_024
 """The longest answer of the model that summarises."""
 
 
+Publish = Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]
+"""Publishes prepared documents of a collection, and deletes sources, as far as both are the owner's; see
+:func:`cicada.ingest.committing.commit`."""
+
+
 class IndexDocumentRequest(ApiModel):
     """A document to load in place of the one that its source was, or a source to delete."""
 
-    collection: Collection
+    collection: CollectionName
     source: Source = Field(description="what it is known by, such as `manuals/pump.pdf`; its ending tells its format")
     content: Annotated[str, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(None, description="its text")
     content_base64: Annotated[str, Field(max_length=MAX_CONTENT_CHARS)] | None = Field(
@@ -41,7 +45,9 @@ class IndexDocumentRequest(ApiModel):
     )
     delete: bool = Field(False, description="delete the source's passages; then there is no content")
     title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
-    workflow_id: Word | None = Field(None, description="the tenant or workflow that it belongs to")
+    workflow_id: Word | None = Field(
+        None, description="the tenant or workflow that it belongs to; another's document of this source stays as it is"
+    )
     metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA_ENTRIES)] = Field(
         default_factory=dict, description="kept with every passage, to filter by"
     )
@@ -88,7 +94,7 @@ class IndexDocumentResponse(ApiModel):
 class SummaryRequest(ApiModel):
     """A document whose summary is wanted."""
 
-    collection: Collection
+    collection: CollectionName
     source: Source
     workflow_id: Word | None = Field(None, description="only if it is of this tenant or workflow")
     time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(
@@ -113,22 +119,26 @@ class SummaryResponse(ApiModel):
 
 
 def index_document(
-    request: IndexDocumentRequest, prepare_for: Callable[[str], Prepare], commit: Commit
+    request: IndexDocumentRequest, prepare_for: Callable[[str], Prepare], publish: Publish
 ) -> IndexDocumentResponse:
     """Load a document, or delete it.
 
     Args:
         request: which.
         prepare_for: what prepares the documents of a collection.
-        commit: what publishes.
+        publish: what publishes.
 
     Raises:
-        DocumentRefused: it cannot be read, or a passage of it stands in another's way; nothing was changed.
+        DocumentRefused: it cannot be read, a passage of it stands in another's way, or the source is another
+            workflow's; nothing was changed.
+        DocumentUnknown: the source to be deleted is another workflow's; nothing was changed.
         RetrievalInvalid: its bytes are not base64.
         ModelError, IndexFailure: as their names say.
     """
+    metadata = request.metadata | ({WORKFLOW_ID: request.workflow_id} if request.workflow_id else {})
+    owner = Owner(workflow_id=metadata.get(WORKFLOW_ID))
     if request.delete:
-        return _told(request, None, commit(request.collection, [], [request.source]))
+        return _told(request, None, publish(request.collection, [], [request.source], owner))
     data = request.data()
     item = SourceItem(
         collection=request.collection,
@@ -136,13 +146,13 @@ def index_document(
         key="",
         size=len(data),
         title=request.title,
-        metadata=request.metadata | ({"workflow_id": request.workflow_id} if request.workflow_id else {}),
+        metadata=metadata,
     )
     with tempfile.TemporaryDirectory(prefix="document-") as folder:
         path = Path(folder) / "document"
         path.write_bytes(data)
         prepared = prepare_for(request.collection)(item, path)
-    report = commit(request.collection, [prepared], [])
+    report = publish(request.collection, [prepared], [], owner)
     if report.quarantined:
         refused = report.quarantined[0]
         if refused.code == DocumentInvalid.code:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from xml.sax.saxutils import escape, quoteattr
 
 from pydantic import BaseModel, Field
@@ -88,12 +88,27 @@ class ExplainedTable(BaseModel):
 
 @dataclass(frozen=True)
 class _Explained:
-    """One table's part of the response."""
+    """One table's part of the response. Its meanings and rules name its own passages by their places, from 1."""
 
     table: TableMeaning
+    found: SearchResult | None = None
     rules: tuple[BusinessRule, ...] = ()
     uses: tuple[ModelUse, ...] = ()
     failure: CicadaError | None = None
+
+    def renumbered(self, numbers: Sequence[int]) -> _Explained:
+        """With passages named by the response's numbers, given by place."""
+
+        def meaning(one: Meaning | None) -> Meaning | None:
+            return None if one is None else one.model_copy(update={"sources": named(one.sources)})
+
+        def named(sources: Sequence[int]) -> tuple[int, ...]:
+            return tuple(numbers[n - 1] for n in sources)
+
+        columns = tuple(one.model_copy(update={"meaning": meaning(one.meaning)}) for one in self.table.columns)
+        table = self.table.model_copy(update={"meaning": meaning(self.table.meaning), "columns": columns})
+        rules = tuple(rule.model_copy(update={"sources": named(rule.sources)}) for rule in self.rules)
+        return replace(self, table=table, rules=rules)
 
 
 class SchemaExplainer:
@@ -111,30 +126,27 @@ class SchemaExplainer:
         """Explain every table; one that cannot be explained is named in ``degraded``, and the rest go on.
 
         Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the corpus cannot be searched.
             RetrievalInvalid: two filters of one field have no value in common.
-            ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete, OutOfTime: no table could be explained.
+            IndexFailure, ModelError, OutOfTime: no table could be explained, the first of them because of this.
         """
         deadline = self._monotonic() + request.time_budget_s
         filters = filters_of(request.filters, request.workflow_id)
 
-        def search(table: Table) -> SearchResult:
-            return self._retriever.search(_query(table, filters, request.passages_per_table))
+        def explain(table: Table) -> _Explained:
+            return self._explain(table, _query(table, filters, request.passages_per_table), deadline)
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
-            found = list(pool.map(search, request.tables))
-            hits = {(hit.passage.collection, hit.passage.id): hit for result in found for hit in result.hits}
-            numbered = dict(zip(hits, number_sources(list(hits.values())), strict=True))
-            shown = [[numbered[hit.passage.collection, hit.passage.id] for hit in result.hits] for result in found]
-            explained = list(
-                pool.map(lambda table, sources: self._explain(table, sources, deadline), request.tables, shown)
-            )
+            explained = list(pool.map(explain, request.tables))
         if all(one.failure is not None for one in explained):
             raise next(one.failure for one in explained if one.failure is not None)
+        found = [one.found for one in explained if one.found is not None]
+        hits = {(hit.passage.collection, hit.passage.id): hit for result in found for hit in result.hits}
+        numbered = dict(zip(hits, number_sources(list(hits.values())), strict=True))
+        told = [one.renumbered(_numbers(one.found, numbered)) for one in explained]
         return SchemaResponse(
             success=True,
-            tables=tuple(one.table for one in explained),
-            rules=tuple(rule for one in explained for rule in one.rules),
+            tables=tuple(one.table for one in told),
+            rules=tuple(rule for one in told for rule in one.rules),
             sources=tuple(
                 SchemaSource(
                     n=source.n,
@@ -150,20 +162,35 @@ class SchemaExplainer:
             model_uses=stage_uses((PURPOSE, use) for one in explained for use in one.uses),
         )
 
-    def _explain(self, table: Table, sources: Sequence[Source], deadline: float) -> _Explained:
+    def _explain(self, table: Table, query: SearchQuery, deadline: float) -> _Explained:
         bare = TableMeaning(name=table.name, columns=tuple(ColumnMeaning(name=one.name) for one in table.columns))
-        left_s = deadline - self._monotonic()
+        try:
+            self._left_s(deadline)
+            found = self._retriever.search(query)
+        except CicadaError as error:
+            return _Explained(bare, failure=error)
+        sources = number_sources(found.hits)
         use = OpenUse(PURPOSE, self._model.model_id, self._monotonic)
         try:
-            if left_s <= 0:
-                raise OutOfTime("the time budget was spent on other tables")
+            left_s = self._left_s(deadline)
             with use:
                 filled = self._model.fill(table_prompt(table, sources), ExplainedTable, time_budget_s=left_s, leash=use)
                 use.took(filled.usage)
         except CicadaError as error:
-            return _Explained(bare, uses=(use.account(),), failure=error)
+            return _Explained(bare, found, uses=(use.account(),), failure=error)
         told = filled.value
-        return _Explained(_table(table, told, sources), _rules(table, told, sources), (use.account(),))
+        return _Explained(_table(table, told, sources), found, _rules(table, told, sources), (use.account(),))
+
+    def _left_s(self, deadline: float) -> float:
+        left_s = deadline - self._monotonic()
+        if left_s <= 0:
+            raise OutOfTime("the time budget was spent on other tables")
+        return left_s
+
+
+def _numbers(found: SearchResult | None, numbered: Mapping[tuple[str, str], Source]) -> list[int]:
+    """The response's numbers of a table's passages."""
+    return [] if found is None else [numbered[hit.passage.collection, hit.passage.id].n for hit in found.hits]
 
 
 def _query(table: Table, filters: Filters, top_k: int) -> SearchQuery:

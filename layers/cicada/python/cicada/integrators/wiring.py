@@ -10,7 +10,7 @@ import boto3
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.s3direct.store import store_for_answers
-from cicada.ingest.contracts import IngestReport, Prepared
+from cicada.ingest.contracts import IngestReport, Owner, Prepared
 from cicada.integrators.settings import IndexDocumentSettings, IndexSettings, ModelSettings, RetrieveSettings
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
@@ -99,14 +99,14 @@ def pipelines_of(settings: RetrieveSettings) -> Pipelines:
 
 def committer(
     settings: IndexDocumentSettings, store: S3Store
-) -> Callable[[str, Sequence[Prepared], Collection[str]], IngestReport]:
-    """Commits what was prepared with the deployment's embedding model."""
+) -> Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]:
+    """Commits what was prepared with the deployment's embedding model, as far as documents are their owner's."""
     from cicada.ingest.committing import commit
 
     embedder = bedrock_embedder(settings)
 
-    def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
-        return commit(store, embedder, collection, prepared, gone=gone)
+    def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str], owner: Owner) -> IngestReport:
+        return commit(store, embedder, collection, prepared, gone=gone, owner=owner)
 
     return publish
 

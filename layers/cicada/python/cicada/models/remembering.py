@@ -30,7 +30,7 @@ class RememberingEmbedder:
 
         Args:
             embedder: is asked for what is not known.
-            size: texts kept, those asked for last (:data:`MOST_KEPT_TOGETHER`); a vector of 1,024 dimensions takes about 32 KB.
+            size: texts kept, those asked for last; a vector of 1,024 dimensions takes about 32 KB.
             clock: monotonic seconds.
         """
         self._embedder = embedder

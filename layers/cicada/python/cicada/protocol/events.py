@@ -54,8 +54,9 @@ class Degraded(Payload):
     """What a search had to do without."""
 
     code: str = Field(
-        description="stable: partial_index, words_only, engine_fallback, mode_fallback, cache_unavailable, "
-        "question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, rerank_incomplete"
+        description="stable: partial_index, words_only, engine_fallback, mode_fallback, top_k_capped, "
+        "cache_unavailable, question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, "
+        "rerank_incomplete"
     )
     message: str = Field(description="a sentence for people")
 

@@ -30,7 +30,7 @@ class ShardRetriever:
     """The retrieval port over an :class:`~cicada.index.reader.IndexReader`."""
 
     def __init__(self, reader: IndexReader, embedder: Embedder, *, embed_budget_s: float = EMBED_BUDGET_S) -> None:
-        """Take the index, the model that it was embedded with, and the seconds that a query's vector may take at most."""
+        """Take the index, the model that it was embedded with, and how many seconds embedding a query may take."""
         self._reader = reader
         self._embedder = embedder
         self._embed_budget_s = embed_budget_s

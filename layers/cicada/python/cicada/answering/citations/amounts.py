@@ -68,7 +68,7 @@ def missing_amount(told: str, quantities: Sequence[Quantity], cited: Sequence[Kn
     for quantity in quantities:
         units = [other.numbers[quantity.value] for other in cited if quantity.value in other.numbers]
         there = frozenset().union(*units)
-        if units and (not quantity.unit or "" in there or quantity.unit in there):
+        if units and (not quantity.unit or quantity.unit in there or ("" in there and not _rivals(quantity.unit, there))):
             continue
         if (
             any(time.start <= quantity.start < time.end and _has_clock(time, cited) for time in times)
@@ -80,6 +80,25 @@ def missing_amount(told: str, quantities: Sequence[Quantity], cited: Sequence[Kn
         shown = f"the passage does not mention {quantity.shown}"
         return Objection("number_missing", f"{shown}: it has {', '.join(sorted(there))}" if units else shown)
     return None
+
+
+_KINDS = tuple(
+    frozenset(kind.split())
+    for kind in (
+        "metre centimetre millimetre kilometre mile foot inch",
+        "gram kilogram tonne pound",
+        "litre millilitre",
+        "celsius fahrenheit",
+        "dollar euro pound yen won ruble yuan",
+        "byte kilobyte megabyte gigabyte",
+        "bar psi",
+    )
+)
+
+
+def _rivals(unit: str, there: frozenset[str]) -> bool:
+    """Whether the passage gives a number in another unit of the same kind."""
+    return any(unit in kind and kind & there for kind in _KINDS)
 
 
 def _has_clock(time: Clock, cited: Sequence[Known]) -> bool:

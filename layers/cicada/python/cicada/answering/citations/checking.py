@@ -14,6 +14,7 @@ from cicada.answering.citations.known import Known
 from cicada.answering.citations.language import common_language
 from cicada.answering.citations.naming import missing_name
 from cicada.answering.citations.quotes import holds
+from cicada.answering.citations.sequence import other_order
 from cicada.answering.citations.speakers import other_speaker
 from cicada.answering.citations.support import MIN_SHARE, Support, needed_support, support_of
 from cicada.answering.citations.turning import contradiction
@@ -64,6 +65,7 @@ class Checker:
         others = [self._read(other, reading) for other in cited]
         objection = _of_quotations(reading, mine, others)
         share = support_of(reading, [mine], self._all)
+        together = share if len(others) == 1 else support_of(reading, others, self._all)
         if objection is not None:
             return Finding(objection, share.share)
         if not reading.content:
@@ -85,8 +87,9 @@ class Checker:
             objection = (
                 objection
                 or bound_elsewhere(reading, others)
+                or other_order(reading, others)
                 or exchanged_word(reading, others)
-                or self._of_support(reading, mine, share, support_of(reading, others, self._all))
+                or self._of_support(reading, mine, share, together)
             )
         return Finding(objection, share.share)
 

@@ -21,6 +21,7 @@ STOP = frozenset(
     claims claimed mention mentions mentioned insist insists insisted
     think thinks thought believe believes believed passage text document manual
     need needs needed able way time times possible necessary o'clock oclock clock go goes went gone put able order
+    total altogether people person persons number numbers amount kind sort lot lots spend spends spent
     s t d ll re ve m
     """.split()
 )
@@ -45,7 +46,7 @@ NEGATIONS = frozenset(
 """What turns the words after it."""
 
 LEVELS = {
-    **dict.fromkeys("all every each everyone everybody everything always both".split(), "all"),
+    **dict.fromkeys("all every each everyone everybody everything always both anyone anybody".split(), "all"),
     **dict.fromkeys("most mostly majority".split(), "most"),
     **dict.fromkeys("some several somebody someone sometimes".split(), "some"),
     **dict.fromkeys("few hardly seldom rarely".split(), "few"),
@@ -55,9 +56,9 @@ LEVELS = {
 NECESSARY = frozenset(
     "must shall need needs needed require requires required mandatory obliged compulsory has_to have_to".split()
 )
-POSSIBLE = frozenset("may can could might allowed permitted able optional".split())
+POSSIBLE = frozenset("may can could might allowed permitted able optional recommended advisable voluntary free_to".split())
 SPECULATIVE = frozenset(
-    "might could would perhaps maybe possibly probably likely suspect suspects doubt doubts if".split()
+    "might perhaps maybe possibly probably likely suspect suspects doubt doubts if".split()
 )
 FIRST_PERSON = frozenset("i me we us".split())
 FIRST_POSSESSIVE = frozenset("my our mine ours".split())
@@ -96,3 +97,7 @@ DOUBTFUL = frozenset(
     """.split()
 )
 """Words that deny by their meaning, or only under a condition: where one clause alone has one, a denial is in doubt."""
+STATING = frozenset(
+    "more later less fewer earlier sooner greater higher matter doubt until before unless but other than".split()
+)
+"""After *no* or *not* these state something: *no later than*, *not until*."""

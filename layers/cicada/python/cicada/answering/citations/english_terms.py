@@ -115,6 +115,150 @@ boat ship vessel
 letter note
 picture image
 automatic automatically
+hate dislike detest loathe
+like enjoy
+cancel call-off
+end finish terminate
+happen occur take-place
+eat consume
+sleep nap rest
+carry transport convey
+travel go ride
+pay spend
+guest visitor
+lamp light
+warn alert
+flood inundate
+damage attack
+steep slope gradient
+locate situate
+occupy hold
+contain include comprise
+watch observe
+see notice
+look gaze
+cover include
+work function operate
+stop halt
+make produce manufacture
+cut trim prune
+join enter
+win prevail
+hurt injure injury wound
+meet meeting gather assemble assembly
+protect guard shield
+move shift
+remove take-away detach
+put place set lay
+raise lift
+empty vacant
+quarrel argument dispute
+money cash
+rich wealthy
+clever intelligent bright
+tidy neat
+old elderly aged
+new recent
+happy glad pleased
+sad unhappy
+angry furious cross
+strange odd peculiar
+important significant essential vital crucial
+enough sufficient
+main principal primary
+whole entire complete
+various different several
+near close nearby
+silent quiet
+obligatory mandatory compulsory required must
+optional voluntary
+suitable appropriate proper
+broken defective faulty
+dangerous hazardous risky
+permission consent approval
+fee charge
+wage salary pay
+customer client
+firm company business
+town village city
+river stream
+storm tempest
+fire blaze
+house building
+top summit peak
+edge rim
+purpose aim goal
+result outcome finding
+plan scheme project
+rule regulation
+law statute
+duty obligation
+right entitlement
+paper document
+goods items products merchandise
+rubbish waste garbage trash
+machine device appliance apparatus unit
+switch button
+wire cable
+tap faucet
+lift elevator
+autumn fall
+rest remainder
+store warehouse
+soldier troop
+sailor seaman
+priest vicar parson reverend
+teacher instructor
+pupil student
+drawing sketch
+found establish
+lead head run manage
+own possess
+need want
+hire engage recruit employ
+dismiss fire sack
+resign quit
+return give-back bring-back
+swear vow
+lie deceive
+cry weep
+shout yell
+hit strike
+throw toss
+pull drag
+push shove
+hurry rush
+wait await
+search look
+visit call
+explain clarify
+admit concede confess
+promise pledge
+propose suggest recommend advise
+advice recommendation
+oppose object resist
+agree consent concur
+measure gauge
+weigh weight
+heat warm
+cool chill
+mix stir blend combine
+bake roast
+wash rinse clean
+wipe dry
+store keep
+open unlock
+connect attach link
+test trial
+check inspect examine
+record log register
+fix mend repair
+bend curve
+break crack
+fold crease
+hang suspend
+spread distribute
+share divide split
 """
 
 _MORE_ANTONYMS = """

@@ -163,6 +163,18 @@ TIMES = {
     "分": "minute",
     "円": "yen",
     "元": "yuan",
+    "秒": "second",
+    "小": "hour",
+    "天": "day",
+    "号": "day",
+    "週": "week",
+    "周": "week",
+    "星": "week",
+    "歳": "year",
+    "岁": "year",
+    "点": "hour",
+    "千": "",
+    "万": "",
 }
 
 _COMPOUND = re.compile(
@@ -185,3 +197,6 @@ def compound(word: str) -> int | None:
         return None
     tens = next(value for name, value in _ITALIAN.items() if name[:-1] == match[1])
     return tens + _ITALIAN[match[2].replace("é", "e")]
+
+COUNTERS = frozenset("个個枚人本匹頭台回箱张張件名位把条座孔次间間层階只隻册冊通杯두명개번마리대권장")
+"""What stands after a number that counts things: such a number is none of days, or of hours."""

@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from cicada.answering.citations.number_words import (
+    COUNTERS,
     CURRENCIES,
     DOUBTFUL_WORDS,
     MULTIPLIERS,
@@ -170,6 +171,8 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
             break
     if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
         return TIMES[tokens[after]["word"][0]], after
+    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in COUNTERS:
+        return "count", after
     return "", after
 
 

@@ -18,7 +18,7 @@ _OPPOSITES = {
     "kaufte verkaufte · "
     "gewinnen verlieren · gewann verlor · finden verlieren · fand verlor · beginnen enden · beginnt endet · "
     "lieben hassen · wahr falsch · voll leer · "
-    "heiß kalt · warm kalt · reich arm · stark schwach · hoch niedrig · lang kurz · erlaubt verboten · mit ohne · "
+    "heiß kalt · warm kalt · reich arm · stark schwach · hoch niedrig · lang kurz · erlaubt verboten · vorgeschrieben empfohlen · verpflichtend freiwillig · mit ohne · "
     "für gegen · "
     "über unter · oben unten · nah fern · leben sterben · freund feind · mindestens höchstens · maximal minimal · "
     "zunehmen abnehmen · gut schlecht · schnell langsam · nur alle · darf muss",
@@ -30,7 +30,7 @@ _OPPOSITES = {
     "commencer finir · "
     "aimer détester · vrai faux · plein vide · chaud froid · riche pauvre · fort faible · haut bas · long court · "
     "permis interdit · "
-    "avec sans · pour contre · sur sous · près loin · vie mort · ami ennemi · minimum maximum · bon mauvais",
+    "avec sans · obligatoire recommandé · obligatoire facultatif · pour contre · sur sous · près loin · vie mort · ami ennemi · minimum maximum · bon mauvais",
     "spa": "antes después · abrir cerrar · abre cierra · abierto cerrado · abierta cerrada · subir bajar · "
     "aumentar disminuir · más menos · "
     "siempre nunca · todos algunos · primero último · primera última · viejo joven · grande pequeño · "
@@ -39,14 +39,14 @@ _OPPOSITES = {
     "empezar terminar · amar odiar · "
     "verdadero falso · lleno vacío · caliente frío · rico pobre · fuerte débil · alto bajo · largo corto · "
     "permitido prohibido · "
-    "con sin · sobre bajo · cerca lejos · vida muerte · amigo enemigo · máximo mínimo · mejor peor",
+    "obligatorio opcional · obligatorio recomendado · con sin · sobre bajo · cerca lejos · vida muerte · amigo enemigo · máximo mínimo · mejor peor",
     "ita": "prima dopo · aprire chiudere · apre chiude · aperto chiuso · aperta chiusa · salire scendere · "
     "aumentare diminuire · più meno · sempre mai · "
     "tutti alcuni · primo ultimo · vecchio giovane · grande piccolo · sinistra destra · dentro fuori · "
     "giorno notte · mattina sera · "
     "presto tardi · entrare uscire · comprare vendere · vincere perdere · trovare perdere · iniziare finire · "
     "amare odiare · vero falso · pieno vuoto · "
-    "caldo freddo · ricco povero · forte debole · alto basso · lungo corto · permesso vietato · con senza · "
+    "caldo freddo · ricco povero · forte debole · alto basso · lungo corto · permesso vietato · obbligatorio facoltativo · obbligatorio consigliato · con senza · "
     "sopra sotto · "
     "vicino lontano · vita morte · amico nemico · massimo minimo · migliore peggiore",
     "por": "antes depois · abrir fechar · abre fecha · aberto fechado · aberta fechada · subir descer · "
@@ -83,11 +83,11 @@ UNSPACED_OPPOSITES: tuple[tuple[str, str], ...] = tuple(
     for pair in (
         "前 後 · 前 后 · 之前 之后 · 開 閉 · 打开 关闭 · 开门 关门 · 开放 关闭 · 始ま 終わ · 开始 结束 · "
         "上が 下が · 上升 下降 · 増え 減 · 增加 减少 · 有料 無料 · "
-        "收费 免费 · 午前 午後 · 上午 下午 · 禁止 許可 · 禁止 允许 · 最大 最小 · 最高 最低 · 多い 少ない · "
+        "收费 免费 · 午前 午後 · 上午 下午 · 禁止 許可 · 禁止 允许 · 禁止 可以 · 禁止 でき · 禁止 可能 · 増え 減っ · 增 减 · 升 降 · 最大 最小 · 最高 最低 · 多い 少ない · "
         "多 少 · 大き 小さ · 左 右 · 内 外 · 朝 夜 · 早 遅 · "
         "買 売 · 买 卖 · 入 出 · 高い 低い · 高 低 · 长 短 · 長い 短い · 新 古 · 新 旧 · 男 女 · 兄 弟 · "
         "必ず 時々 · 全部 一部 · 所有 部分 · "
-        "연다 닫 · 열 닫 · 전에 후에 · 오전 오후 · 많 적 · 크 작 · 높 낮 · 무료 유료 · 금지 허용 · "
+        "연다 닫 · 열 닫 · 전에 후에 · 오전 오후 · 많 적 · 크 작 · 높 낮 · 무료 유료 · 금지 허용 · 금지 가능 · "
         "모든 일부 · 최대 최소 · 증가 감소"
     ).split("·")
     for one, other in (pair.split(),)
@@ -112,19 +112,22 @@ DETERMINERS = frozenset(
 )
 """Words that stand before nouns."""
 
+ALL_OF = frozenset("alle sämtliche jeder jede tous toutes todos todas tutti tutte alles iedereen все".split())
+"""Words for the whole of a group."""
+PART_OF = frozenset("of von davon d'entre parmi".split())
+"""What stands after the number of those that are a part of a group."""
+
 DOUBTFUL = frozenset(
     """
     kostenlos gratis frei nichts ohne außer nur erst kaum vermeiden verboten untersagt verzichten fehlt fehlen fehlte
-    verhindern verhindert ausgeschlossen ausgenommen sondern bevor bis statt weniger höchstens zu
+    verhindern verhindert ausgeschlossen ausgenommen sondern statt weniger höchstens
     gratuit gratuite gratuitement sans sauf que seulement uniquement interdit interdite éviter évitez empêche manque
-    refuse hormis rien moins jusqu jusqu'à avant trop
-    sin salvo excepto solo sólo únicamente prohibido prohibida evitar impide falta rechaza gratuito nada menos hasta
-    antes
-    senza tranne salvo soltanto solamente vietato vietata evitare impedisce manca rifiuta gratuito nulla niente meno fino
-    prima
-    sem exceto apenas proibido evitar falta grátis nada menos até zonder behalve alleen slechts verboden vermijden
+    refuse hormis rien moins
+    sin salvo excepto solo sólo únicamente prohibido prohibida evitar impide falta rechaza gratuito nada menos
+    senza tranne salvo soltanto solamente vietato vietata evitare impedisce manca rifiuta gratuito nulla niente meno
+    sem exceto apenas proibido evitar falta grátis nada menos zonder behalve alleen slechts verboden vermijden
     ontbreekt
-    weigert gratis niets minder tot без кроме только запрещено избегать лишь бесплатно ничего меньше
+    weigert gratis niets minder без кроме только запрещено избегать лишь бесплатно ничего меньше
     """.split()
 )
 """As :data:`english_tables.DOUBTFUL`, in other languages."""

@@ -13,9 +13,11 @@ from cicada.answering.citations.clauses import ANY, Clause, Word
 from cicada.answering.citations.english_terms import RELATIONS, english_term
 from cicada.answering.citations.numbers import quantities
 from cicada.answering.citations.other_tables import (
+    ALL_OF,
     DETERMINERS,
     DOUBTFUL,
     FIRST_PERSON,
+    PART_OF,
     UNSPACED_OPPOSITES,
     stop_words,
     turning,
@@ -27,12 +29,12 @@ from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import stemmed
 
 ENGLISH = "eng"
-_READINGS_KEPT = 128
+_READINGS_KEPT = 1024
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]")
 _SENTENCE_ENDS = frozenset(".!?。！？;；\n")
 _CLAUSE_ENDS = frozenset(':()—–"“”„«»「」『』、，。！？；…')
 _UNSPACED_NEGATION = re.compile(
-    r"[不没沒未别別勿]|(?<!た)ない|なかった|ません|ずに|なしで|なく|않|못하|못했|아니|없|禁止|금지"
+    r"[不没沒未别別勿]|(?<!た)ない|なかった|ません|ずに|なしで|なく|않|못하|못했|아니|없"
 )
 _UNSPACED_NECESSITY = re.compile(
     r"(?:なけれ|なければ|なくて)(?:ば)?は?(?:なら|いけ)(?:ない|ません)|ないと(?:いけない|いけません)|ざるを得ない|かもしれ(?:ない|ません)|"
@@ -54,6 +56,8 @@ _AGENTS = {
     }.items()
 }  # fmt: skip
 """What stands before who does it, in a passive."""
+_EXPLETIVES = {"fra": frozenset(("ne", "n"))}
+"""Negations that deny nothing alone: *ne … que* is *only*."""
 _MORE_NEGATIONS = frozenset({"нельзя"})
 _SHORTEST = 2
 """Letters of the shortest word that carries meaning."""
@@ -138,7 +142,7 @@ class _Reader:
     def take(self, written: str, number: str, following: str) -> None:
         """Read the next token; ``number`` is its term where it is a number."""
         if number:
-            if following.lower() == "of" or self._after_of:
+            if following.lower() in PART_OF or self._after_of:
                 self._draft.levels.add("share")  # 180 of the 240; of 240, 180
             elif not self._draft.words and not _YEAR.fullmatch(written):
                 self._draft.levels.add("counted")
@@ -233,6 +237,10 @@ class _Reader:
                 owned = bare in english.FIRST_POSSESSIVE
                 draft.words += (Word(self._term(part), written, name=True, owner=owned) for part in tokens(self._voice))
             return
+        if bare in ("no", "not") and following.lower() in english.STATING:
+            draft.doubtful.add(following.lower())
+        if bare == "without" and (draft.waiting or draft.negations):
+            draft.doubtful.add(bare)  # not without: only with
         if bare in self._negations or bare == "no":
             draft.waiting += 1
             if bare in english.REFUSALS:
@@ -276,6 +284,8 @@ class _Reader:
         language, piece = self._language, _ELIDED.sub("", low)
         if piece in DOUBTFUL:
             self._draft.doubtful.add(piece)
+        if piece in _EXPLETIVES.get(language, frozenset()):
+            return
         if piece in self._negations or piece in _MORE_NEGATIONS:
             self._draft.waiting += 1
             return
@@ -285,6 +295,8 @@ class _Reader:
             return
         if piece in _AGENTS.get(language, frozenset()):
             self._draft.agent_at = len(self._draft.words)
+        if piece in ALL_OF:
+            self._draft.levels.add("all")
         term = stemmed(normalised(piece), language) if piece else ""
         turns = term in turning(language)
         if not piece or ((piece in self._stop or len(piece) < _SHORTEST) and not turns):
@@ -331,6 +343,6 @@ def _with_ellipses(clauses: Sequence[Clause]) -> Iterator[Clause]:
             yield clause
         if before is not None and leans:
             heads = tuple(head for head in clause.negations if head) or (ANY,)
-            yield replace(clause, words=(*before.words, *clause.words), negations=heads)
+            yield replace(clause, words=(*before.words, *clause.words), negations=(*before.negations, *heads))
         elif clause.words:
             before = clause

@@ -8,12 +8,13 @@ from itertools import combinations
 
 from cicada.answering.citations.clauses import Clause, Word
 from cicada.answering.citations.reading import ENGLISH
-from cicada.answering.citations.terms import matched
+from cicada.answering.citations.terms import is_family, matched
 from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, PAST, has_ed
 from cicada.index.lexical.scripts import is_unspaced
 
 _THAN = "than"
-_VERY_SAME = 0.5
+_VERY_SAME, _RATHER_SAME = 0.6, 0.4
+"""The shares of the passage's clause, beside its subject, that a sentence about another one has."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,9 @@ def other_subject(
         return None
     if not said or strange or len(said) < len(rest) / 2 or (len(rest) > 1 and len(said) < 2):
         return None
-    if matched(rival.term, said[:1]):
+    if matched(rival.term, said[:1]) or is_family(rival.term.partition("\t")[0], subject.term.partition("\t")[0]):
+        return None
+    if elsewhere and sum(matched(term, clause.terms) for term in own) < len(own) * _RATHER_SAME:
         return None
     return OtherSubject(f"the passage says it of {rival.shown}, not of {subject.shown}", (subject.term, said[-1]))
 

@@ -20,7 +20,7 @@ _PARTS = re.compile(
 )
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|[;\n]+\s*|[。！？；]")
 _TURN = re.compile(r"(?:^|(?<=[.!?…\"”’;|/\n])\s*)(?P<key>[^\W\d_][\w .'’-]{0,28}?)\s?[:：]\s?(?=\S)")
-_CODE = re.compile(r"(?:[^\W_]-|[A-Z])$")
+_CODE = re.compile(r"(?:\b[^\W\d_]{1,4}-|\b[A-Z]{1,3})$")
 """What makes the number after it a part of a code: *B-104*, *F2*."""
 _MIN_TURNS = 2
 
@@ -60,9 +60,11 @@ def segment_of(text: str, language: str) -> Segment:
     found = set()
     plain = unicodedata.normalize("NFKC", text)
     for quantity in quantities(text, doubtful=True):
-        if _CODE.search(plain[: quantity.start]):
-            continue
+        code = _CODE.search(plain[: quantity.start])
         measure = measure_of(quantity)
+        if code is not None:
+            found.add((quantity.value, code[0]))
+            continue
         found.add((str(measure[1].normalize()), measure[0]) if measure else (quantity.value, quantity.unit))
     return Segment(text, frozenset(terms), frozenset(found))
 

@@ -32,7 +32,7 @@ AKIN_WEIGHT = 0.7
 """Of a word of which the passage has one that begins alike, or that it is compounded with."""
 
 
-MEASURING = frozenset(UNITS) | frozenset("half quarter halbe halben demi media medio mezza mezzo lang long".split())
+MEASURING = frozenset(UNITS) | frozenset("half quarter halbe halben demi media medio mezza mezzo lang evening morning noon midnight afternoon".split())
 """Words of a measure, which are looked for apart."""
 
 
@@ -56,6 +56,8 @@ def support_of(claim: Claim, sources: Sequence[Known], all_sources: Sequence[Kno
     lacking: list[str] = []
     anchored = False
     for word in claim.content:
+        if word.shown.lower() in MEASURING:
+            continue
         apart = word.name or word.term.startswith("#")
         anchored = anchored or apart
         weight = rarity(normalised(word.shown), all_sources) * (NAMED_WEIGHT if apart else 1.0)
@@ -76,6 +78,8 @@ def needed_support(claim: Claim, support: Support) -> float:
 
 
 def _credit(word: Word, sources: Sequence[Known]) -> float:
+    if word.term.startswith("#"):  # looked for before: it may be written otherwise, or be a sum
+        return 1.0
     if any(word.term in source.vocabulary for source in sources):
         return 1.0
     return AKIN_WEIGHT if any(source.vocabulary.akin(word.term) for source in sources) else 0.0
@@ -89,7 +93,7 @@ def _is_made_up(claim: Claim, sources: Sequence[Known]) -> bool:
         for word in clause.words:
             if word.turning or word.owner or word.shown.lower() in MEASURING or is_unspaced(word.term[:1]):
                 continue
-            credit = 1.0 if word.term.startswith("#") else _credit(word, sources)
+            credit = _credit(word, sources)
             run_of_clause = 0 if credit else run_of_clause + 1
             if run_of_clause > MAX_STRANGE_RUN:
                 return True

@@ -37,7 +37,7 @@ class Vocabulary:
         bare = term.partition("\t")[0]
         if len(bare) < _MIN_FAMILY or not bare.isalpha():
             return False
-        return any(_is_family(bare, other) for other in self._bare)
+        return any(is_family(bare, other) for other in self._bare)
 
 
 def matched(term: str, terms: Collection[str]) -> bool:
@@ -50,7 +50,8 @@ def matched(term: str, terms: Collection[str]) -> bool:
 
 
 @lru_cache(_PAIRS_KEPT)
-def _is_family(one: str, other: str) -> bool:
+def is_family(one: str, other: str) -> bool:
+    """Whether two words begin alike for most of the shorter one, or one is compounded with the other."""
     shorter, longer = sorted((one, other), key=len)
     if len(shorter) < _MIN_FAMILY or not shorter.isalpha():
         return False

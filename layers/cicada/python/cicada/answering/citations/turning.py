@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,12 @@ MIN_ALIKE_SHORT = 0.3
 """The same, where the clause of the passage is a short one of whose own words half are in the sentence."""
 NEARLY_ALL = 0.75
 """From this share on a denial counts whatever it stands before."""
+_ALL_BUT_ONE = 0.9
+"""The same, of a denial of something that the other clause does not have."""
+_MIN_TOLD = 2
+"""Words of a clause that is one of several: *the engine that…* says nothing yet."""
 _TURNING_WEIGHT = 0.5
+_OF_LEVELS = frozenset("only few less fewer most more least".split())
 _UNSPACED = frozenset(frozenset((f"\t{one}", f"\t{other}")) for one, other in UNSPACED_OPPOSITES)
 _EXCHANGED_LEVELS = frozenset(
     pair
@@ -73,6 +79,8 @@ def contradiction(
         if all(
             word.turning or word.name or word.term.startswith("#") for word in clause.words
         ) or _only_names_a_speaker(clause):
+            continue
+        if len(claim) > 1 and sum(not word.turning for word in clause.words) < _MIN_TOLD:
             continue
         found = [_compare(clause, other, known, language) for other in passage]
         for one in sorted(found, key=lambda one: -one.share):
@@ -146,25 +154,44 @@ def _against(
 
 def _denied(clause: Clause, other: Clause, share: float) -> str | None:
     """The term that one of the two clauses denies and the other does not; empty for all that it says. None for none."""
-    if bool(clause.negations) == bool(other.negations) or clause.doubtful ^ other.doubtful:
+    if clause.doubtful ^ other.doubtful:
+        return None
+    if clause.negations and other.negations:
+        return _denied_apart(clause, other)
+    if bool(clause.negations) == bool(other.negations):
         return None
     denying, stating = (clause, other) if clause.negations else (other, clause)
     if "until" in stating.terms:  # as long as it is not shipped: until it is shipped
         return None
     terms = stating.terms
+    named = [head for head in denying.negations if head not in ("", ANY)]
     for head in denying.negations:
         if head in ("", ANY):
             return ""
         if matched(head, terms):
             return head if denying is other else ""
-    return "" if share >= NEARLY_ALL else None
+    return "" if share >= (_ALL_BUT_ONE if named else NEARLY_ALL) else None
+
+
+def _denied_apart(clause: Clause, other: Clause) -> str | None:
+    """What the sentence denies and the passage states, where the passage denies something else."""
+    if not all(head not in ("", ANY) for head in (*clause.negations, *other.negations)):
+        return None
+    terms = other.terms
+    for head in clause.negations:
+        if matched(head, terms) and not matched(head, other.negations):
+            if any(matched(one, clause.terms) for one in other.negations):
+                return None
+            return ""
+    return None
 
 
 def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str) -> Iterator[tuple[Word, Word]]:
     """Pairs of words of which each stands in one clause alone, and one is the other's opposite."""
     pairs = OPPOSITES if language == ENGLISH else opposites(language) | _UNSPACED
-    own = clause.terms
-    beyond = [word for word in other.words if not matched(word.term, own)]
+    own = Counter(word.term for word in clause.words)
+    counts = Counter(word.term for word in other.words)
+    beyond = [word for word in other.words if not matched(word.term, own) or counts[word.term] > own[word.term] > 0]
     used: set[str] = set()
     for word in lone:
         for rival in beyond:
@@ -177,7 +204,7 @@ def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str)
 
 
 def _of_levels(clause: Clause, other: Clause) -> str | None:
-    if clause.levels & other.levels:
+    if clause.levels & other.levels or (clause.doubtful ^ other.doubtful) - _OF_LEVELS:
         return None
     for one in sorted(clause.levels):
         for level in sorted(other.levels):
@@ -187,12 +214,12 @@ def _of_levels(clause: Clause, other: Clause) -> str | None:
 
 
 def _of_modes(clause: Clause, other: Clause) -> str | None:
-    if clause.negations or other.negations or "only" in clause.levels | other.levels:
+    if bool(clause.negations) != bool(other.negations) or "only" in clause.levels | other.levels:
         return None
     if "must" in clause.modes and "may" in other.modes and "must" not in other.modes:
         return "the passage allows it, and does not require it"
     if "may" in clause.modes and "must" in other.modes and "may" not in other.modes:
         return "the passage requires it, and does not only allow it"
-    if "perhaps" in other.modes and not clause.modes:
+    if "perhaps" in other.modes and not clause.modes and "if" not in other.doubtful:
         return "the passage only says that it may be so"
     return None

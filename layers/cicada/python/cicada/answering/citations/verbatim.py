@@ -18,6 +18,8 @@ from cicada.answering.citations.terms import alike
 
 MIN_REPEATED = 0.65
 """The share of a sentence's words that one of the passage's has in the same order, for it to repeat that one."""
+MIN_REPEATED_ELSEWHERE = 0.7
+"""The same outside English, of which no table has the synonyms."""
 MIN_SHARED = 0.5
 """The same, whatever their order: below it no order is looked at."""
 MIN_WORDS = 3
@@ -87,7 +89,7 @@ def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) ->
     repeated = sum(
         _carries(word, stop) for kind, start, end, _, _ in codes if kind == "equal" for word in mine[start:end]
     )
-    if equal < len(mine) * MIN_REPEATED or repeated < MIN_WORDS:
+    if equal < len(mine) * (MIN_REPEATED if language == ENGLISH else MIN_REPEATED_ELSEWHERE) or repeated < MIN_WORDS:
         return None
     exchanges: list[tuple[_Word, _Word]] = []
     for kind, start, end, there, until in codes:
@@ -97,7 +99,7 @@ def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) ->
         other = [word for word in theirs[there:until] if _carries(word, stop)]
         if len(here) > len(other) and any(word.folded == _SOMEBODY for word in theirs[there:until]):
             here = [word for word in here if not _is_name(word)]
-        if end < len(mine) and mine[end].folded in _PARTICLES:
+        if any(word.folded in _PARTICLES for word in mine[start : end + 1]):
             return None
         if not here:
             continue

@@ -12,11 +12,9 @@ from urllib3.exceptions import HTTPError
 
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge, IndexUnavailable
-from cicada.ingest.contracts import SourceItem
+from cicada.ingest.contracts import WORKFLOW_ID, SourceItem
 from cicada.ingest.incoming.places import collection_and_source, folder, is_ignored
 
-WORKFLOW_ID = "workflow_id"
-"""The metadata key of the tenant or workflow that a passage belongs to."""
 _FROM_HEADERS = {"workflow-id": WORKFLOW_ID, "title": "title"}
 """An upload's own metadata (``x-amz-meta-…``) that is taken over."""
 _CHUNK_BYTES = 1 << 20
