@@ -259,8 +259,20 @@ def test_few_graphs_are_held_and_too_large_ones_are_refused():
         for name in collections:
             assert graph.neighbours("Ada", Filters(collections=(name,)), limit=1).unique == 1
         assert len(graph._held) == 3
-        with pytest.raises(RetrievalInvalid, match="14 mentions"):
+        with pytest.raises(RetrievalInvalid, match="choose fewer, or smaller, collections") as refused:
             graph.neighbours("Ada", ALL, limit=1)
+        assert "14" not in str(refused.value)  # of them some are of passages that the caller may not know of
+
+
+def test_a_filter_is_not_refused_for_what_is_in_segments_without_its_passages():
+    others = [naming(number, "Ada", "Ben", workflow_id="large") for number in range(8)]
+    store = stored(*others, naming(8, "Ada", "Cy", workflow_id="small"), segment_rows=4)
+    with reading(store) as reader:
+        graph = EntityGraph(reader, max_mentions=6)
+        found = graph.neighbours("Ada", Filters(metadata={"workflow_id": ("small",)}), limit=5)
+        assert named(found.ties) == [("Ada", "Cy", 1)]
+        with pytest.raises(RetrievalInvalid):
+            graph.neighbours("Ada", Filters(metadata={"workflow_id": ("large",)}), limit=5)
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, PublishConflict
+from cicada.errors import (
+    CorpusInvalid,
+    DocumentConflict,
+    DocumentUnknown,
+    IndexCorrupt,
+    IndexMismatch,
+    PublishConflict,
+)
 from cicada.index.manifest import SEGMENTS_PREFIX
 from cicada.index.publish import read_current
 from cicada.index.writer import IndexWriter
 from cicada.ingest import arrivals, committing
 from cicada.ingest.committing import commit
-from cicada.ingest.contracts import Quarantined
+from cicada.ingest.contracts import Owner, Quarantined
 from cicada.ingest.preparing import Preparer
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content
@@ -244,3 +251,69 @@ def test_exactly_these_documents_are_not_pressed_upon_others_changes(store, embe
 
     with pytest.raises(PublishConflict):
         commit(store, embedder, "shelf", ours, exactly=True, progress=progress)
+
+
+# --- whose documents ---
+
+OF = {"w1": {"workflow_id": "w1"}, "w2": {"workflow_id": "w2"}, None: {}}
+OTHERS = [("w1", "w2"), ("w1", None), (None, "w1")]
+
+
+@pytest.mark.parametrize(("holder", "caller"), OTHERS)
+def test_an_owner_neither_replaces_nor_deletes_anothers_document(store, embedder, prepare, holder, caller):
+    commit(store, embedder, "shelf", prepare(TEXTS, metadata=OF[holder]))
+    before = content(store)
+    with pytest.raises(DocumentConflict):
+        commit(
+            store,
+            embedder,
+            "shelf",
+            prepare({"a.md": "Mine.", "new.md": "New."}, metadata=OF[caller]),
+            owner=Owner(workflow_id=caller),
+        )
+    with pytest.raises(DocumentUnknown):
+        commit(store, embedder, "shelf", [], gone=["a.md"], owner=Owner(workflow_id=caller))
+    assert content(store) == before
+
+
+@pytest.mark.parametrize("workflow_id", ["w1", None])
+def test_an_owner_replaces_and_deletes_its_own(store, embedder, prepare, workflow_id):
+    own, owner = OF[workflow_id], Owner(workflow_id=workflow_id)
+    commit(store, embedder, "shelf", prepare({"b.md": "Another's."}, metadata=OF["w2"]))
+    for text in ("One.", "Two."):
+        assert commit(store, embedder, "shelf", prepare({"a.md": text}, metadata=own), owner=owner).published
+    assert commit(store, embedder, "shelf", [], gone=["a.md"], owner=owner).removed == ("a.md",)
+    assert not commit(store, embedder, "shelf", [], gone=["a.md"], owner=owner).published
+    assert found_in(store, embedder) == [("b.md", "Another's.")]
+
+
+def test_a_document_whose_passages_are_of_several_workflows_is_no_owners(store, embedder):
+    one, other = make_passages(2)
+    mixed = [
+        one.model_copy(update={"metadata": {"source": "s.jsonl", **OF["w1"]}}),
+        other.model_copy(update={"metadata": {"source": "s.jsonl", **OF["w2"]}}),
+    ]
+    IndexWriter(store, embedder).replace("script", indexable(mixed))
+    for workflow_id in ("w1", "w2", None):
+        with pytest.raises(DocumentUnknown):
+            commit(store, embedder, "script", [], gone=["s.jsonl"], owner=Owner(workflow_id=workflow_id))
+
+
+def test_without_an_owner_a_document_changes_its_workflow(store, embedder, prepare):
+    commit(store, embedder, "shelf", prepare({"a.md": "One."}, metadata=OF["w1"]))
+    assert commit(store, embedder, "shelf", prepare({"a.md": "One."}, metadata=OF["w2"])).added == 1
+    assert commit(store, embedder, "shelf", [], gone=["a.md"], owner=Owner(workflow_id="w2")).deleted == 1
+
+
+def test_who_comes_first_owns_a_source_also_between_plan_and_publication(store, embedder, prepare):
+    commit(store, embedder, "shelf", prepare({"b.md": "Other."}))
+    theirs, ours = (prepare({"a.md": f"Of {of}."}, metadata=OF[of]) for of in ("w1", "w2"))
+    others = [theirs]
+
+    def progress(stage, done, total):
+        if stage == "publishing" and done == 0 and others:
+            commit(store, embedder, "shelf", others.pop(), owner=Owner(workflow_id="w1"))
+
+    with pytest.raises(DocumentConflict):
+        commit(store, embedder, "shelf", ours, owner=Owner(workflow_id="w2"), progress=progress)
+    assert ("a.md", "Of w1.") in found_in(store, embedder)

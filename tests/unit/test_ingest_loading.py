@@ -21,12 +21,12 @@ TEXTS = {
     "ep1.jsonl": script_of({"m1": "The boat left at noon."}),
 }
 EMBEDDED = {
-    "a.md": "The lamp is lit.",
-    "b/notes.txt": "Nobody rang the bell.",
-    "c.csv": "name: Heron\ncolour: green",
+    "a.md": "a\n\nThe lamp is lit.",
+    "b/notes.txt": "notes\n\nNobody rang the bell.",
+    "c.csv": "c\n\nname: Heron\ncolour: green",
     "ep1.jsonl": "Mira: The boat left at noon.",
 }
-"""What the model is asked for of each, titles aside."""
+"""What the model is asked for of each: its text below its title."""
 
 
 @pytest.fixture

@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.errors import DocumentBroken, DocumentInvalid, DocumentUnknown, IndexUnavailable, RetrievalInvalid
+from cicada.errors import (
+    DocumentBroken,
+    DocumentInvalid,
+    DocumentUnknown,
+    IndexCorrupt,
+    IndexUnavailable,
+    RetrievalInvalid,
+)
+from cicada.index.publish import read_current, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.enrichment.asking import DocumentAbstract
@@ -18,7 +26,7 @@ from cicada.retrieval.documents import DocumentReader
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
 from tests.support.object_stores import InMemoryStore
-from tests.support.passages import indexable
+from tests.support.passages import indexable, make_passages
 from tests.support.pipelines import ScriptedModel
 
 PLACE = {"collection": "shelf", "source": "notes/tides.md"}
@@ -33,6 +41,7 @@ class Ingest:
         self.data = b""
         self.collections = []
         self.commits = []
+        self.owner = None
         self.error = None
 
     def prepare_for(self, collection):
@@ -55,7 +64,8 @@ class Ingest:
             cost_usd=0.01,
         )
 
-    def commit(self, collection, prepared, gone):
+    def commit(self, collection, prepared, gone, owner):
+        self.owner = owner.workflow_id
         self.commits.append((collection, [one.source for one in prepared], list(gone)))
         return IngestReport(collection=collection, **self.report)
 
@@ -112,6 +122,23 @@ def test_a_deletion_prepares_nothing():
     assert ingest.commits == [("shelf", [], ["notes/tides.md"])]
     assert ingest.items == []
     assert (told.passages, told.deleted, told.embedded, told.cost_usd) == (0, 4, 0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "owner"),
+    [
+        ({}, None),
+        ({"workflow_id": "w1"}, "w1"),
+        ({"metadata": {"workflow_id": "w2"}}, "w2"),
+        ({"workflow_id": "w1", "metadata": {"workflow_id": "w2"}}, "w1"),
+    ],
+)
+@pytest.mark.parametrize("what", [{"content": "x"}, {"delete": True}])
+def test_a_call_touches_documents_of_its_workflow_alone(given: dict, owner: str | None, what: dict):
+    ingest = Ingest()
+    ingest.call(**given, **what)
+    assert ingest.owner == owner
+    assert all(item.metadata.get("workflow_id") == owner for item in ingest.items)
 
 
 def test_a_document_that_cannot_be_read_changes_nothing():
@@ -194,6 +221,95 @@ def test_a_workflow_reads_its_own_documents():
         assert len(DocumentReader(index).read("shelf", "a.pdf", "w1").passages) == 3
 
 
+def part(name: str, *sections: str, text: str | None = None) -> Passage:
+    """A passage of a document without pages."""
+    locator = DocumentLocator(source="a.md", title="About A", section=" > ".join(sections) or None)
+    told = text or f"{name}."
+    return Passage(id=name, collection="shelf", text=told, context=told, locator=locator, metadata={"source": "a.md"})
+
+
+PARTS = (
+    part("intro"),
+    part("1a", "One"),
+    part("1b", "One"),
+    part("1c", "One"),
+    part("2", "Two"),
+    part("2.1", "Two", "First"),
+    part("3", "Three"),
+)
+
+
+def edited(*versions: list[Passage]) -> list[str]:
+    """The names of the passages that come back after a document was loaded in several versions."""
+    store = store_of(*PARTS)
+    for version in versions:
+        IndexWriter(store, WordEmbedder()).replace_sources("shelf", indexable(version), ["a.md"])
+    with reading(store) as index:
+        return [passage.id for passage in DocumentReader(index).read("shelf", "a.md").passages]
+
+
+@pytest.mark.parametrize(
+    "version",
+    [
+        [part("new"), *PARTS[1:]],
+        [PARTS[0], part("new", "One"), *PARTS[2:]],
+        [*PARTS[:2], part("new", "One"), part("newer", "One"), *PARTS[3:]],
+        [PARTS[0], part("new", "One"), *PARTS[4:]],
+        [*PARTS[:4], part("1d", "One"), *PARTS[4:]],
+        [*PARTS[:6], part("2.2", "Two", "Second"), PARTS[6]],
+        [*PARTS, part("4", "Four"), part("4.1", "Four", "First")],
+        [part("one", "Three"), part("two", "One"), part("three")],
+        [*PARTS[:2], part("1b", "One", text="Changed."), *PARTS[3:]],
+    ],
+)
+def test_passages_of_an_edit_stand_where_their_sections_belong(version: list[Passage]):
+    assert edited(version) == [one.id for one in version]
+
+
+def test_edits_upon_edits_stay_in_order():
+    first = [*PARTS[:2], part("new", "One"), *PARTS[3:]]
+    second = [*PARTS[:2], part("newer", "One"), *PARTS[3:6], part("3x", "Three")]
+    third = [part("intro2"), *second[1:], part("4", "Four")]
+    assert edited(first, second, third) == [one.id for one in third]
+
+
+def test_a_message_of_a_script_that_is_changed_stays_in_its_chapter():
+    script = [one.model_copy(update={"metadata": {"source": "s.jsonl"}}) for one in make_passages(6)]
+    chapters = [
+        one.model_copy(update={"locator": one.locator.model_copy(update={"chapter_id": f"c{number // 2}"})})
+        for number, one in enumerate(script)
+    ]
+    store = store_of(*chapters)
+    changed = [*chapters[:2], chapters[2].model_copy(update={"text": "Changed."}), *chapters[3:]]
+    IndexWriter(store, WordEmbedder()).replace_sources("script", indexable(changed), ["s.jsonl"])
+    with reading(store) as index:
+        found = DocumentReader(index).read("script", "s.jsonl")
+    assert [passage.text for passage in found.passages] == [passage.text for passage in changed]
+
+
+def damaged(store: InMemoryStore, number: int) -> InMemoryStore:
+    """The store with one of its segments cut off, and what can be read of its version to be used."""
+    key = read_current(store).manifest.segments[number].key
+    set_allow_partial(store, True)
+    store.objects[key] = store.objects[key][:100]
+    return store
+
+
+def test_a_document_that_can_be_read_in_part_is_told_as_such():
+    with reading(damaged(store_of(*SHELF[:3]), 1)) as index:
+        found = DocumentReader(index).read("shelf", "a.pdf")
+        assert [one.code for one in found.degraded] == ["partial_index"]
+        assert len(found.passages) == 2
+        with pytest.raises(IndexCorrupt):
+            DocumentReader(index).read("shelf", "c.pdf")
+
+
+def test_what_cannot_be_read_of_other_collections_is_not_told():
+    store = store_of(*SHELF[:3], SHELF[4])
+    with reading(damaged(store, -1)) as index:
+        assert DocumentReader(index).read("shelf", "a.pdf").degraded == ()
+
+
 # --- its summary ---
 
 
@@ -209,6 +325,21 @@ def test_a_summary_is_made_once_of_the_passages_in_their_order():
     assert second.summary == first.summary
     (prompt,) = model.prompts
     assert prompt.user.index("one.") < prompt.user.index("two.") < prompt.user.index("three.")
+
+
+def test_a_summary_of_a_part_is_told_as_such_and_not_taken_for_the_wholes():
+    store = store_of(*SHELF[:3])
+    whole = dict(store.objects)
+    model = ScriptedModel({DocumentAbstract: DocumentAbstract(summary="It is about A.")})
+    request = SummaryRequest(collection="shelf", source="a.pdf")
+    kept = InMemoryStore()
+    with reading(damaged(store, 1)) as index:
+        part = document_summary(request, DocumentReader(index), Summaries(kept, model))
+    assert [(one.stage, one.code) for one in part.degraded] == [("read", "partial_index")]
+    store.objects.update(whole)
+    with reading(store) as index:
+        told = document_summary(request, DocumentReader(index), Summaries(kept, model))
+    assert (told.made, told.degraded, told.passages) == (True, (), 3)
 
 
 def test_anothers_document_is_not_summarised():

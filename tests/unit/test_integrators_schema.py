@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from cicada.errors import IndexMissing, ModelBusy, ModelRefused, RetrievalInvalid
+from cicada.errors import IndexMissing, IndexUnavailable, ModelBusy, ModelRefused, OutOfTime, RetrievalInvalid
 from cicada.integrators.schema_explaining import (
     MAX_SEARCH_CHARS,
     MIN_SCORE,
+    PARALLEL_TABLES,
     PURPOSE,
     ExplainedColumn,
     ExplainedTable,
@@ -246,6 +247,47 @@ def test_tables_for_which_no_time_is_left_are_named():
     late = [one for one in told.degraded if one.code == "out_of_time"]
     assert late
     assert len(told.tables) == 10
+
+
+def test_no_table_is_searched_for_after_the_time_is_spent():
+    desk = Desk(explained())
+    looked_up = threading.Lock()
+    search = desk.retriever.search
+
+    def slow(query: Any) -> Any:
+        with looked_up:
+            desk.clock.pass_s(30)
+            return search(query)
+
+    desk.retriever.search = slow  # type: ignore[method-assign]
+    tables = [{"name": f"t{n}", "columns": [{"name": "c"}]} for n in range(50)]
+    with pytest.raises(OutOfTime):
+        desk.ask(*tables, time_budget_s=20)
+    assert len(desk.retriever.asked) <= PARALLEL_TABLES
+    assert desk.model.prompts == []
+
+
+def test_a_table_whose_search_fails_is_named_and_the_others_go_on():
+    desk = Desk(explained(), {WORDS: (GAUGE,), "lamps wick": IndexUnavailable("s3 at 10.0.0.1")})
+    told = desk.ask({"name": "lamps", "columns": [{"name": "wick"}]}, TABLE)
+    assert [table.meaning is None for table in told.tables] == [True, False]
+    assert [one.model_dump() for one in told.degraded] == [
+        {"stage": f"{PURPOSE} lamps", "code": "index_unavailable", "message": IndexUnavailable.told}
+    ]
+    assert told.index_version == "v1"
+
+
+def test_rules_and_meanings_of_every_table_name_the_passages_by_the_responses_numbers():
+    rule = StatedRule(rule="The wick is trimmed every morning.", passages=[1])
+    column = ExplainedColumn(name="wick", meaning="What is trimmed.", passages=[1])
+    desk = Desk(explained(rule, columns=[column]), {WORDS: (GAUGE,), "lamps wick": (LAMP, GAUGE)})
+    told = desk.ask(TABLE, {"name": "lamps", "columns": [{"name": "wick"}]})
+    assert [source.id for source in told.sources] == ["gauge", "lamp"]
+    assert told.tables[1].meaning.sources == told.tables[1].columns[0].meaning.sources == (2,)
+    assert [(one.table, one.sources, one.verified) for one in told.rules] == [
+        ("gauge_readings", (1,), False),
+        ("lamps", (2,), True),
+    ]
 
 
 def test_a_search_that_was_less_than_whole_is_named_once():

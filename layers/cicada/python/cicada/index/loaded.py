@@ -77,7 +77,7 @@ class Scope:
     segments: tuple[OpenSegment, ...]
     alive: tuple[Mask | None, ...]
     allowed: tuple[Mask | None, ...]
-    """Alive and passing the filters; None for all."""
+    """Passing the filters, and alive unless deleted rows are asked for; None for all."""
     count: int
     """Rows in all."""
 
@@ -116,6 +116,14 @@ class LoadedIndex:
                 self.scopes.clear()
             self.scopes[key] = scope
         return scope
+
+    def scope_with_deleted(self, where: RowFilter) -> Scope:
+        """The rows that pass a filter, deleted ones included: these tell where a document had what it has no more.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: a column had to be read, and could not be.
+        """
+        return self._scope({name: frozenset(values) for name, values in where.items() if values}, deleted=True)
 
     def search_vectors(self, query: Vector, scope: Scope, limit: int) -> VectorHits:
         """The rows that are nearest to a query of unit length, shape ``(d,)``; ``segment`` counts in the scope.
@@ -202,7 +210,7 @@ class LoadedIndex:
             (*self.unreadable, *(segment.entry for segment in self.segments if segment.entry.key == key)),
         )
 
-    def _scope(self, where: dict[str, frozenset[str]]) -> Scope:
+    def _scope(self, where: dict[str, frozenset[str]], *, deleted: bool = False) -> Scope:
         collections = where.pop(COLLECTION, frozenset())
         chosen = [segment for segment in self.segments if not collections or segment.entry.collection in collections]
         listed = {name: where.pop(name) for name in LIST_FIELDS if name in where}
@@ -218,7 +226,7 @@ class LoadedIndex:
         count = 0
         for segment, found in zip(chosen, rows, strict=True):
             mask = _both(segment.columns.matching(where), segment.lists.matching(listed, found))
-            mask = _both(mask, segment.alive)
+            mask = mask if deleted else _both(mask, segment.alive)
             segments.append(segment)
             allowed.append(mask)
             count += segment.entry.count if mask is None else int(np.count_nonzero(mask))

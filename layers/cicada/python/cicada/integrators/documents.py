@@ -16,7 +16,7 @@ from cicada.ingest.contracts import MAX_SOURCE_CHARS, WORKFLOW_ID, IngestReport,
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.ingest.incoming.batches import Prepare
 from cicada.retrieval.documents import DocumentReader
-from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, Word
+from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, SkippedStage, Word
 
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
@@ -114,6 +114,7 @@ class SummaryResponse(ApiModel):
     model_id: str = ""
     passages: int = 0
     index_version: str = ""
+    degraded: tuple[SkippedStage, ...] = Field((), description="that the summary may be of a part of the document")
     cost_usd: float | None = Field(None, description="of this call; absent where a price is not known")
     error: ErrorBody | None = None
 
@@ -164,6 +165,9 @@ def index_document(
 def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: Summaries) -> SummaryResponse:
     """The summary of a document: the one that was made before of just these passages, or a new one.
 
+    Of a document that can be read in part the summary is of that part, and ``degraded`` says so. It is never taken for
+    the whole's: a summary is kept by the passages that it was made of.
+
     Raises:
         DocumentUnknown: the collection holds no such document.
         ModelError, IndexFailure: as their names say.
@@ -181,6 +185,7 @@ def document_summary(request: SummaryRequest, reader: DocumentReader, summaries:
         model_id=summary.model_id,
         passages=len(document.passages),
         index_version=document.index_version,
+        degraded=tuple(SkippedStage(stage="read", code=one.code, message=one.message) for one in document.degraded),
         cost_usd=summary.cost_usd,
     )
 

@@ -1,16 +1,26 @@
-"""All passages of one document, in its order."""
+"""All passages of one document, in its order.
+
+The index keeps passages in the order in which they were written, and an edit writes those that it changed into a
+segment of their own. They are put back where their places tell: see :func:`in_order`.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from cicada.corpus.chunking.passages import SECTION_SEPARATOR
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.errors import DocumentUnknown
+from cicada.errors import DocumentUnknown, IndexCorrupt
 from cicada.index.loaded import LoadedIndex
 from cicada.index.reader import IndexReader
-from cicada.retrieval.ports import Filters
+from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.reading import read_index
 from cicada.retrieval.shards import row_filter
+
+Section = tuple[str, ...]
+"""The headings above a passage, outermost first."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +30,16 @@ class DocumentPassages:
     title: str
     passages: tuple[Passage, ...]
     index_version: str
+    degraded: tuple[Degradation, ...] = ()
+    """That some of it may be missing."""
+
+
+@dataclass(frozen=True)
+class WrittenPassage:
+    """A passage that a segment has, and whether it is deleted."""
+
+    passage: Passage
+    deleted: bool = False
 
 
 class DocumentReader:
@@ -39,23 +59,81 @@ class DocumentReader:
 
         Raises:
             DocumentUnknown: there is none.
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot be read.
+            IndexCorrupt: there is none in what can be read of the collection, or nothing can be.
+            IndexMissing, IndexMismatch, IndexUnavailable: the index cannot be read.
         """
         metadata = {"source": (source,)} | ({"workflow_id": (workflow_id,)} if workflow_id is not None else {})
         filters = Filters(collections=(collection,), metadata=metadata)
         passages, index = read_index(self._reader, lambda index: _passages(index, filters))
+        damaged = [entry.key for entry in index.unreadable if entry.collection == collection]
         if not passages:
+            if damaged:
+                raise IndexCorrupt(f"{damaged[0]} cannot be read: it may hold the document", key=damaged[0])
             raise DocumentUnknown(f"{collection} holds no document of that source")
         locator = passages[0].locator
         title = locator.title if isinstance(locator, DocumentLocator) else source
-        return DocumentPassages(title, passages, index.manifest.version)
+        told = "A part of the collection cannot be read: the document may have more passages there."
+        degraded = (Degradation("partial_index", told),) if damaged else ()
+        return DocumentPassages(title, passages, index.manifest.version, degraded)
+
+
+def in_order(segments: Sequence[Sequence[WrittenPassage]]) -> list[Passage]:
+    """A document's live passages in its order, as far as their places tell it.
+
+    By page; on a page, or where there are none, a later segment's passages stand where their section has lost some, or
+    else after what the section has already. A section that is new stands last in the one above it. So an edit at one
+    place of a section is put back exactly. What is edited at several places of a section stands together; what takes
+    the place of a section's last passages, after compaction has left these behind, stands as a new section does.
+
+    Args:
+        segments: of the document, oldest first; in each the passages as they were written.
+    """
+    order: list[WrittenPassage] = []
+    for written in segments:
+        stays = any(not one.deleted for one in order)
+        order = _with(order, written) if stays else list(written)
+    return sorted((one.passage for one in order if not one.deleted), key=_page)
+
+
+def _with(order: Sequence[WrittenPassage], later: Sequence[WrittenPassage]) -> list[WrittenPassage]:
+    ends: dict[Section, int] = {(): len(order)}
+    losses: dict[Section, int] = {}
+    for place, one in enumerate(order, 1):
+        section = _section(one.passage)
+        ends.update(dict.fromkeys(_from_within(section), place))
+        if one.deleted:
+            losses[section] = place
+    after: defaultdict[int, list[WrittenPassage]] = defaultdict(list)
+    for one in later:
+        section = _section(one.passage)
+        place = losses.get(section) or next(ends[above] for above in _from_within(section) if above in ends)
+        after[place].append(one)
+    return [*after[0], *(one for place, before in enumerate(order, 1) for one in (before, *after[place]))]
 
 
 def _passages(index: LoadedIndex, filters: Filters) -> tuple[Passage, ...]:
-    scope = index.scope(row_filter(filters))
-    found = index.passages(scope, index.in_document_order(scope))
-    # An edit writes its passages into a segment of their own: pages put them back where they belong.
-    return tuple(sorted(found, key=_page))
+    where = row_filter(filters)
+    if not index.scope(where).count:
+        return ()
+    scope = index.scope_with_deleted(where)
+    rows = index.in_document_order(scope)
+    segments: list[list[WrittenPassage]] = [[] for _ in scope.segments]
+    for (segment, row), passage in zip(rows, index.passages(scope, rows), strict=True):
+        alive = scope.alive[segment]
+        segments[segment].append(WrittenPassage(passage, alive is not None and not alive[row]))
+    return tuple(in_order(segments))
+
+
+def _section(passage: Passage) -> Section:
+    locator = passage.locator
+    if isinstance(locator, DocumentLocator):
+        return tuple(locator.section.split(SECTION_SEPARATOR)) if locator.section else ()
+    return locator.episode_id, locator.chapter_id
+
+
+def _from_within(section: Section) -> Iterator[Section]:
+    """A section and those above it, the document itself last."""
+    return (section[:depth] for depth in range(len(section), -1, -1))
 
 
 def _page(passage: Passage) -> int:

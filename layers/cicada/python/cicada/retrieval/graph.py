@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from cicada.errors import RetrievalInvalid
+from cicada.index.columns import Mask
 from cicada.index.facets import load_field
 from cicada.index.list_part import Postings
 from cicada.index.lists import ENTITIES
-from cicada.index.loaded import LoadedIndex, Scope
+from cicada.index.loaded import LoadedIndex
 from cicada.index.mentions import Mentions, ScopedMentions
 from cicada.index.pairs import frequent_pairs
 from cicada.index.reader import IndexReader
@@ -159,18 +160,22 @@ class EntityGraph:
         load_field(index, scope, ENTITIES)
         found = [segment.lists.postings(ENTITIES, index.rounds.gather) for segment in scope.segments]
         places = [place for place, postings in enumerate(found) if postings is not None]
-        postings = [one for one in found if one is not None]
-        mentions = self._mentions(index, scope, postings)
+        if sum(len(one.rows) for one in found if one is not None) > self._max_mentions:
+            # Graphs are held by their segments, for all filters: only where that is too much, this filter's alone.
+            places = [place for place in places if _any(scope.allowed[place])]
+        postings = [one for place in places if (one := found[place]) is not None]
+        mentions = self._mentions(index, [scope.segments[place].entry.key for place in places], postings)
         allowed = [scope.allowed[place] for place in places]
         return GraphView(index, scope, ScopedMentions(mentions, postings, allowed, scope.count), places, show)
 
-    def _mentions(self, index: LoadedIndex, scope: Scope, postings: Sequence[Postings]) -> Mentions:
-        """The mentions of a scope's segments: held, or made. Of those held before, some may have to go."""
-        key = tuple(segment.entry.key for segment in scope.segments)
+    def _mentions(self, index: LoadedIndex, segments: Sequence[str], postings: Sequence[Postings]) -> Mentions:
+        """The mentions of segments, given by their keys: held, or made. Of those held before, some may have to go."""
+        key = tuple(segments)
         count = sum(len(one.rows) for one in postings)
         if count > self._max_mentions:
-            told = f"the passages have {count:,} mentions of entities, more than the {self._max_mentions:,} of a graph"
-            raise RetrievalInvalid(f"filters: {told}: choose some of the collections")
+            # How many there are is not told: they are also of passages that the filters hold back.
+            told = f"the collections have more than the {self._max_mentions:,} mentions of entities that a graph takes"
+            raise RetrievalInvalid(f"filters: {told}: choose fewer, or smaller, collections")
         with self._making:
             found = self._held.pop(key, None)
             if found is None:
@@ -183,6 +188,10 @@ class EntityGraph:
                 found = Mentions.of(postings)
             self._held[key] = found
         return found
+
+
+def _any(allowed: Mask | None) -> bool:
+    return allowed is None or bool(allowed.any())
 
 
 def _check(limit: int, show: int) -> None:

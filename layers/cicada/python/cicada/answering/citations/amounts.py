@@ -22,35 +22,49 @@ _SUMMING = re.compile(
     r"\b(?:total|totals|totalling|altogether|in all|sum|together|combined|both|add(?:s|ed)? up|overall|more|less|fewer|"
     r"longer|shorter|later|earlier|older|younger|higher|lower|taller|warmer|colder|heavier|cheaper|dearer|between|"
     r"difference|remain(?:s|ed|ing)?|left|rose by|fell by|increased by|grew by|dropped by|after|year before|"
-    r"year after|previous year|following year|insgesamt|zusammen|mehr|weniger|später|früher|länger|übrig|vorjahr|gesamt\w*|"
-    r"unterschied|höher|älter|au total|en tout|ensemble|de plus|de moins|plus tard|plus|moins|différence|en total|juntos|"
+    r"year after|previous year|following year|insgesamt|zusammen|mehr|weniger|später|früher|länger|übrig|"
+    r"vorjahr|gesamt\w*|"
+    r"unterschied|höher|älter|au total|en tout|ensemble|de plus|de moins|plus tard|plus|moins|différence|"
+    r"en total|juntos|"
     r"suman?|más|menos|después|antes|diferencia|anterior|siguiente|in totale|complessivamente|insieme|più|meno|dopo|"
-    r"differenza|precedente|in totaal|samen|meer|minder)\b|合計|全部|合わせて|計|より|差|一共|总共|共|比|多|少|高|低|後|后|前|あれば",
+    r"differenza|precedente|in totaal|samen|meer|minder)\b|合計|全部|合わせて|計|より|差|一共|总共|共|比|多|少|"
+    r"高|低|後|后|前|あれば",
     re.IGNORECASE,
 )
 """Words of a claim that was calculated."""
 _LATER = re.compile(
-    r"\b(?:later|after|before|earlier|following|next|previous|ago|for|lasted|später|danach|darauf|zuvor|früher|vorher|nach|"
+    r"\b(?:later|after|before|earlier|following|next|previous|ago|for|lasted|später|danach|darauf|zuvor|früher|"
+    r"vorher|nach|"
     r"lang|plus tard|après|auparavant|avant|pendant|más tarde|después|antes|durante|dopo|prima|più tardi|per|later|na|"
     r"eerder)\b|後|后|前|間|间",
     re.IGNORECASE,
 )
 _ABOUT = re.compile(
-    r"\b(?:about|around|roughly|approximately|some|nearly|almost|just|close to|etwa|ungefähr|rund|fast|knapp|gut|circa|ca|"
-    r"environ|près de|presque|quelque|unos|unas|casi|alrededor de|aproximadamente|quasi|ongeveer|bijna)\b[\s.]*(?:an?|the|"
+    r"\b(?:about|around|roughly|approximately|some|nearly|almost|just|close to|etwa|ungefähr|rund|fast|knapp|"
+    r"gut|circa|ca|"
+    r"environ|près de|presque|quelque|unos|unas|casi|alrededor de|aproximadamente|quasi|ongeveer|"
+    r"bijna)\b[\s.]*(?:an?|the|"
     r"another|de|für)?\s*$|(?:約|およそ|大约|约|近)$",
     re.IGNORECASE,
 )
 _BEYOND = re.compile(
-    r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|mehr als|über|mindestens|plus de|más de|più di|oltre|meer dan)"
+    r"(?:\b(?:more than|over|above|at least|exceed(?:s|ed|ing)?|mehr als|über|mindestens|plus de|más de|più di|"
+    r"oltre|meer dan)"
     r"\b|超过|以上)\s*$",
     re.IGNORECASE,
 )
 _SHORT_OF = re.compile(
-    r"(?:\b(?:less than|fewer than|under|below|at most|up to|no more than|weniger als|unter|höchstens|moins de|menos de|"
+    r"(?:\b(?:less than|fewer than|under|below|at most|up to|no more than|weniger als|unter|höchstens|moins de|"
+    r"menos de|"
     r"meno di|minder dan)\b|不到|不足)\s*$",
     re.IGNORECASE,
 )
+
+
+_THE_TWO = re.compile(
+    r"\b(?:the|these|both|die|den|der|les|ces|los|las|estos|estas|i|le|gli|de)\s+\w+$|\b(?:beide\w*|both)$", re.IGNORECASE
+)
+"""Two that were named before: they need not be counted in the passage."""
 
 
 def missing_amount(told: str, quantities: Sequence[Quantity], cited: Sequence[Known]) -> Objection | None:
@@ -68,12 +82,15 @@ def missing_amount(told: str, quantities: Sequence[Quantity], cited: Sequence[Kn
     for quantity in quantities:
         units = [other.numbers[quantity.value] for other in cited if quantity.value in other.numbers]
         there = frozenset().union(*units)
-        if units and (not quantity.unit or quantity.unit in there or ("" in there and not _rivals(quantity.unit, there))):
+        if units and (
+            not quantity.unit or quantity.unit in there or ("" in there and not _rivals(quantity.unit, there))
+        ):
             continue
         if (
             any(time.start <= quantity.start < time.end and _has_clock(time, cited) for time in times)
             or _is_measured(quantity, cited)
             or _is_rounded(quantity, told, cited)
+            or (quantity.value == "2" and _THE_TWO.search(told[: quantity.end]))
             or any(_is_computed(quantity, told, other) for other in cited)
         ):
             continue
@@ -113,9 +130,9 @@ def _is_measured(quantity: Quantity, cited: Sequence[Known]) -> bool:
     measure = measure_of(quantity)
     if measure is None:
         return False
-    return any(
-        measure == measure_of(one) for other in cited for one in other.quantities
-    ) or any(measure in parts_of_units(other.whole) for other in cited)
+    return any(measure == measure_of(one) for other in cited for one in other.quantities) or any(
+        measure in parts_of_units(other.whole) for other in cited
+    )
 
 
 def _is_rounded(quantity: Quantity, told: str, cited: Sequence[Known]) -> bool:
@@ -167,9 +184,13 @@ def _is_computed(quantity: Quantity, told: str, known: Known) -> bool:
             nearby = known.whole[max(0, one.start - 30) : other.end + 30]
             if unit == "year" and abs(value - (first + second - span)) == span and _LATER.search(nearby):
                 return True
-        elif sums and _agree(one.unit, other.unit) and _agree(one.unit or other.unit, quantity.unit):
-            if value in (first + second, abs(first - second)):
-                return True
+        elif (
+            sums
+            and _agree(one.unit, other.unit)
+            and _agree(one.unit or other.unit, quantity.unit)
+            and value in (first + second, abs(first - second))
+        ):
+            return True
     return False
 
 

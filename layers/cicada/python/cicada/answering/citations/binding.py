@@ -65,9 +65,7 @@ def _belongs(
     part: Segment, number: Number, around: frozenset[str], rival: Segment, of_claim: frozenset[Number]
 ) -> bool:
     """Whether a part of the claim is about what stands beside another number of the passage."""
-    if number in rival.numbers or not any(
-        other not in of_claim and _alike(other, number) for other in rival.numbers
-    ):
+    if number in rival.numbers or not any(other not in of_claim and _alike(other, number) for other in rival.numbers):
         return False
     told = [term for term in part.terms if term != f"#{number[0]}"]
     if any(matched(term, around) and not matched(term, rival.terms) for term in told):

@@ -114,7 +114,9 @@ class Checker:
         if enough:
             return Objection("unsupported", f"this passage holds {alone.share:.0%} of what the sentence says")
         named = ", ".join(together.lacking[:_TOLD_LACKING])
-        return Objection("unsupported", f"the passage does not speak of {named}" if named else "too little of it is there")
+        return Objection(
+            "unsupported", f"the passage does not speak of {named}" if named else "too little of it is there"
+        )
 
 
 def _of_quotations(claim: Claim, mine: Known, cited: Sequence[Known]) -> Objection | None:

@@ -14,7 +14,7 @@ from cicada.answering.citations.quotes import plain, quotations, without_quotati
 from cicada.answering.citations.reading import read
 from cicada.index.lexical.scripts import is_unspaced
 
-FRAME_WORDS = 5
+FRAME_WORDS = 2
 """Words that carry meaning, names apart, up to which what stands around a quotation only introduces it."""
 _EDGES = " .,;:!?…。、"
 

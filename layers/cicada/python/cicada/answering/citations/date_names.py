@@ -55,4 +55,4 @@ def is_date_name(word: str, term: str, language: str, *, capital: bool) -> bool:
         language: of its sentence, ISO 639-3.
         capital: whether it is written with one, as English names are: *march* and *may* are other words.
     """
-    return (word in _ENGLISH and capital) or word in _ANYWHERE or term in _stems(language)
+    return (word.removesuffix("s") in _ENGLISH and capital) or word in _ANYWHERE or term in _stems(language)

@@ -49,17 +49,17 @@ LEVELS = {
     **dict.fromkeys("all every each everyone everybody everything always both anyone anybody".split(), "all"),
     **dict.fromkeys("most mostly majority".split(), "most"),
     **dict.fromkeys("some several somebody someone sometimes".split(), "some"),
-    **dict.fromkeys("few hardly seldom rarely".split(), "few"),
+    **dict.fromkeys("few fewer hardly seldom rarely".split(), "few"),
     **dict.fromkeys("none nobody neither never no".split(), "none"),
     "only": "only", "half": "half", "alone": "only",
 }  # fmt: skip
 NECESSARY = frozenset(
     "must shall need needs needed require requires required mandatory obliged compulsory has_to have_to".split()
 )
-POSSIBLE = frozenset("may can could might allowed permitted able optional recommended advisable voluntary free_to".split())
-SPECULATIVE = frozenset(
-    "might perhaps maybe possibly probably likely suspect suspects doubt doubts if".split()
+POSSIBLE = frozenset(
+    "may can could might allowed permitted able optional recommended advisable voluntary free_to".split()
 )
+SPECULATIVE = frozenset("might perhaps maybe possibly probably likely suspect suspects doubt doubts".split())
 FIRST_PERSON = frozenset("i me we us".split())
 FIRST_POSSESSIVE = frozenset("my our mine ours".split())
 AFTER_COMMA = frozenset(

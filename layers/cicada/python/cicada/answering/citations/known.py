@@ -16,6 +16,7 @@ from cicada.answering.citations.terms import Vocabulary
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Source
 
+
 @dataclass(frozen=True)
 class Known:
     """A source, read."""

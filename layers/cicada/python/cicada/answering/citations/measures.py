@@ -1,4 +1,5 @@
-"""Measures and times of day in one form, whatever they are written in: *half an hour*, *30 minutes*; *18:00*, *6 p.m.*"""
+"""Measures and times of day in one form, whatever they are written in: *half an hour*, *30 minutes*; *18:00*, "
+"*6 p.m.*"""
 
 from __future__ import annotations
 
@@ -45,8 +46,12 @@ _PARTS = (
     (r"(fortnight)", "14"),
     (r"(decade|jahrzehnt|décennie|década|decennio)", "10"),
     (r"(century|jahrhundert|siècle|siglo|secolo)", "100"),
-    (r"(?<!half )(?<!of )\b(?:an?|one|eine?[nrm]?|une?|una|uno?|per) (second|minute|hour|day|week|month|year|sekunde|stunde|tag|woche|monat"
-     r"|jahr|heure|jour|semaine|mois|an|hora|día|semana|mes|año|ora|giorno|settimana|mese|anno)\b", "1"),
+    (
+        r"(?<!half )(?<!of )\b(?:an?|one|eine?[nrm]?|une?|una|uno?) "
+        r"(second|minute|hour|day|week|month|year|sekunde|stunde|tag|woche|monat|jahr|heure|jour|semaine|mois|an|hora|"
+        r"día|semana|mes|año|ora|giorno|settimana|mese|anno)\b",
+        "1",
+    ),
 )  # fmt: skip
 _UNIT_OF_PART = {
     word: unit
@@ -122,14 +127,17 @@ class Clock:
 
 _HOUR_WORDS = {word: value for word, value in NUMBER_WORDS.items() if 0 < value <= _HOURS} | {
     "one": 1, "eins": 1, "une": 1, "una": 1, "l'una": 1, "onze": 11, "once": 11, "sei": 6,
-    "一": 1, "二": 2, "两": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10, "十一": 11, "十二": 12,
+    **{han: value for value, han in enumerate("一 二 三 四 五 六 七 八 九 十 十一 十二".split(), 1)}, "两": 2,
 }  # fmt: skip
-_WORD = "|".join(sorted((word for word in _HOUR_WORDS if word.isalpha() and word.isascii() or word[0] in "fühézgdw"),
+_WORD = "|".join(sorted((word for word in _HOUR_WORDS if (word.isalpha() and word.isascii()) or word[0] in "fühézgdw"),
                         key=len, reverse=True))  # fmt: skip
 _H = rf"(?P<h>\d{{1,2}}|{_WORD})"
-_MINUTE_WORD = r"(?P<part>half|quarter|five|ten|twenty-five|twenty|\d{1,2}(?= minutes| past))"
+_MINUTE_WORD = r"(?P<part>half|quarter|five|ten|twenty-five|twenty|\d{1,2}(?= minutes| past)|[a-z]{3,6}(?= past))"
 _MINUTE_WORDS = {"half": 30, "quarter": 15, "five": 5, "ten": 10, "twenty": 20, "twenty-five": 25}
-_AFTERNOON = r"p\.? ?m\b\.?|in the (?:afternoon|evening)|at night|abends|nachmittags|nachts|du soir|de l'après-midi|de la (?:tarde|noche)|del pomeriggio|di sera|da tarde|da noite|'s avonds"
+_AFTERNOON = (
+    r"p\.? ?m\b\.?|in the (?:afternoon|evening)|at night|abends|nachmittags|nachts|du soir|de l'après-midi|"
+    r"de la (?:tarde|noche)|del pomeriggio|di sera|da tarde|da noite|'s avonds"
+)
 _MORNING = r"a\.? ?m\b\.?|in the morning|morgens|vormittags|früh|du matin|de la mañana|di mattina|del mattino|da manhã"
 _HALF = rf"(?:\s*(?:(?P<pm>{_AFTERNOON})|(?P<am>{_MORNING})))"
 _CLOCKS = tuple(
@@ -138,14 +146,16 @@ _CLOCKS = tuple(
         rf"\b(?:a )?{_MINUTE_WORD}(?: minutes)? (?P<way>past|after|to|before) {_H}\b(?! [a-z]+s\b){_HALF}?",
         rf"\b(?P<dehalf>halb) {_H}\b{_HALF}?",
         rf"\bviertel (?P<way>nach|vor) {_H}\b{_HALF}?",
-        rf"\b(?P<h>\d{{1,2}})\s*(?:[:.h]|heures? |uhr )\s?(?P<m>[0-5]\d)(?![.,]?\d| ?%)(?: ?(?:uhr|h|heures?)\b)?{_HALF}?",
+        rf"\b(?P<h>\d{{1,2}})\s*(?:[:.h]|heures? |uhr )\s?(?P<m>[0-5]\d)(?![.,]?\d| ?%)(?: ?(?:uhr|h|"
+        rf"heures?)\b)?{_HALF}?",
         rf"\b{_H}(?: heures?| ore|) (?:et|y|e) (?P<part>demie?|media|mezza|mezzo|quart|cuarto|un quarto|meia){_HALF}?",
         rf"\b{_H}(?: heures?|) (?:moins le|menos|meno un) (?P<less>quart|cuarto|quarto){_HALF}?",
         rf"\b{_H}(?: (?:o'clock|uhr|heures?|uur|ore)\b| ?h\b){_HALF}?",
         rf"\b{_H}{_HALF}",
         r"(?P<noon>\bnoon|\bmidday|\bmittags?\b|\bmidi\b|\bmediodía|\bmezzogiorno|正午|中午)",
         r"(?P<midnight>\bmidnight|\bmitternacht|\bminuit|\bmedianoche|\bmezzanotte|真夜中|午夜)",
-        r"(?P<pm>午後|下午|晚上|夜)?(?P<am>午前|上午|早上|朝)?の?(?P<h>\d{1,2}|[一二三四五六七八九十两]{1,3})[時点](?!間|间)"
+        r"(?P<pm>午後|下午|晚上|夜)?(?P<am>午前|上午|早上|朝)?の?(?P<h>\d{1,2}|"
+        r"[一二三四五六七八九十两]{1,3})[時点](?!間|间)"
         r"(?:(?P<part>半)|(?P<m>\d{1,2}|[一二三四五六七八九十]{1,3})分)?",
     )
 )
@@ -193,7 +203,7 @@ def _minutes(match: re.Match[str]) -> set[int]:
         minute = 15
     elif part:
         known = 15 if "quart" in part or "cuart" in part else 30
-        minute = int(part) if part.isdigit() else _MINUTE_WORDS.get(part, known)
+        minute = int(part) if part.isdigit() else _MINUTE_WORDS.get(part, _hour(part) or known)
     if group.get("less"):
         hour, minute = hour - 1, 45
     if way in ("to", "before", "vor"):

@@ -53,7 +53,9 @@ def missing_name(claim: Claim, cited: Sequence[Known], voices: frozenset[str]) -
 def _is_formed(shown: str, term: str, cited: Sequence[Known]) -> bool:
     """Whether a word with a capital is a form of a word that the passage has with a small letter, or is spelled so."""
     return any(
-        term in other.vocabulary and shown not in other.names and not any(term == name for name in other.names)
+        term in other.vocabulary
+        and shown not in other.names
+        and not any(term == name for name in other.names)
         and all(not name.startswith(shown[:3]) for name in other.names)
         for other in cited
     )

@@ -36,16 +36,35 @@ _GERMAN = (
         "zehnte/zehnten",
         1,
     )
-    | {"einmal": 1, "zweimal": 2, "dreimal": 3, "viermal": 4, "fünfmal": 5, "doppelt": 2, "beide": 2, "beiden": 2,
-       "zweier": 2, "dreier": 3, "sechsen": 6}
+    | {
+        "einmal": 1,
+        "zweimal": 2,
+        "dreimal": 3,
+        "viermal": 4,
+        "fünfmal": 5,
+        "doppelt": 2,
+        "beide": 2,
+        "beiden": 2,
+        "zweier": 2,
+        "dreier": 3,
+        "sechsen": 6,
+    }
 )
 _FRENCH = (
     _counted(
         "zéro un/une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
         "dix-huit dix-neuf vingt"
     )
-    | {"trente": 30, "quarante": 40, "cinquante": 50, "soixante": 60, "soixante-dix": 70, "quatre-vingts": 80,
-       "quatre-vingt": 80, "quatre-vingt-dix": 90}
+    | {
+        "trente": 30,
+        "quarante": 40,
+        "cinquante": 50,
+        "soixante": 60,
+        "soixante-dix": 70,
+        "quatre-vingts": 80,
+        "quatre-vingt": 80,
+        "quatre-vingt-dix": 90,
+    }
     | _counted("premier/première deuxième/seconde troisième quatrième cinquième sixième septième huitième", 1)
 )
 _SPANISH = (
@@ -178,12 +197,14 @@ TIMES = {
 }
 
 _COMPOUND = re.compile(
-    r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(zwanzig|dreißig|dreissig|vierzig|fünfzig|sechzig|siebzig|achtzig|neunzig)"
+    r"(ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun)und(zwanzig|dreißig|dreissig|vierzig|fünfzig|sechzig|"
+    r"siebzig|achtzig|neunzig)"
 )
 
 
 _ITALIAN_COMPOUND = re.compile(
-    r"(vent|trent|quarant|cinquant|sessant|settant|ottant|novant)[iau]?(uno|un|due|tre|tré|quattro|cinque|sei|sette|otto|nove)"
+    r"(vent|trent|quarant|cinquant|sessant|settant|ottant|novant)[iau]?(uno|un|due|tre|tré|quattro|cinque|sei|"
+    r"sette|otto|nove)"
 )
 
 
@@ -197,6 +218,7 @@ def compound(word: str) -> int | None:
         return None
     tens = next(value for name, value in _ITALIAN.items() if name[:-1] == match[1])
     return tens + _ITALIAN[match[2].replace("é", "e")]
+
 
 COUNTERS = frozenset("个個枚人本匹頭台回箱张張件名位把条座孔次间間层階只隻册冊通杯두명개번마리대권장")
 """What stands after a number that counts things: such a number is none of days, or of hours."""

@@ -27,7 +27,8 @@ _TEN, _TWENTY = 10, 20
 _DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
 _FRENCH = r"(?i:\b(?:dix-(?:sept|huit|neuf)|soixante-dix|quatre-vingts?(?:-dix)?)\b)"
 _TOKEN = re.compile(
-    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_FRENCH}|[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
+    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_FRENCH}|"
+    rf"[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
 )
 _ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
 _HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
@@ -110,9 +111,7 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
         value = _han(token["han"])
         return (None if value is None or token["han"] == "一" else str(value)), 1
     word = token["word"]
-    if word and (
-        (low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful or compound(low)
-    ):
+    if word and ((low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful or compound(low)):
         return _spelled(tokens, at, doubtful)
     return None, 1
 

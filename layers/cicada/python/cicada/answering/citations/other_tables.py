@@ -18,7 +18,8 @@ _OPPOSITES = {
     "kaufte verkaufte · "
     "gewinnen verlieren · gewann verlor · finden verlieren · fand verlor · beginnen enden · beginnt endet · "
     "lieben hassen · wahr falsch · voll leer · "
-    "heiß kalt · warm kalt · reich arm · stark schwach · hoch niedrig · lang kurz · erlaubt verboten · vorgeschrieben empfohlen · verpflichtend freiwillig · mit ohne · "
+    "heiß kalt · warm kalt · reich arm · stark schwach · hoch niedrig · lang kurz · erlaubt verboten · "
+    "vorgeschrieben empfohlen · verpflichtend freiwillig · mit ohne · "
     "für gegen · "
     "über unter · oben unten · nah fern · leben sterben · freund feind · mindestens höchstens · maximal minimal · "
     "zunehmen abnehmen · gut schlecht · schnell langsam · nur alle · darf muss",
@@ -30,7 +31,8 @@ _OPPOSITES = {
     "commencer finir · "
     "aimer détester · vrai faux · plein vide · chaud froid · riche pauvre · fort faible · haut bas · long court · "
     "permis interdit · "
-    "avec sans · obligatoire recommandé · obligatoire facultatif · pour contre · sur sous · près loin · vie mort · ami ennemi · minimum maximum · bon mauvais",
+    "avec sans · obligatoire recommandé · obligatoire facultatif · pour contre · sur sous · près loin · vie "
+    "mort · ami ennemi · minimum maximum · bon mauvais",
     "spa": "antes después · abrir cerrar · abre cierra · abierto cerrado · abierta cerrada · subir bajar · "
     "aumentar disminuir · más menos · "
     "siempre nunca · todos algunos · primero último · primera última · viejo joven · grande pequeño · "
@@ -39,14 +41,16 @@ _OPPOSITES = {
     "empezar terminar · amar odiar · "
     "verdadero falso · lleno vacío · caliente frío · rico pobre · fuerte débil · alto bajo · largo corto · "
     "permitido prohibido · "
-    "obligatorio opcional · obligatorio recomendado · con sin · sobre bajo · cerca lejos · vida muerte · amigo enemigo · máximo mínimo · mejor peor",
+    "obligatorio opcional · obligatorio recomendado · con sin · sobre bajo · cerca lejos · vida muerte · amigo "
+    "enemigo · máximo mínimo · mejor peor",
     "ita": "prima dopo · aprire chiudere · apre chiude · aperto chiuso · aperta chiusa · salire scendere · "
     "aumentare diminuire · più meno · sempre mai · "
     "tutti alcuni · primo ultimo · vecchio giovane · grande piccolo · sinistra destra · dentro fuori · "
     "giorno notte · mattina sera · "
     "presto tardi · entrare uscire · comprare vendere · vincere perdere · trovare perdere · iniziare finire · "
     "amare odiare · vero falso · pieno vuoto · "
-    "caldo freddo · ricco povero · forte debole · alto basso · lungo corto · permesso vietato · obbligatorio facoltativo · obbligatorio consigliato · con senza · "
+    "caldo freddo · ricco povero · forte debole · alto basso · lungo corto · permesso vietato · obbligatorio "
+    "facoltativo · obbligatorio consigliato · con senza · "
     "sopra sotto · "
     "vicino lontano · vita morte · amico nemico · massimo minimo · migliore peggiore",
     "por": "antes depois · abrir fechar · abre fecha · aberto fechado · aberta fechada · subir descer · "
@@ -83,7 +87,8 @@ UNSPACED_OPPOSITES: tuple[tuple[str, str], ...] = tuple(
     for pair in (
         "前 後 · 前 后 · 之前 之后 · 開 閉 · 打开 关闭 · 开门 关门 · 开放 关闭 · 始ま 終わ · 开始 结束 · "
         "上が 下が · 上升 下降 · 増え 減 · 增加 减少 · 有料 無料 · "
-        "收费 免费 · 午前 午後 · 上午 下午 · 禁止 許可 · 禁止 允许 · 禁止 可以 · 禁止 でき · 禁止 可能 · 増え 減っ · 增 减 · 升 降 · 最大 最小 · 最高 最低 · 多い 少ない · "
+        "收费 免费 · 午前 午後 · 上午 下午 · 禁止 許可 · 禁止 允许 · 禁止 可以 · 禁止 でき · 禁止 可能 · 増え "
+        "減っ · 增 减 · 升 降 · 最大 最小 · 最高 最低 · 多い 少ない · "
         "多 少 · 大き 小さ · 左 右 · 内 外 · 朝 夜 · 早 遅 · "
         "買 売 · 买 卖 · 入 出 · 高い 低い · 高 低 · 长 短 · 長い 短い · 新 古 · 新 旧 · 男 女 · 兄 弟 · "
         "必ず 時々 · 全部 一部 · 所有 部分 · "

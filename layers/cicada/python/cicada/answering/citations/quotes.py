@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 QUOTED = re.compile(
-    r"\"([^\"\n]{2,}?)\"|“([^”\n]{2,}?)”|„([^“”\n]{2,}?)[“”]|«([^»\n]{2,}?)»|»([^«\n]{2,}?)«|「([^」\n]{1,}?)」|『([^』\n]{1,}?)』"
+    r"\"([^\"\n]{2,}?)\"|“([^”\n]{2,}?)”|„([^“”\n]{2,}?)[“”]|«([^»\n]{2,}?)»|»([^«\n]{2,}?)«|「([^」\n]{1,}?)」|"
+    r"『([^』\n]{1,}?)』"
     r"|(?<!\w)‘([^‘’\n]{2,}?)’(?!\w)"
 )
 """Quotation marks that open and close. Of nested ones, the outermost."""

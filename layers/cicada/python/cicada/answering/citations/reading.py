@@ -22,6 +22,7 @@ from cicada.answering.citations.other_tables import (
     stop_words,
     turning,
 )
+from cicada.answering.citations.unspaced import denials_in, doubts_in, pairs_of
 from cicada.answering.semantic_cache.guards.english_forms import PARTICIPLES, has_ed
 from cicada.answering.semantic_cache.guards.other_languages import NEGATIONS as OTHER_NEGATIONS
 from cicada.index.lexical.scripts import is_unspaced
@@ -33,18 +34,6 @@ _READINGS_KEPT = 1024
 _TOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+|[^\w\s]")
 _SENTENCE_ENDS = frozenset(".!?。！？;；\n")
 _CLAUSE_ENDS = frozenset(':()—–"“”„«»「」『』、，。！？；…')
-_UNSPACED_NEGATION = re.compile(
-    r"[不没沒未别別勿]|(?<!た)ない|なかった|ません|ずに|なしで|なく|않|못하|못했|아니|없"
-)
-_UNSPACED_NECESSITY = re.compile(
-    r"(?:なけれ|なければ|なくて)(?:ば)?は?(?:なら|いけ)(?:ない|ません)|ないと(?:いけない|いけません)|ざるを得ない|かもしれ(?:ない|ません)|"
-    r"に(?:すぎ|過ぎ)(?:ない|ません)|"
-    r"不得不|不仅|不但|不过|不久|不同|没错|지\s?않으면|差不多|不少|不断|不会不|別の|別に|不足|只不过|別人|区别|分别|特别|个别"
-)
-"""Negations that state: *must*, *not only*."""
-_UNSPACED_DOUBTFUL = re.compile(r"除了|除非|以外|だけ|のみ|しか|只|仅|無[人料]|免费|避け|避免|禁|不足|以下|以内|超|缺|欠|断|拒|まで")
-_HIRAGANA = re.compile(r"[\u3041-\u309f]")
-_PARTICLES = re.compile(r"[은는이가을를에의도로와과]$")
 _YEAR = re.compile(r"1\d{3}|20\d{2}")
 _UN = re.compile(r"un[a-z]{3,}(?:ed|able)")
 _ELIDED = re.compile(r"^(?:[^\W\d_]|qu|jusqu|lorsqu|puisqu|dell|nell|all|sull|dall|quell|un)'")
@@ -56,8 +45,8 @@ _AGENTS = {
     }.items()
 }  # fmt: skip
 """What stands before who does it, in a passive."""
-_EXPLETIVES = {"fra": frozenset(("ne", "n"))}
-"""Negations that deny nothing alone: *ne … que* is *only*."""
+_NOUNS_TOO = frozenset("personne personnes rien nada nichts".split())
+"""Negations that are nouns after an article."""
 _MORE_NEGATIONS = frozenset({"нельзя"})
 _SHORTEST = 2
 """Letters of the shortest word that carries meaning."""
@@ -202,6 +191,8 @@ class _Reader:
             draft.waiting -= denied
             self._end()
             self._draft.waiting = denied
+            if low == "unless":
+                self._draft.doubtful.add(low)
             if low not in english.SPECULATIVE:
                 return
             draft = self._draft
@@ -284,9 +275,7 @@ class _Reader:
         language, piece = self._language, _ELIDED.sub("", low)
         if piece in DOUBTFUL:
             self._draft.doubtful.add(piece)
-        if piece in _EXPLETIVES.get(language, frozenset()):
-            return
-        if piece in self._negations or piece in _MORE_NEGATIONS:
+        if (piece in self._negations and not (determined and piece in _NOUNS_TOO)) or piece in _MORE_NEGATIONS:
             self._draft.waiting += 1
             return
         if self._voice and piece in FIRST_PERSON.get(language, frozenset()):
@@ -315,11 +304,9 @@ class _Reader:
     def _run(self, run: str) -> None:
         """A run of a script without spaces: its pairs of characters, those that only inflect left out."""
         draft = self._draft
-        draft.negations += [""] * len(_UNSPACED_NEGATION.findall(_UNSPACED_NECESSITY.sub("", run)))
-        draft.doubtful.update(_UNSPACED_DOUBTFUL.findall(run))
-        bare = _PARTICLES.sub("", run) if len(run) > 2 else run
-        pairs = [bare[at : at + 2] for at in range(max(1, len(bare) - 1))]
-        draft.words += (Word(pair, pair) for pair in pairs if not all(map(_HIRAGANA.match, pair)))
+        draft.negations += [""] * denials_in(run)
+        draft.doubtful.update(doubts_in(run))
+        draft.words += (Word(pair, pair) for pair in pairs_of(run))
         for pair in UNSPACED_OPPOSITES:
             draft.words += (Word(f"\t{sign}", sign, turning=True) for sign in pair if sign in run)
 

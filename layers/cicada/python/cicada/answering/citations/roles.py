@@ -94,7 +94,11 @@ def other_subject(
     if len(mine) < 2 or not theirs:
         return None
     subject, rival = mine[0], theirs[0]
-    if subject not in lone or is_unspaced(subject.term[:1]) or not (subject.name or subject.opens or subject.determined):
+    if (
+        subject not in lone
+        or is_unspaced(subject.term[:1])
+        or not (subject.name or subject.opens or subject.determined)
+    ):
         return None
     elsewhere = known(subject.term)
     if _is_verb(rival) or other.words[0].term.startswith("#") or matched(rival.term, clause.terms):

@@ -15,7 +15,8 @@ from cicada.index.lexical.scripts import is_unspaced
 
 _KEPT = 256
 _PARTS = re.compile(
-    r"(?<=[.!?])\s+|[;\n]+\s*|[。！？；、，]|,\s+(?!\d)|\s(?:and|but|while|whereas|then|und|aber|während|et|mais|tandis que|"
+    r"(?<=[.!?])\s+|[;\n]+\s*|[。！？；、，]|,\s+(?!\d)|\s(?:and|but|while|whereas|then|und|aber|während|et|"
+    r"mais|tandis que|"
     r"y|pero|mientras|e|ma|mentre|en|maar)\s"
 )
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|[;\n]+\s*|[。！？；]")

@@ -14,7 +14,8 @@ MIN_PIECE_WORDS = 4
 """A marker inside a sentence stands for the words since the one before it, if they are at least so many."""
 
 _ABBREVIATED = re.compile(
-    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|Rev|Hon|Gen|Col|Capt|Sgt|Lt|St|Mt|Sr|Jr|Sra|Mme|Mlle|Hr|Fr|Nr|No|Art|Abs|Fig|Vol|Ed|pp?|"
+    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|Rev|Hon|Gen|Col|Capt|Sgt|Lt|St|Mt|Sr|Jr|Sra|Mme|Mlle|Hr|Fr|Nr|No|Art|Abs|Fig|"
+    r"Vol|Ed|pp?|"
     r"vgl|bzw|ca|cf|vs|approx|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej)|(?<![^\W\d_])[A-Z])\.$"
 )
 _END = re.compile(r"(?:[.!?…]+[\"'”’»)]*(?=\s|$|\[)|[。！？]+[」』”）]*)(?:\s*\x00+)*|\n+")

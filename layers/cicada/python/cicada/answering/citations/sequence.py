@@ -13,24 +13,28 @@ from cicada.answering.citations.segments import Segment, parts_of, segment_of
 from cicada.answering.citations.terms import matched
 
 _THEN = re.compile(
-    r"(?:,|;|\band\b|\bund\b|\bet\b|\by\b|\be\b)\s+(?:(?:only |and |und |et )?(?:then|afterwards|later|subsequently|dann|"
+    r"(?:,|;|\band\b|\bund\b|\bet\b|\by\b|\be\b)\s+(?:(?:only |and |und |et )?(?:then|afterwards|later|"
+    r"subsequently|dann|"
     r"danach|anschließend|puis|ensuite|luego|después|poi|quindi|daarna|toen))\b|\b(?:was|were|is|are) followed by\b",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"\b(?:before|prior to|bevor|ehe|avant (?:de|d'|que)|antes de(?: que)?|prima (?:di|che)|voordat)(?=\s|')", re.IGNORECASE
+    r"\b(?:before|prior to|bevor|ehe|avant (?:de|d'|que)|antes de(?: que)?|prima (?:di|che)|voordat)(?=\s|')",
+    re.IGNORECASE,
 )
 _AFTER = re.compile(
     r"\b(?:after|once|nachdem|après (?:que|avoir|être)|después de(?: que)?|dopo (?:che|aver)|nadat)\s", re.IGNORECASE
 )
 _ORDERED = re.compile(
-    r"\b(?:first|then|later|next|afterwards|finally|subsequently|followed|since|until|eventually|zuerst|zunächst|erst|dann|"
+    r"\b(?:first|then|later|next|afterwards|finally|subsequently|followed|since|until|eventually|zuerst|"
+    r"zunächst|erst|dann|"
     r"danach|später|anschließend|schließlich|seit|d'abord|puis|ensuite|enfin|plus tard|depuis|primero|luego|después|"
     r"finalmente|desde|más tarde|poi|quindi|infine|eerst|daarna|later)\b|\b1\d{3}\b|\b20\d{2}\b",
     re.IGNORECASE,
 )
 _TURNED = re.compile(
-    r"\b(?:before|after|previously|formerly|earlier|bevor|nachdem|vorher|zuvor|avant|après|auparavant|antes|dopo|prima|después de|ehe|nadat|"
+    r"\b(?:before|after|previously|formerly|earlier|bevor|nachdem|vorher|zuvor|avant|après|auparavant|antes|"
+    r"dopo|prima|después de|ehe|nadat|"
     r"voordat|had)\b",
     re.IGNORECASE,
 )

@@ -15,9 +15,12 @@ from cicada.answering.citations.terms import matched
 from cicada.index.lexical.tokens import normalised, tokens
 
 _SAYS = (
-    "say says said tell tells told claim claims claimed explain explains explained admit admits admitted insist insists "
-    "insisted state states stated announce announces announced declare declares declared reveal reveals revealed mention "
-    "mentions mentioned complain complains complained confess confesses confessed report reports reported reply replies "
+    "say says said tell tells told claim claims claimed explain explains explained admit admits admitted insist "
+    "insists "
+    "insisted state states stated announce announces announced declare declares declared reveal reveals "
+    "revealed mention "
+    "mentions mentioned complain complains complained confess confesses confessed report reports reported reply "
+    "replies "
     "replied answer answers answered ask asks asked assert asserts asserted remark remarks remarked note notes noted "
     "recall recalls recalled remember remembers remembered deny denies denied warn warns warned promise promises "
     "confirm confirms confirmed reproach reproaches argue argues argued believes believed thinks thought "

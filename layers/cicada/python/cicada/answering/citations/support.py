@@ -32,7 +32,9 @@ AKIN_WEIGHT = 0.7
 """Of a word of which the passage has one that begins alike, or that it is compounded with."""
 
 
-MEASURING = frozenset(UNITS) | frozenset("half quarter halbe halben demi media medio mezza mezzo lang evening morning noon midnight afternoon".split())
+MEASURING = frozenset(UNITS) | frozenset(
+    "half quarter halbe halben demi media medio mezza mezzo lang evening morning noon midnight afternoon".split()
+)
 """Words of a measure, which are looked for apart."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cicada.answering.citations.clauses import ANY, Clause, Word
 from cicada.answering.citations.codes import Objection
 from cicada.answering.citations.english_terms import CONVERSE, OPPOSITES
+from cicada.answering.citations.number_words import UNITS
 from cicada.answering.citations.other_tables import UNSPACED_OPPOSITES, opposites
 from cicada.answering.citations.reading import ENGLISH
 from cicada.answering.citations.roles import exchanged, mirrored, other_subject
@@ -18,6 +19,8 @@ MIN_ALIKE = 0.5
 """The share of a clause's words that a clause of the passage must have, for one to speak against the other."""
 MIN_ALIKE_SHORT = 0.3
 """The same, where the clause of the passage is a short one of whose own words half are in the sentence."""
+MIN_DENIED = 0.6
+"""The same, for a denial."""
 NEARLY_ALL = 0.75
 """From this share on a denial counts whatever it stands before."""
 _ALL_BUT_ONE = 0.9
@@ -25,6 +28,7 @@ _ALL_BUT_ONE = 0.9
 _MIN_TOLD = 2
 """Words of a clause that is one of several: *the engine that…* says nothing yet."""
 _TURNING_WEIGHT = 0.5
+_PARTS = frozenset("half quarter".split())
 _OF_LEVELS = frozenset("only few less fewer most more least".split())
 _UNSPACED = frozenset(frozenset((f"\t{one}", f"\t{other}")) for one, other in UNSPACED_OPPOSITES)
 _EXCHANGED_LEVELS = frozenset(
@@ -75,6 +79,7 @@ def contradiction(
         known: tells of a term whether these passages have it.
         language: the sentence's, ISO 639-3.
     """
+    doubtful = frozenset().union(*(clause.doubtful for clause in claim))
     for clause in claim:
         if all(
             word.turning or word.name or word.term.startswith("#") for word in clause.words
@@ -82,7 +87,7 @@ def contradiction(
             continue
         if len(claim) > 1 and sum(not word.turning for word in clause.words) < _MIN_TOLD:
             continue
-        found = [_compare(clause, other, known, language) for other in passage]
+        found = [_compare(clause, other, known, language, doubtful) for other in passage]
         for one in sorted(found, key=lambda one: -one.share):
             if one.against is not None and one.near and one.share > _agreeing(found, one.against.turned):
                 return Objection("contradicted", one.against.reason)
@@ -100,7 +105,9 @@ def _agreeing(found: Sequence[_Compared], turned: Sequence[str]) -> float:
     )
 
 
-def _compare(clause: Clause, other: Clause, known: Callable[[str], bool], language: str) -> _Compared:
+def _compare(
+    clause: Clause, other: Clause, known: Callable[[str], bool], language: str, doubtful: frozenset[str]
+) -> _Compared:
     terms = other.terms
     total = found = 0.0
     lone: list[Word] = []
@@ -116,11 +123,19 @@ def _compare(clause: Clause, other: Clause, known: Callable[[str], bool], langua
     size = sum(_TURNING_WEIGHT if word.turning else 1.0 for word in other.words)
     share = found / total
     near = share >= MIN_ALIKE or (share >= MIN_ALIKE_SHORT and found >= size / 2)
-    return _Compared(share, near, other, _against(clause, other, lone, share, known, language) if near else None)
+    return _Compared(
+        share, near, other, _against(clause, other, lone, share, known, language, doubtful) if near else None
+    )
 
 
 def _against(
-    clause: Clause, other: Clause, lone: Sequence[Word], share: float, known: Callable[[str], bool], language: str
+    clause: Clause,
+    other: Clause,
+    lone: Sequence[Word],
+    share: float,
+    known: Callable[[str], bool],
+    language: str,
+    doubtful: frozenset[str],
 ) -> _Against | None:
     opposed = list(_opposed(clause, other, lone, language))
     swapped = exchanged(clause, other, language)
@@ -134,7 +149,7 @@ def _against(
     cancelled = [pair for pair in opposed if (pair[0].term in clause.negations) != (pair[1].term in other.negations)]
     if cancelled:  # is not covered: is excluded
         return None
-    denied = _denied(clause, other, share)
+    denied = _denied(clause, other, share, doubtful)
     if (denied is not None) != bool(len(opposed) % 2):
         if opposed:
             mine, theirs = opposed[0]
@@ -152,9 +167,9 @@ def _against(
     return _Against(subject.reason, subject.terms) if subject else None
 
 
-def _denied(clause: Clause, other: Clause, share: float) -> str | None:
+def _denied(clause: Clause, other: Clause, share: float, doubtful: frozenset[str]) -> str | None:
     """The term that one of the two clauses denies and the other does not; empty for all that it says. None for none."""
-    if clause.doubtful ^ other.doubtful:
+    if doubtful - other.doubtful or other.doubtful - doubtful or share < MIN_DENIED:
         return None
     if clause.negations and other.negations:
         return _denied_apart(clause, other)
@@ -195,12 +210,20 @@ def _opposed(clause: Clause, other: Clause, lone: Sequence[Word], language: str)
     used: set[str] = set()
     for word in lone:
         for rival in beyond:
-            if rival.term in used or word.owner or rival.owner:
+            if rival.term in used or word.owner or rival.owner or (_measures(word, clause) and _measures(rival, other)):
                 continue
             if frozenset((word.term, rival.term)) in pairs:
                 used.add(rival.term)
                 yield word, rival
                 break
+
+
+def _measures(word: Word, clause: Clause) -> bool:
+    """Whether a word is the unit of a number: what the two come to is compared elsewhere."""
+    if word.shown.lower() not in UNITS:
+        return False
+    at = next(at for at, one in enumerate(clause.words) if one is word)
+    return at > 0 and (clause.words[at - 1].term.startswith("#") or clause.words[at - 1].shown.lower() in _PARTS)
 
 
 def _of_levels(clause: Clause, other: Clause) -> str | None:
@@ -220,6 +243,6 @@ def _of_modes(clause: Clause, other: Clause) -> str | None:
         return "the passage allows it, and does not require it"
     if "may" in clause.modes and "must" in other.modes and "may" not in other.modes:
         return "the passage requires it, and does not only allow it"
-    if "perhaps" in other.modes and not clause.modes and "if" not in other.doubtful:
+    if "perhaps" in other.modes and not clause.modes:
         return "the passage only says that it may be so"
     return None

@@ -26,6 +26,7 @@ MIN_WORDS = 3
 """Repeated words that carry meaning, at least."""
 _KEPT = 128
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[。！？；]|\s[|]\s")
+_CLAUSES = re.compile(r",\s+(?:but|and|while|whereas|aber|und|mais|et|pero|y|ma|e|maar|en)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’.,:-][^\W_]+)*")
 _SOMEBODY = "\x01"
 _PARTICLES = frozenset("off up out back down over away on".split())
@@ -49,13 +50,12 @@ def exchanged_word(claim: Claim, cited: Sequence[Known]) -> Objection | None:
     """
     if claim.unspaced:
         return None
-    mine = _words(claim.told)
-    if len(mine) < MIN_WORDS + 1:
-        return None
-    bag = {word.folded for word in mine}
-    for known in cited:
-        for theirs in _sentences(known.source.text):
-            if len(bag & {word.folded for word in theirs}) < len(bag) * MIN_SHARED:
+    parts = _CLAUSES.split(claim.told)
+    for told in (claim.told, *(parts if len(parts) > 1 else ())):
+        mine = _words(told)
+        bag = {word.folded for word in mine}
+        for theirs in (one for known in cited for one in _sentences(known.source.text)):
+            if len(mine) <= MIN_WORDS or len(bag & {word.folded for word in theirs}) < len(bag) * MIN_SHARED:
                 continue
             found = _exchanged(mine, theirs, claim.language)
             if found is not None:
@@ -83,8 +83,8 @@ def _sentences(text: str) -> tuple[tuple[_Word, ...], ...]:
 
 def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) -> tuple[str, str] | None:
     stop = STOP if language == ENGLISH else stop_words(language)
-    one, two = [word.folded for word in mine], [word.folded for word in theirs]
-    codes = SequenceMatcher(None, one, two, autojunk=False).get_opcodes()
+    matcher = SequenceMatcher(None, [word.folded for word in mine], [word.folded for word in theirs], autojunk=False)
+    codes = matcher.get_opcodes()
     equal = sum(end - start for kind, start, end, _, _ in codes if kind == "equal")
     repeated = sum(
         _carries(word, stop) for kind, start, end, _, _ in codes if kind == "equal" for word in mine[start:end]
@@ -108,13 +108,15 @@ def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) ->
         exchanges.append((here[0], other[0]))
     lone = [pair for pair in exchanges if not _same(*pair, language)]
     if len(lone) == 1 and len(exchanges) == 1:
-        here, there_word = lone[0]
-        return None if _is_name(here) and not _is_name(there_word) else (here.shown, there_word.shown)
-    swapped = {(here.folded, other.folded) for here, other in lone}
-    for here, other in lone:
-        if (other.folded, here.folded) in swapped:
-            return here.shown, other.shown
-    return None
+        ((mine_alone, theirs_alone),) = lone
+        if _is_name(mine_alone) and not _is_name(theirs_alone):
+            return None
+        return mine_alone.shown, theirs_alone.shown
+    swapped = {(one.folded, other.folded) for one, other in lone}
+    return next(
+        ((one.shown, other.shown) for one, other in lone if (other.folded, one.folded) in swapped),
+        None,
+    )
 
 
 def _carries(word: _Word, stop: frozenset[str]) -> bool:
