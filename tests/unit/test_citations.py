@@ -45,11 +45,11 @@ def test_what_the_passage_says_is_verified(answer):
     [
         ('Mara says: "I burned the boathouse at ten." [1]', "quotation"),
         ("The bell rang at 03:40, thirteen strokes [2].", "03:40"),
-        ("Oswin stole the silver and fled to the mainland [1].", "does not speak of stole, silver"),
+        ("Oswin stole the silver and fled to the mainland [1].", "does not speak of Oswin, stole, silver"),
         ("She did [1].", "compared"),
         ("Mara locked the boathouse [7].", "no passage"),
         ('She said "ever" [1].', "quotation"),
-        ('Wanda murdered the harbour master with a knife, and said "at ten" [1].', "does not speak of murdered"),
+        ('Wanda murdered the harbour master with a knife, and said "at ten" [1].', "does not speak of Wanda, murdered"),
         ('Tom says: "I locked the boathouse at ten." [1]', "by Tom"),
     ],
 )

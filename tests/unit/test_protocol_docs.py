@@ -24,7 +24,7 @@ def codes(kind=CicadaError):
 
 NO_CLIENTS = {
     *("publish_conflict", "corpus_invalid", "settings_invalid"),  # who loads meets them
-    *("invalid_request", "document_unknown", "response_too_large"),  # who calls the functions for integrators meets them
+    *("invalid_request", "document_unknown", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
 }
 

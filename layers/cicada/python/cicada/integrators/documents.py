@@ -157,7 +157,8 @@ def index_document(
     if report.quarantined:
         refused = report.quarantined[0]
         if refused.code == DocumentInvalid.code:
-            raise DocumentInvalid(refused.message)
+            # The reason may name another document, which may be another workflow's.
+            raise DocumentInvalid("a passage of it, or its metadata, is in the way of the collection's other documents")
         raise IndexUnavailable(refused.message)  # what was prepared of it is damaged: the next call prepares it anew
     return _told(request, prepared, report)
 

@@ -62,7 +62,8 @@ _SHORT_OF = re.compile(
 
 
 _THE_TWO = re.compile(
-    r"\b(?:the|these|both|die|den|der|les|ces|los|las|estos|estas|i|le|gli|de)\s+\w+$|\b(?:beide\w*|both)$", re.IGNORECASE
+    r"\b(?:the|these|both|die|den|der|les|ces|los|las|estos|estas|i|le|gli|de)\s+\w+$|\b(?:beide\w*|both)$",
+    re.IGNORECASE,
 )
 """Two that were named before: they need not be counted in the passage."""
 

@@ -28,6 +28,7 @@ _KEPT = 128
 _SENTENCE = re.compile(r"[.!?;\n]+(?=\s|$)|[。！？；]|\s[|]\s")
 _CLAUSES = re.compile(r",\s+(?:but|and|while|whereas|aber|und|mais|et|pero|y|ma|e|maar|en)\s+", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’.,:-][^\W_]+)*")
+_SWAPPED = 2
 _SOMEBODY = "\x01"
 _PARTICLES = frozenset("off up out back down over away on".split())
 """Words that make another verb of the one before: *called off*."""
@@ -82,6 +83,11 @@ def _sentences(text: str) -> tuple[tuple[_Word, ...], ...]:
 
 
 def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) -> tuple[str, str] | None:
+    apart = [(one, other) for one, other in zip(mine, theirs, strict=False) if one.folded != other.folded]
+    if len(mine) == len(theirs) and len(apart) == _SWAPPED:
+        (one, other), (third, fourth) = apart
+        if (one.folded, other.folded) == (fourth.folded, third.folded):
+            return one.shown, other.shown
     stop = STOP if language == ENGLISH else stop_words(language)
     matcher = SequenceMatcher(None, [word.folded for word in mine], [word.folded for word in theirs], autojunk=False)
     codes = matcher.get_opcodes()
@@ -96,16 +102,16 @@ def _exchanged(mine: Sequence[_Word], theirs: Sequence[_Word], language: str) ->
         if kind not in ("replace", "delete"):
             continue
         here = [word for word in mine[start:end] if _carries(word, stop)]
-        other = [word for word in theirs[there:until] if _carries(word, stop)]
-        if len(here) > len(other) and any(word.folded == _SOMEBODY for word in theirs[there:until]):
+        rivals = [word for word in theirs[there:until] if _carries(word, stop)]
+        if len(here) > len(rivals) and any(word.folded == _SOMEBODY for word in theirs[there:until]):
             here = [word for word in here if not _is_name(word)]
         if any(word.folded in _PARTICLES for word in mine[start : end + 1]):
             return None
         if not here:
             continue
-        if len(here) != 1 or len(other) != 1:
+        if len(here) != 1 or len(rivals) != 1:
             return None
-        exchanges.append((here[0], other[0]))
+        exchanges.append((here[0], rivals[0]))
     lone = [pair for pair in exchanges if not _same(*pair, language)]
     if len(lone) == 1 and len(exchanges) == 1:
         ((mine_alone, theirs_alone),) = lone
