@@ -6,13 +6,15 @@ words, like ROUGE-1), and the share with quotations and numbers compared, which 
 The thresholds of the first two are those with the best mean of both labels' shares of right verdicts on the tuning
 pairs: by right verdicts alone they would call nothing supported.
 
-Of the held-aside part only counts are reported: its pairs stay unread, or they would not be held aside any more. The
-blind part was written by somebody who had seen neither the checker nor the other two parts.
+The blind part was written by somebody who had seen neither the checker nor the other two parts. All three have been
+worked with since: on two thirds of each, by a hash of the passage; ``--third`` measures the last third alone. The part
+``blind again`` is a third author's, written while the checker was worked on, and has not been worked with.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 import statistics
@@ -34,8 +36,10 @@ PARTS = {
     "tuning": DATA / "citations_tuning.jsonl",
     "held-aside": DATA / "citations_held_aside.jsonl",
     "blind": DATA / "citations_blind.jsonl",
+    "blind again": DATA / "citations_blind_2.jsonl",
 }
 DISTRACTORS = 4
+THIRDS = 3
 WARM_UP = 50
 _WORD = re.compile(r"\w+")
 _QUOTE = re.compile(r"\"([^\"]{2,}?)\"|“([^”]{2,}?)”|«([^»]{2,}?)»|「([^」]+?)」")
@@ -111,6 +115,11 @@ def cases_of(pairs: Sequence[Pair]) -> list[Case]:
         )
         cases.append(Case(pair, tuple(sources)))
     return cases
+
+
+def in_last_third(case: Case) -> bool:
+    """Whether a case belongs to the third that was seldom looked at."""
+    return int(hashlib.sha256(case.pair.passage.encode()).hexdigest(), 16) % THIRDS == 0
 
 
 def by_checker(case: Case) -> bool:
@@ -217,6 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
     parser.add_argument("--kinds", action="store_true", help="also by kind")
+    parser.add_argument("--third", action="store_true", help="only the third that was seldom looked at")
     args = parser.parse_args()
     parts = {name: cases_of(read_part(path)) for name, path in PARTS.items()}
     texts = list(
@@ -238,9 +248,10 @@ def main() -> None:
         f"words ≥ {overlap_bar:.2f}": lambda case: overlap(case) >= overlap_bar,
         "share of before": by_share,
     }
-    for name, cases in parts.items():
+    for name, all_cases in parts.items():
         if args.part not in (name, "all"):
             continue
+        cases = [case for case in all_cases if in_last_third(case)] if args.third else all_cases
         supported = sum(case.pair.supported for case in cases)
         print(f"\n{name}: {len(cases)} pairs, {supported} supported, {len(cases) - supported} not")
         print("\n".join(table(cases, checks)))

@@ -115,7 +115,10 @@ class Checker:
             return Objection("unsupported", f"this passage holds {alone.share:.0%} of what the sentence says")
         named = ", ".join(together.lacking[:_TOLD_LACKING])
         return Objection(
-            "unsupported", f"the passage does not speak of {named}" if named else "too little of it is there"
+            "unsupported",
+            f"the passage does not speak of {named}"
+            if named
+            else "the passage holds too little of what the sentence says",
         )
 
 

@@ -40,7 +40,7 @@ def missing_name(claim: Claim, cited: Sequence[Known], voices: frozenset[str]) -
                 continue
             capital = word.shown[:1].isupper()
             if is_date_name(shown, word.term, claim.language, capital=capital):
-                if shown.startswith(_WEEKEND_DAYS) and any(_WEEKEND.search(other.whole) for other in cited):
+                if is_of_weekend(shown, cited):
                     continue
                 return Objection("number_missing", f"the passage does not mention {word.shown}")
             if word.name and _is_formed(shown, word.term, cited):
@@ -48,6 +48,11 @@ def missing_name(claim: Claim, cited: Sequence[Known], voices: frozenset[str]) -
             if word.name or (word.opens and capital and _poses(shown, clause, said, cited, voices)):
                 return Objection("name_missing", f"the passage neither is by {word.shown} nor speaks of them")
     return None
+
+
+def is_of_weekend(shown: str, cited: Sequence[Known]) -> bool:
+    """Whether a word in normal form is a day of the weekend, of which a passage speaks."""
+    return shown.startswith(_WEEKEND_DAYS) and any(_WEEKEND.search(other.whole) for other in cited)
 
 
 def _is_formed(shown: str, term: str, cited: Sequence[Known]) -> bool:

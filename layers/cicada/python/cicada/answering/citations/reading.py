@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from cicada.answering.citations import english_tables as english
-from cicada.answering.citations.clauses import ANY, Clause, Word
+from cicada.answering.citations.clauses import Clause, Word
+from cicada.answering.citations.drafts import Draft, with_ellipses
 from cicada.answering.citations.english_terms import RELATIONS, english_term
 from cicada.answering.citations.numbers import quantities
 from cicada.answering.citations.other_tables import (
@@ -54,34 +53,6 @@ _SHORT = 5
 """Letters up to which a word of another language's opposites is taken for a preposition or an adverb."""
 
 
-@dataclass
-class _Draft:
-    words: list[Word] = field(default_factory=list)
-    negations: list[str] = field(default_factory=list)
-    waiting: int = 0
-    levels: set[str] = field(default_factory=set)
-    modes: set[str] = field(default_factory=set)
-    participle_at: int | None = None
-    agent_at: int | None = None
-    been: bool = False
-    doubtful: set[str] = field(default_factory=set)
-    first_person: bool = False
-
-    def clause(self) -> Clause | None:
-        if not (self.words or self.waiting):
-            return None
-        return Clause(
-            tuple(self.words),
-            (*self.negations, *[""] * self.waiting),
-            frozenset(self.levels),
-            frozenset(self.modes),
-            self.agent_at,
-            self.first_person,
-            self.participle_at,
-            frozenset(self.doubtful),
-        )
-
-
 @lru_cache(_READINGS_KEPT)
 def read(text: str, language: str, voice: str = "") -> tuple[Clause, ...]:
     """The clauses of a text, in order.
@@ -92,7 +63,7 @@ def read(text: str, language: str, voice: str = "") -> tuple[Clause, ...]:
         voice: whose words the text is: what its *I* stands for; empty for nobody's.
     """
     plain = unicodedata.normalize("NFKC", text).replace("’", "'")
-    return tuple(_with_ellipses(_clauses(plain, language, voice)))
+    return tuple(with_ellipses(_clauses(plain, language, voice)))
 
 
 def _clauses(text: str, language: str, voice: str) -> list[Clause]:
@@ -118,7 +89,7 @@ class _Reader:
         self._voice = voice
         self._stop = english.STOP if self._english else stop_words(language)
         self._negations = english.NEGATIONS if self._english else OTHER_NEGATIONS.get(language, frozenset())
-        self._draft = _Draft()
+        self._draft = Draft()
         self._found: list[Clause] = []
         self._opens = True
         self._after_of = False
@@ -170,7 +141,7 @@ class _Reader:
         clause = self._draft.clause()
         if clause is not None:
             self._found.append(clause)
-        self._draft = _Draft()
+        self._draft = Draft()
 
     def _word(self, word: Word) -> None:
         if self._draft.waiting and not word.turning:
@@ -318,18 +289,3 @@ def term_in(word: str, language: str) -> str:
 
 def _is_participle(word: str) -> bool:
     return has_ed(word.lower()) or word.lower() in PARTICIPLES
-
-
-def _with_ellipses(clauses: Sequence[Clause]) -> Iterator[Clause]:
-    """The clauses, and for each that leans on the one before it (*I did not*, *but not labour*) both together."""
-    before: Clause | None = None
-    for clause in clauses:
-        content = [word for word in clause.words if not (word.turning or word.name)]
-        leans = before is not None and bool(clause.negations) and len(content) <= 1
-        if clause.words:
-            yield clause
-        if before is not None and leans:
-            heads = tuple(head for head in clause.negations if head) or (ANY,)
-            yield replace(clause, words=(*before.words, *clause.words), negations=(*before.negations, *heads))
-        elif clause.words:
-            before = clause

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from cicada.answering.citations.claim import Claim
 from cicada.answering.citations.clauses import Word
 from cicada.answering.citations.known import Known, rarity
+from cicada.answering.citations.naming import is_of_weekend
 from cicada.answering.citations.number_words import UNITS
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.tokens import normalised
@@ -83,6 +84,8 @@ def _credit(word: Word, sources: Sequence[Known]) -> float:
     if word.term.startswith("#"):  # looked for before: it may be written otherwise, or be a sum
         return 1.0
     if any(word.term in source.vocabulary for source in sources):
+        return 1.0
+    if word.name and is_of_weekend(normalised(word.shown), sources):
         return 1.0
     return AKIN_WEIGHT if any(source.vocabulary.akin(word.term) for source in sources) else 0.0
 
