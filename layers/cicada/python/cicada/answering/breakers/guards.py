@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+from cicada.answering.breakers.admission import Admission
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, model_breaker
 from cicada.answering.reuse import EarlierAnswers
@@ -34,6 +35,17 @@ FAIR_BUDGET_S = 5.0
 """A model that had less time than this, in seconds, and ran out of it, is not thereby failing."""
 FAIR_EMBED_BUDGET_S = 2.0
 """Likewise of an embedding model, which takes a tenth of a second."""
+
+
+@contextmanager
+def _fair(call: Admission, time_budget_s: float, fair_s: float) -> Iterator[None]:
+    """A call that ran out of less time than is fair says nothing of the model."""
+    try:
+        yield
+    except (ModelUnavailable, StreamBroken):
+        if time_budget_s < fair_s:
+            call.released()
+        raise
 
 
 class GuardedModel:
@@ -72,16 +84,12 @@ class GuardedModel:
         """
         name = model_breaker(self._model.model_id)
         with self._breakers.admit(name, last_resort=self._last_resort) as call:
-            try:
-                with closing(self._model.stream(prompt, time_budget_s=time_budget_s, leash=leash)) as steps:
-                    for step in steps:
-                        if isinstance(step, Finished):
-                            call.succeeded()
-                        yield step
-            except (ModelUnavailable, StreamBroken):
-                if time_budget_s < FAIR_BUDGET_S:
-                    call.released()
-                raise
+            stream = self._model.stream(prompt, time_budget_s=time_budget_s, leash=leash)
+            with _fair(call, time_budget_s, FAIR_BUDGET_S), closing(stream) as steps:
+                for step in steps:
+                    if isinstance(step, Finished):
+                        call.succeeded()
+                    yield step
 
 
 class GuardedRetriever:
@@ -158,12 +166,8 @@ class GuardedEmbedder:
         except DependencyDown as down:
             raise ModelUnavailable(str(down)) from down
         with admission as call:
-            try:
+            with _fair(call, time_budget_s, FAIR_EMBED_BUDGET_S):
                 vectors = self._embedder.embed(texts, time_budget_s=time_budget_s)
-            except ModelUnavailable:
-                if time_budget_s < FAIR_EMBED_BUDGET_S:
-                    call.released()
-                raise
             call.succeeded()
             return vectors
 
@@ -193,12 +197,8 @@ class GuardedForms:
             DependencyDown: the model keeps failing, and is left alone for now.
         """
         with self._breakers.admit(model_breaker(self._model.model_id)) as call:
-            try:
+            with _fair(call, time_budget_s, FAIR_BUDGET_S):
                 filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, leash=leash)
-            except (ModelUnavailable, StreamBroken):
-                if time_budget_s < FAIR_BUDGET_S:
-                    call.released()
-                raise
             call.succeeded()
             return filled
 
@@ -223,12 +223,8 @@ class GuardedReranker:
             DependencyDown: the model keeps failing, and is left alone for now.
         """
         with self._breakers.admit(model_breaker(self._reranker.model_id)) as call:
-            try:
+            with _fair(call, time_budget_s, FAIR_BUDGET_S):
                 reranked = self._reranker.rerank(query, texts, time_budget_s=time_budget_s, leash=leash)
-            except (ModelUnavailable, StreamBroken):
-                if time_budget_s < FAIR_BUDGET_S:
-                    call.released()
-                raise
             call.succeeded()
             return reranked
 
