@@ -98,7 +98,9 @@ _RUSSIAN = _counted(
     "тринадцать/тринадцати четырнадцать пятнадцать шестнадцать семнадцать восемнадцать девятнадцать двадцать/двадцати"
 ) | {"тридцать": 30, "сорок": 40, "пятьдесят": 50, "шестьдесят": 60, "дважды": 2, "трижды": 3}
 _KOREAN = _counted("영 하나/한 둘/두 셋/세 넷/네 다섯 여섯 일곱 여덟 아홉 열")
-_AMBIGUOUS = frozenset("un une um uma uno una ein eine einen einem einer een sei seconde prima primer once due elf".split())
+_AMBIGUOUS = frozenset(
+    "un une um uma uno una ein eine einen einem einer een sei seconde prima primer once due elf".split()
+)
 """Words that are a number in one language and something else in another, or an article."""
 
 _ALL = {
