@@ -58,10 +58,16 @@ def streams(cloud: LocalCloud) -> dict[str, int]:
     return counts
 
 
-def answers_by(socket: Socket, query: str, strategy: str, **fields: Any) -> Events:
-    """Ask until a strategy has answered: it may depend on what the workers have yet to learn."""
+def answers_by(
+    socket: Socket, query: str, strategy: str, *, before: Callable[[], None] = lambda: None, **fields: Any
+) -> Events:
+    """Ask until a strategy has answered: it may depend on what the workers have yet to learn.
+
+    ``before`` is called before each question: for a fault that strikes once.
+    """
     deadline = time.monotonic() + PATIENCE_S
     while True:
+        before()
         events = socket.answer(query, **fields)
         if events[-1].get("answeredBy") == strategy:
             return events
