@@ -244,7 +244,7 @@ OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(100)
         (docx(""), DocumentWithoutText),
         (docx(p("<w:r><w:drawing/></w:r>")), DocumentWithoutText),
         (renamed(EXTRA, b"extra/part.bin", b"../../part.bin"), DocumentUnsafe),
-        (renamed(EXTRA, b"extra/part.bin", b"/root/part.bin"), DocumentUnsafe),
+        (renamed(EXTRA, b"extra/part.bin", b"/else/part.bin"), DocumentUnsafe),
         (renamed(EXTRA, b"extra/part.bin", b"c:\\wi\\part.bin"), DocumentUnsafe),
         (
             renamed(archive({"word/one.xml": "1", "word/two.xml": "2"}), b"word/two.xml", b"word/one.xml"),
