@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import io
-import itertools
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 from rich.console import Console
@@ -23,6 +20,7 @@ from clients.cli.main import main
 from clients.cli.search import search
 from tests.support.embedding import WordEmbedder
 from tests.wire.bedrock_service import BedrockService, serving
+from tests.wire.deployment_environment import empty_deployment
 
 MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
 SCRIPT = [
@@ -50,34 +48,12 @@ def bedrock() -> Iterator[BedrockService]:
         yield service
 
 
-_numbers = itertools.count()
-
-
 @pytest.fixture
 def bucket(s3: str, bedrock: BedrockService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """An empty bucket of a deployment that the environment names."""
-    name = f"index-{next(_numbers)}"
     bedrock.calls.clear()
     bedrock.faults.disarm()
-    for variable in list(os.environ):
-        if variable.startswith(("CICADA_", "AWS_")):
-            monkeypatch.delenv(variable)
-    settings = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": s3,
-        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": bedrock.url,
-        "CICADA_INDEX_BUCKET": name,
-        "CICADA_EMBEDDING_MODEL_ID": MODEL,
-        "CICADA_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
-    }
-    for variable, value in settings.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(tmp_path)
-    boto3.client("s3").create_bucket(Bucket=name)
-    return name
+    return empty_deployment(monkeypatch, tmp_path, s3=s3, bedrock=bedrock.url, model=MODEL, dimensions=DIMENSIONS)
 
 
 @pytest.fixture

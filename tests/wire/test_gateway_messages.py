@@ -4,9 +4,11 @@ import base64
 import json
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from websockets.exceptions import ConnectionClosed
 
 from local.gateway import (
     Limits,
@@ -210,7 +212,9 @@ def test_a_message_of_128_kib_is_taken_and_a_longer_one_closes_with_1009(house: 
     with house.open() as client:
         client.send(iter(frames))
         assert client.recv() == str(128 * 1024)
-        client.send(iter([*frames, "x"]))
+        # The gateway may close before the last frame, which is empty, has been written.
+        with suppress(ConnectionClosed):
+            client.send(iter([*frames, "x"]))
         closed = end_of(client)
     assert closed is not None
     assert closed.code == 1009
@@ -218,7 +222,8 @@ def test_a_message_of_128_kib_is_taken_and_a_longer_one_closes_with_1009(house: 
 
 def test_a_message_far_over_the_limit_still_reads_its_close_frame(house: House) -> None:
     with house.open() as client:
-        client.send("x" * 4 * 1024 * 1024)
+        with suppress(ConnectionClosed):
+            client.send("x" * 4 * 1024 * 1024)
         closed = end_of(client)
     assert closed is not None
     assert closed.code == 1009

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import json
 import os
 import signal
@@ -30,6 +29,7 @@ from clients.cli.main import main
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import script_of, shelf
 from tests.wire.bedrock_service import BedrockService, serving
+from tests.wire.deployment_environment import empty_deployment
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
@@ -56,35 +56,13 @@ def bedrock() -> Iterator[BedrockService]:
         yield service
 
 
-_numbers = itertools.count()
-
-
 @pytest.fixture
 def bucket(s3: str, bedrock: BedrockService, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
     """An empty bucket of a deployment that the environment names."""
-    name = f"documents-{next(_numbers)}"
     bedrock.raw_bodies.clear()
     bedrock.faults.disarm()
     bedrock.embed = lambda texts: WordEmbedder(dimensions=DIMENSIONS).embed(texts, time_budget_s=1)
-    for variable in list(os.environ):
-        if variable.startswith(("CICADA_", "AWS_")):
-            monkeypatch.delenv(variable)
-    settings = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": s3,
-        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": bedrock.url,
-        "CICADA_INDEX_BUCKET": name,
-        "CICADA_EMBEDDING_MODEL_ID": MODEL,
-        "CICADA_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
-    }
-    for variable, value in settings.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(tmp_path)
-    boto3.client("s3").create_bucket(Bucket=name)
-    return name
+    return empty_deployment(monkeypatch, tmp_path, s3=s3, bedrock=bedrock.url, model=MODEL, dimensions=DIMENSIONS)
 
 
 @pytest.fixture

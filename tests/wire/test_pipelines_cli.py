@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +21,7 @@ from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
 from tests.wire import openai_service
 from tests.wire.bedrock_service import BedrockService, serving
+from tests.wire.deployment_environment import empty_deployment
 
 MODEL, DIMENSIONS = "local.all-minilm-l6-v2", 384
 NOVA = "us.amazon.nova-micro-v1:0"
@@ -32,7 +31,6 @@ SHELF = {
     "ferry": ("w1", "The ferry leaves the jetty at noon when no bell is heard."),
     "ledger": ("w2", "A green ledger lies on the desk beside the bell."),
 }
-_numbers = itertools.count()
 
 
 def fill(system: str, user: str, tool: Tool) -> Mapping[str, Any]:
@@ -69,26 +67,8 @@ def bedrock(s3: str, service: BedrockService, monkeypatch: pytest.MonkeyPatch, t
     """An environment that names a deployment, whose index holds the shelf; what its models are called with."""
     service.calls.clear()
     service.faults.disarm()
-    for variable in list(os.environ):
-        if variable.startswith(("CICADA_", "AWS_")):
-            monkeypatch.delenv(variable)
-    name = f"index-{next(_numbers)}"
-    settings = {
-        "AWS_ACCESS_KEY_ID": "test",
-        "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_REGION": "us-east-1",
-        "AWS_DEFAULT_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": s3,
-        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": service.url,
-        "CICADA_INDEX_BUCKET": name,
-        "CICADA_EMBEDDING_MODEL_ID": MODEL,
-        "CICADA_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
-    }
-    for variable, value in settings.items():
-        monkeypatch.setenv(variable, value)
-    monkeypatch.chdir(tmp_path)
+    name = empty_deployment(monkeypatch, tmp_path, s3=s3, bedrock=service.url, model=MODEL, dimensions=DIMENSIONS)
     client = boto3.client("s3", config=CLIENT_CONFIG)
-    client.create_bucket(Bucket=name)
     passages = [
         Passage(
             id=key,
