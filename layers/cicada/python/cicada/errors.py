@@ -203,6 +203,63 @@ class ContextTooLarge(AnswerIncomplete):
     code, told, retryable = "context_too_large", "The question and its passages are too much for the model.", False
 
 
+# --- agents, and what they keep ---
+
+
+class AgentError(CicadaError):
+    """The agent could not answer."""
+
+    code, told, retryable = "agent_error", "The agent could not answer.", True
+
+
+class AgentUnavailable(AgentError):
+    """The agent's service failed, or did not respond in time."""
+
+    code, told, retryable = "agent_unavailable", "The agent could not be reached.", True
+
+
+class AgentCapReached(AgentError):
+    """The agent used up what it may; the message names the cap: iterations, tool calls, tokens, time, or a loop."""
+
+    code, told, retryable = "agent_cap_reached", "The agent came to no end within what it may use.", False
+
+
+class AgentUngrounded(AgentError):
+    """The agent stated what needs evidence, and cites none that holds."""
+
+    code, told, retryable = "agent_ungrounded", "The agent could not show what its answer rests on.", False
+
+
+class ToolInvalid(CicadaError):
+    """A tool was called in a way that it does not allow; the message, which the model is told, says why."""
+
+    code, told = "tool_invalid", "A tool was used in a way that it does not allow."
+
+
+class ProfileUnknown(CicadaError):
+    """This user has no such profile; another user's is unknown too."""
+
+    code, told = "profile_unknown", "There is no such profile."
+
+
+class ProfileInvalid(CicadaError):
+    """A profile, or a change to one, breaks a rule or a limit; the message names it."""
+
+    code, told = "profile_invalid", "The profile cannot be changed so."
+
+
+class ProfileConflict(CicadaError):
+    """The profile was changed meanwhile, or one of its kind and name exists."""
+
+    code, told, retryable = "profile_conflict", "The profile was changed meanwhile. Look at it again first.", True
+
+
+class ProfilesUnavailable(CicadaError):
+    """Profiles could not be read or written."""
+
+    code, told, retryable = "profiles_unavailable", "Profiles are not available right now.", True
+
+
 # --- the index and the corpus ---
 
 

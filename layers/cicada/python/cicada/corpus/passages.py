@@ -86,8 +86,40 @@ class DocumentLocator(CorpusModel):
         return None
 
 
+class NoteLocator(CorpusModel):
+    """Where a user's own words stand: a field of one of their profiles. No search finds it."""
+
+    kind: Literal["note"] = "note"
+    profile_id: str
+    profile: str = Field(description="the profile's name")
+    field: str
+    noted_at_ms: int = Field(description="when the user said so, in epoch milliseconds")
+
+    def label(self) -> str:
+        """One line for people: whose note it is, and of what."""
+        return f"your note · {self.profile} · {self.field}"
+
+    def names(self) -> dict[str, str]:
+        """What the prompt calls the place by, each under its attribute's name."""
+        return {"profile": self.profile, "field": self.field}
+
+    def fields(self) -> dict[str, str]:
+        """No search filters by it."""
+        return {}
+
+    def voice(self) -> str | None:
+        """The user's own words."""
+        return None
+
+    def whole(self) -> str | None:
+        """Each note stands for itself."""
+        return None
+
+
 Locator = Annotated[ScriptLocator | DocumentLocator, Field(discriminator="kind")]
-"""Every kind of locator. All have the same methods."""
+"""Every kind of locator that a passage may have. All have the same methods."""
+CitedLocator = Annotated[ScriptLocator | DocumentLocator | NoteLocator, Field(discriminator="kind")]
+"""Every kind of locator of what an answer may cite."""
 
 
 def _is_empty(value: tuple[str, ...]) -> bool:

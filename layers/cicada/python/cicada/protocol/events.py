@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from cicada.corpus.passages import Locator
+from cicada.corpus.passages import CitedLocator
 from cicada.errors import CicadaError
 from cicada.protocol.actions import PROTOCOL_VERSION
 
@@ -34,19 +34,46 @@ class Payload(BaseModel):
 # --- parts of events ---
 
 
+class Reason(Payload):
+    """Why a passage is among the sources."""
+
+    kind: Literal["intention", "entity", "similarity", "tool"] = Field(
+        description="intention: its section serves what the question wants of its collection; entity: it names who or "
+        "what the question names; similarity: it is near to the question; tool: an agent's tool brought it"
+    )
+    name: str | None = Field(None, description="of the intention, the entity or the tool")
+    section: str | None = Field(None, description="the collection's section that was included for it")
+    matched: str | None = Field(None, description="of an entity: the words of the question or the passage that name it")
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="of the intention's choice, or the entity's match"
+    )
+
+
+def _is_empty(value: tuple[Any, ...]) -> bool:
+    return not value
+
+
 class Source(Payload):
     """A retrieved passage as the prompt numbers it."""
 
     n: Annotated[int, Field(ge=1, description="the number that the answer cites as [n]")]
     passage_id: str
     collection: str
-    locator: Locator
+    locator: CitedLocator
     score: Annotated[float, Field(ge=0, le=1)]
     text: str
     context: str | None = Field(None, description="the text with its neighbours, a line each; absent if it did not fit")
     clipped: bool = Field(False, description="the text was shortened to fit the event")
-    origin: Literal["search", "cache"] = Field(
-        "search", description="who brought it: the search for this question, or an earlier answer's contexts"
+    origin: Literal["search", "cache", "profile"] = Field(
+        "search",
+        description="who brought it: the search for this question, an earlier answer's contexts, or a profile of the "
+        "asker's",
+    )
+    why: tuple[Reason, ...] = Field(
+        (),
+        exclude_if=_is_empty,
+        description="why it is here, where collections declare what they serve, or an agent "
+        "answers; the weightiest first",
     )
 
 
@@ -79,7 +106,7 @@ class Citation(Payload):
     verdict: Literal["verified", "unverified"]
     sentence: str = Field(description="the sentence of the answer that carries the marker")
     passage_id: str | None = Field(None, description="absent when the marker names no passage")
-    locator: Locator | None = None
+    locator: CitedLocator | None = None
     code: str | None = Field(
         None,
         description="why it is unverified; stable: no_such_passage, wrong_place, quote_not_found, number_missing, "

@@ -1,0 +1,200 @@
+"""What agents, their tools and whoever runs them hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from cicada.models.ports import TextDelta, Usage
+from cicada.protocol.events import Source
+from cicada.retrieval.ports import Limits
+
+MAX_OUTPUT_CHARS = 16_000
+"""Of what a tool tells the model: a quarter of what Lambda and the services are known to take, in any language."""
+
+
+@dataclass(frozen=True)
+class Actor:
+    """In whose name tools act: the connected user. Never taken from anything that a model wrote."""
+
+    subject: str
+    """The key of all that is the user's: see :class:`cicada.delivery.record.RequestKey`."""
+    request_id: str
+    message: str
+    """What the user said in this request: it supports what is noted because of it."""
+    said_at_ms: int
+    """When, in epoch milliseconds."""
+    tenant: str | None = None
+    collections: tuple[str, ...] = ()
+    """The user limits the question to these; all when empty."""
+    episodes: tuple[str, ...] = ()
+
+
+class Shelf(Protocol):
+    """The passages that the tools of one request have brought, numbered as the answer cites them."""
+
+    def put(self, source: Source) -> int:
+        """Number a source; one that lies there already keeps its number (``source.n`` does not count)."""
+        ...
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All, by number, from 1."""
+        ...
+
+
+class ToolInput(BaseModel):
+    """What a model gives to a tool: strict, and nothing beside it. Its docstring and its fields' descriptions are what
+    the model is told."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+Given = TypeVar("Given", bound=ToolInput, contravariant=True)
+
+
+class Tool(Protocol, Generic[Given]):
+    """One thing that an agent can do."""
+
+    @property
+    def name(self) -> str:
+        """Letters, digits and underscores, at most 64."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """When to use it, as the model is told."""
+        ...
+
+    @property
+    def form(self) -> type[ToolInput]:
+        """Its input."""
+        ...
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes anything."""
+        ...
+
+    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+        """Do it.
+
+        Args:
+            given: valid input.
+            actor: in whose name.
+            shelf: gets every passage that the result shows; the result names each by its number.
+            limits: the time it may take.
+
+        Returns:
+            What the model is told, as JSON can hold it.
+
+        Raises:
+            CicadaError: it could not be done. The model is told the code and why, and may try something else.
+            Stopped: nobody wants the answer any more.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A model's use of a tool."""
+
+    call_id: str
+    name: str
+    given: Mapping[str, Any]
+    """As the model wrote it: hostile until it is validated."""
+
+
+@dataclass(frozen=True)
+class ToolReply:
+    """What the model is told of its call."""
+
+    call_id: str
+    name: str
+    text: str
+    """JSON, at most :data:`MAX_OUTPUT_CHARS`."""
+    failed: bool = False
+
+
+class Tools(Protocol):
+    """The tools of one run, with the caps on them: see :class:`cicada.agents.toolbox.ToolBox`."""
+
+    @property
+    def tools(self) -> Sequence[Tool[Any]]:
+        """Those that are offered."""
+        ...
+
+    def call(self, call: ToolCall) -> ToolReply:
+        """Validate, run, bound and record one call. What is wrong with it is told in the reply.
+
+        Raises:
+            AgentCapReached: no more calls are allowed, or the same one is made again and again.
+            Stopped: nobody wants the answer any more.
+        """
+        ...
+
+    def turn(self) -> None:
+        """One more turn of the model begins. Raises AgentCapReached, OutOfTime or Stopped if it may not."""
+        ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """A call that our code makes before the model is asked: what must happen is not left to a model."""
+
+    call: ToolCall
+    reply: ToolReply
+
+
+@dataclass(frozen=True)
+class AgentTask:
+    """What an agent is to answer."""
+
+    instructions: str
+    question: str
+    """Complete in itself."""
+    done: tuple[Done, ...] = ()
+    """Calls that were made already, as if the model had made them first."""
+    conversation: str = ""
+    """Names the conversation where the service keeps one; differs from user to user."""
+
+
+@dataclass(frozen=True)
+class AgentFinished:
+    """The normal end of a run; always the last step."""
+
+    stop_reason: str
+    usage: Usage = field(default_factory=Usage)
+    """Of all calls together."""
+
+
+AgentStep = TextDelta | AgentFinished
+
+
+class Agent(Protocol):
+    """A model with tools, wherever its loop runs."""
+
+    @property
+    def model_id(self) -> str:
+        """The model, as answers name it."""
+        ...
+
+    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+        """Answer step by step; closing the iterator early ends the run.
+
+        Args:
+            task: what is to be answered.
+            tools: what it may use.
+            limits: asked before every call to a model or the agent's service, for what it can take, and for time; told
+                what each took.
+
+        Raises:
+            AgentCapReached: a cap was reached.
+            AgentUnavailable, AgentError, ModelError: the service, or the model, failed; a stream without its end too.
+            BudgetSpent, OutOfTime: nothing is left to go on with.
+            Stopped: nobody wants the answer any more.
+        """
+        ...

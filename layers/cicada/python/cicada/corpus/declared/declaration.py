@@ -1,0 +1,87 @@
+"""A collection's declaration: its kind, its sections, and the intentions that it serves with the sections of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from cicada.corpus.passages import CorpusModel
+
+SECTION = "section"
+"""The metadata key under which a passage of a declared collection has the name of its section."""
+OTHER_SECTION = "other"
+"""The section of what no declared section claims. It can be declared, to be described and asked for."""
+
+Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
+Pattern = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+
+
+class SectionDeclared(CorpusModel):
+    """A part of a collection that can be asked for by itself.
+
+    A passage belongs to the first section, in the order of the declaration, one of whose patterns fits it.
+    """
+
+    name: Word
+    description: Sentence = Field(description="what stands in it, as the selector is told")
+    headings: tuple[Pattern, ...] = Field(
+        (),
+        description="patterns (`*`, `?`) over the headings above a passage, or a record's path, outermost first and "
+        "joined by ` > `; letters' case does not count; a pattern also fits whatever stands below it",
+    )
+    sources: tuple[Pattern, ...] = Field((), description="patterns (`*`, `?`) over the documents' sources")
+
+
+class IntentionDeclared(CorpusModel):
+    """What one may want of a collection."""
+
+    name: Word
+    description: Sentence = Field(description="when it is meant, as the selector is told")
+    sections: tuple[Word, ...] = Field(min_length=1, description="where what answers it stands")
+    examples: tuple[Sentence, ...] = Field((), max_length=5, description="questions that mean it")
+
+
+class NamesDeclared(CorpusModel):
+    """Who and what a collection names, beside what enrichment finds in its texts."""
+
+    headings: tuple[Word, ...] = Field(
+        (), description="sections whose innermost headings, or records' names, are names of entities"
+    )
+    aliases: dict[Name, tuple[Name, ...]] = Field(
+        default_factory=dict, description="other names of an entity, by the name that it is filed under"
+    )
+
+
+class CollectionDeclaration(CorpusModel):
+    """All that a collection says of itself."""
+
+    collection: Word
+    kind: Word = Field(description="what sort of collection it is, such as character_data, session_notes or rulebook")
+    description: Sentence = Field(description="what it holds, as the selector is told")
+    immutable: bool = Field(
+        False, description="its content changes only with a new edition: what is resolved in it is kept by version"
+    )
+    sections: tuple[SectionDeclared, ...] = Field(min_length=1, max_length=40)
+    intentions: tuple[IntentionDeclared, ...] = Field(min_length=1, max_length=60)
+    names: NamesDeclared = Field(default_factory=NamesDeclared)
+
+    def intention(self, name: str) -> IntentionDeclared | None:
+        """The intention of a name, if there is one."""
+        return next((one for one in self.intentions if one.name == name), None)
+
+    @model_validator(mode="after")
+    def _names_are_known_and_differ(self) -> Self:
+        sections = [one.name for one in self.sections]
+        for what, names in (("section", sections), ("intention", [one.name for one in self.intentions])):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{what} {twice[0]} is declared twice")
+        known = {*sections, OTHER_SECTION}
+        for intention in self.intentions:
+            if unknown := sorted(set(intention.sections) - known):
+                raise ValueError(f"intention {intention.name} needs the section {unknown[0]}, which is not declared")
+        if unknown := sorted(set(self.names.headings) - known):
+            raise ValueError(f"names.headings: the section {unknown[0]} is not declared")
+        return self

@@ -1,0 +1,114 @@
+"""What the steps from a question to its context hand to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cicada.corpus.declared.declaration import CollectionDeclaration
+from cicada.retrieval.ports import Limits
+
+MIN_INTENTION_CONFIDENCE = 0.7
+"""Choices of a collection and an intention below it are dropped."""
+MIN_ENTITY_CONFIDENCE = 0.6
+"""Names below it are dropped."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The declarations of one version of the index."""
+
+    index_version: str
+    collections: tuple[CollectionDeclaration, ...]
+    """In the order of their names; empty where none declares itself."""
+
+    def find(self, collection: str) -> CollectionDeclaration | None:
+        """The declaration of a collection, if it has one."""
+        return next((one for one in self.collections if one.collection == collection), None)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A collection that the question needs, and what it wants of it."""
+
+    collection: str
+    intention: str
+    confidence: float
+    """In [0, 1]."""
+
+
+@dataclass(frozen=True)
+class Named:
+    """Who or what a question names."""
+
+    name: str
+    """As the index files it where that is known, else as the question has it."""
+    confidence: float
+    """In [0, 1]."""
+    matched: str
+    """The question's words."""
+    by: Literal["model", "gazetteer"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """One section of one collection in which an entity is found."""
+
+    entity: str
+    """As that collection's passages name it."""
+    collection: str
+    section: str
+    confidence: float
+    """In [0, 1]: how surely the question's name is this entity."""
+    matched: str
+    """What it was found by: the question's words."""
+    passages: int
+    """That name it there."""
+
+
+@dataclass(frozen=True)
+class CollectionPlan:
+    """What is asked of one collection."""
+
+    collection: str
+    choices: tuple[Choice, ...]
+    sections: tuple[str, ...]
+    """Those that the intentions need and those in which entities were found, each once."""
+    places: tuple[Place, ...]
+
+
+class Selector(Protocol):
+    """Chooses collections and intentions."""
+
+    def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
+        """What the question needs, surest first, none below its threshold. Uses of models are noted on ``limits``.
+
+        Raises:
+            ModelError, BudgetSpent, OutOfTime, Stopped: nothing could be chosen.
+        """
+        ...
+
+
+class Extractor(Protocol):
+    """Finds who and what a question names."""
+
+    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+        """The names, surest first, each once, none below its threshold. Uses of models are noted on ``limits``.
+
+        Raises:
+            ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: nothing could be extracted.
+        """
+        ...
+
+
+class Resolver(Protocol):
+    """Finds where entities stand."""
+
+    def resolve(self, names: Sequence[Named], collections: Sequence[str]) -> tuple[Place, ...]:
+        """Every place of every name in these collections, in the order of the names.
+
+        Raises:
+            IndexFailure: the index cannot serve it.
+        """
+        ...
