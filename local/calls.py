@@ -14,6 +14,8 @@ from urllib.parse import parse_qs, parse_qsl, unquote
 _KEPT = 20_000
 _CREDENTIAL = re.compile(r"Credential=([^/,\s]+)/\d{8}/([^/]+)/([^/]+)/aws4_request")
 _MODEL = re.compile(r"^/model/([^/]+)/(converse-stream|converse|invoke-with-response-stream|invoke)$")
+_AGENT = re.compile(r"^/agents/([^/]+)/agentAliases/[^/]+/sessions/[^/]+/text$")
+_HARNESS = "/harnesses/invoke"
 _FUNCTION = re.compile(r"^/2015-03-31/functions/([^/]+)/invocations$")
 _RESOURCE = re.compile(rb'"(?:TableName|stateMachineArn|executionArn|logGroupName|indexArn|IndexId)"\s*:\s*"([^"]+)"')
 _CONNECTION = re.compile(r"/@connections/([^/]+)$")
@@ -43,7 +45,7 @@ class Call:
     operation: str
     """The API's name of the operation, for example ``PutItem``; the HTTP method where it is not known."""
     resource: str = ""
-    """The table, bucket and key, function, model or state machine that it names."""
+    """The table, bucket and key, function, model, agent, harness or state machine that it names."""
     caller: str = ""
     """The access key id that signed it: a function's name, ``states`` for the workflow, or a client's own."""
 
@@ -119,6 +121,11 @@ def identify_by_path(method: str, raw_path: str, headers: Mapping[str, str]) -> 
     caller, _ = _signer(headers, query)
     if found := _MODEL.match(path):
         return Call("bedrock-runtime", _MODEL_OPERATIONS[found[2]], unquote(found[1]), caller)
+    if found := _AGENT.match(path):
+        return Call("bedrock-agent-runtime", "InvokeAgent", unquote(found[1]), caller)
+    if path == _HARNESS:
+        arn = parse_qs(query).get("harnessArn", [""])[0]
+        return Call("bedrock-agentcore", "InvokeHarness", arn.rpartition("/")[2], caller)
     if found := _FUNCTION.match(path):
         return Call("lambda", "Invoke", function_name(unquote(found[1])), caller)
     if found := _CONNECTION.search(path):

@@ -12,6 +12,12 @@ from typing import Any
 from aiohttp import web
 
 from local import deployed, interpreter, schedules
+from local.agents.brain import next_step
+from local.agents.classic import ClassicAgents
+from local.agents.classic_reading import reading
+from local.agents.classic_store import AgentStore
+from local.agents.harness import HarnessRuntime
+from local.agents.harness_store import HarnessStore
 from local.bedrock import server as bedrock
 from local.bedrock.answerer import ExtractiveAnswerer
 from local.bedrock.forwarding import Forwarding, forwarding_from
@@ -71,9 +77,13 @@ class Cloud:
         self.keeper = Keeper(self._store, self._moto)
         self._embedder = CachedEmbedder(places.embeddings)
         self._vectors = VectorStore(places.vectors)
-        from local.cloudformation import vectors
+        from local.cloudformation import agents, harnesses, vectors
 
         vectors.serve(self._vectors)
+        agent_store = AgentStore()
+        agents.serve(agent_store)
+        harness_store = HarnessStore()
+        harnesses.serve(harness_store)
         from moto.awslambda.models import lambda_backends
 
         functions = FunctionService(
@@ -108,6 +118,8 @@ class Cloud:
             _Bedrock(self._embedder, self.faults, forwarding_from(os.environ)),
             S3Vectors(self._vectors, self.faults),
             Kendra(self.faults),
+            ClassicAgents(agent_store, reading(next_step), functions.invoke, self.faults),
+            HarnessRuntime(harness_store, self.faults),
             Insights(lambda: function_groups(places.logs), self.faults),
         )
         self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)

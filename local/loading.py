@@ -1,4 +1,4 @@
-"""Loading a script into the deployed index: in a process of its own, over the endpoints, as anybody would.
+"""Loading a script, and declared collections, into the deployed index: in a process of its own, as anybody would.
 
 As a program it tells its progress on standard output, a JSON object a line: ``{"stage", "done", "total"}`` while it
 works, ``{"episodes": [{"id", "name"}, …]}`` at the end. What goes wrong is told on standard error.
@@ -16,15 +16,24 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from cicada.corpus.declared.files import DECLARATION
 from local.places import ROOT, aws_environment
 from local.progress import Step
 
+if TYPE_CHECKING:
+    from cicada.index.progress import Progress
+    from cicada.index.store import ObjectStore
+    from cicada.models.ports import Embedder
+
 SAMPLE = ROOT / "samples" / "script"
 SAMPLE_COLLECTION = "script"
+CAMPAIGN = ROOT / "samples" / "campaign"
+"""Its folders are collections, each with a ``collection.yaml``."""
 
 _LIBRARY = ROOT / "layers" / "cicada" / "python"
-_WRITERS = ("corpus", "index")  # the parts of the library that decide what an index looks like
+_WRITERS = ("corpus", "index", "ingest")  # the parts of the library that decide what an index looks like
 
 
 class LoadFailed(Exception):
@@ -42,13 +51,18 @@ def load_hash(paths: Sequence[Path], outputs: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
+def sample_folders() -> list[Path]:
+    """The folders of the sample campaign that declare a collection."""
+    return sorted(path.parent for path in CAMPAIGN.glob(f"*/{DECLARATION}"))
+
+
 async def load(
-    paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: str, step: Step
+    paths: Sequence[Path], outputs: Mapping[str, str], endpoint_url: str, step: Step, *, folders: Sequence[Path] = ()
 ) -> list[dict[str, str]]:
-    """Load a script into the deployment.
+    """Load a script into the deployment, and after it folders that declare their collections.
 
     Returns:
-        Its episodes in order, each with ``id`` and ``name``.
+        The script's episodes in order, each with ``id`` and ``name``.
 
     Raises:
         LoadFailed: with the loader's own words.
@@ -56,6 +70,7 @@ async def load(
     command = [sys.executable, "-m", "local.loading", *map(str, paths)]
     command += ["--bucket", outputs["IndexBucket"], "--model", outputs["EmbeddingModelId"]]
     command += ["--dimensions", outputs["EmbeddingDimensions"]]
+    command += [option for folder in folders for option in ("--folder", str(folder))]
     environment = aws_environment(os.environ, endpoint_url) | {
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(_LIBRARY)])
     }
@@ -75,7 +90,7 @@ async def load(
     try:
         async for line in process.stdout:
             told = json.loads(line)
-            if told.get("stage") == "embedding":
+            if told.get("stage") in ("embedding", "preparing"):
                 step.count(told["done"], told["total"])
             episodes = told.get("episodes", episodes)
         status = await process.wait()
@@ -98,6 +113,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", required=True, help="the deployment's output EmbeddingModelId")
     parser.add_argument("--dimensions", required=True, type=int, help="the deployment's output EmbeddingDimensions")
     parser.add_argument("--collection", default=SAMPLE_COLLECTION, help="its name in the index (default: %(default)s)")
+    parser.add_argument("--folder", action="append", default=[], type=Path, help="that declares its collection")
     args = parser.parse_args(argv)
 
     import boto3
@@ -116,11 +132,43 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         embedder = BedrockEmbedder(runtime, args.model, args.dimensions)
         report = load_script(args.paths, args.collection, store, embedder, progress)
+        for folder in args.folder:
+            _load_declared(folder, store, embedder, progress)
     except CicadaError as error:
         print(error, file=sys.stderr)
         return 1
     print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in report.episodes.items()]}), flush=True)
     return 0
+
+
+def _load_declared(folder: Path, store: ObjectStore, embedder: Embedder, progress: Progress) -> None:
+    """Load a folder into the collection that it declares.
+
+    Raises:
+        CicadaError: it cannot be loaded, or one of its documents cannot.
+    """
+    from cicada.errors import CorpusInvalid
+    from cicada.ingest.contracts import EnrichmentOptions, Recipe
+    from cicada.ingest.declaring import declaration_of
+    from cicada.ingest.enrichment.enricher import Enricher
+    from cicada.ingest.loading import load_documents
+    from cicada.ingest.sources import source_files
+
+    declaration = declaration_of(source_files([folder]))
+    if declaration is None:
+        raise CorpusInvalid(f"{folder}: declares no collection")
+    recipe = Recipe(embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
+    report = load_documents(
+        [folder],
+        declaration.collection,
+        store,
+        embedder,
+        recipe,
+        enricher=Enricher(EnrichmentOptions(), None, store),
+        progress=progress,
+    )
+    if report.quarantined:
+        raise CorpusInvalid("\n".join(f"{folder / one.source}: {one.message}" for one in report.quarantined))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
-from local.loading import SAMPLE, LoadFailed, load, load_hash
+from local.loading import SAMPLE, LoadFailed, load, load_hash, sample_folders
 from local.places import ROOT, Places
 from local.ports import PortTaken, listen
 from local.progress import Steps
@@ -146,10 +146,11 @@ async def _load(cloud: Cloud, paths: Sequence[Path], steps: Steps) -> None:
     from local import deployed
 
     outputs = deployed.outputs()
-    digest = load_hash(paths, outputs)
+    folders = sample_folders() if list(paths) == [SAMPLE] else []
+    digest = load_hash([*paths, *folders], outputs)
     if cloud.marked(_LOADED) != digest:
-        with steps.step("Loading the script") as step:
-            episodes = await load(paths, outputs, cloud.endpoint_url, step)
+        with steps.step("Loading the script and the campaign" if folders else "Loading the script") as step:
+            episodes = await load(paths, outputs, cloud.endpoint_url, step, folders=folders)
             await asyncio.to_thread(cloud.keeper.save)
             cloud.mark(_EPISODES, json.dumps(episodes))
             cloud.mark(_LOADED, digest)

@@ -198,6 +198,51 @@ class Retrieval(Group):
         return self
 
 
+class Knowledge(Group):
+    """Questions answered from the collections, and the sections of them, that declare to serve them."""
+
+    enabled: bool = Field(
+        False,
+        description="choose collections and sections by what their `collection.yaml` declares; see "
+        "`docs/knowledge.md`. Takes two calls of a small model a question where a collection declares itself",
+    )
+    selector_model_id: TextModelId | None = Field(
+        None, description="chooses collections and intentions; `null` takes `models.directModelId`"
+    )
+    extractor_model_id: TextModelId | None = Field(
+        None, description="finds who and what a question names; `null` takes `models.directModelId`"
+    )
+    extractor: Literal["model", "gazetteer", "both"] = Field(
+        "both",
+        description="what finds names: a model (`model`), the index's own names without a model (`gazetteer`), or both",
+    )
+    min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.7, description="least confidence with which a collection and an intention are chosen"
+    )
+    min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.6, description="least confidence with which something counts as named"
+    )
+    context_tokens: Annotated[int, Field(ge=500, le=100_000)] = Field(
+        4_000, description="tokens of all passages that are chosen for a question; what is named comes first"
+    )
+    passages_per_collection: Annotated[int, Field(ge=1, le=50)] = Field(
+        8, description="passages searched for of each chosen collection, beside those of what is named"
+    )
+    budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
+        10.0,
+        description="seconds from a question to its context, less where the answer has less; after them, or a failed "
+        "choice, the plain search of `rag` answers",
+    )
+
+    def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
+        """The models that choose and that find names; one not named is that of direct answers."""
+        if not self.enabled:
+            return ()
+        selector = self.selector_model_id or direct_model_id
+        extractor = () if self.extractor == "gazetteer" else (self.extractor_model_id or direct_model_id,)
+        return tuple(dict.fromkeys((selector, *extractor)))
+
+
 class Budget(Group):
     """What one question may consume, over all its attempts, retries and take-overs."""
 
@@ -207,12 +252,12 @@ class Budget(Group):
     request_tokens: Annotated[int, Field(ge=1000, le=8_000_000)] = Field(
         120_000,
         description="tokens, read and written, of all model calls for one question; each may use a quarter, of "
-        "which a retrieval pipeline that calls models has half",
+        "which a retrieval pipeline that calls models, and the choice of collections, have half",
     )
     request_cost_usd: Annotated[float, Field(gt=0, le=100)] = Field(
         0.4,
         description="US dollars that all model calls for one question may cost; each may use a quarter, of which a "
-        "retrieval pipeline that calls models has half",
+        "retrieval pipeline that calls models, and the choice of collections, have half",
     )
 
 

@@ -15,7 +15,14 @@ CLOSING_TIMEOUT_S = 20
 STATE_MARGIN_S = 5
 """A state waits this much longer than its worker may take: one that is killed, or gives up, is told of by Lambda."""
 
-TIME_BUDGETS_S: Mapping[StrategyName, int] = {"hybrid": 60, "rag": 60, "cag": 40, "direct": 24}
+TIME_BUDGETS_S: Mapping[StrategyName, int] = {
+    "hybrid": 60,
+    "rag": 60,
+    "cag": 40,
+    "direct": 24,
+    "profile_agent": 60,
+    "theory_agent": 60,
+}
 """How long one attempt of each strategy may take, closing included: 2,048 tokens at a slow model's 45 a second take
 46 s, the 512 of a direct answer 12. The longest path fits into one execution, see :func:`longest_execution_s`."""
 WORKER_TIMEOUT_S = max(TIME_BUDGETS_S.values())

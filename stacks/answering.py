@@ -68,6 +68,8 @@ class AnsweringStack(Stack):
                 "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
                 "REQUEST_TIME_S": str(settings.budget.request_time_s),
                 "RETENTION_S": str(settings.retention_days * DAY_S),
+                "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
+                "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
                 "AUTH": "none" if settings.auth == "none" else "jwt",
             },
         )
@@ -76,13 +78,21 @@ class AnsweringStack(Stack):
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
         self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=self._layers)
         self._save_trace_query()
+        if settings.agents.adapter == "classic":
+            from stacks.agents_classic import ClassicAgents
+
+            ClassicAgents(self, "Agents", settings=settings, data=data, layers=self._layers).serve(self.answer)
+        elif settings.agents.adapter == "harness":
+            from stacks.agents_harness import HarnessAgents
+
+            HarnessAgents(self, "Agents", settings=settings).serve(self.answer)
 
     def _answer(self) -> CicadaFunction:
         models = self._settings.models
         answer = self._function(
             "Answer",
             "answer",
-            *("search",) if self._data.vector_index_arn is None else ("search", "sdk"),
+            *("search", "sdk") if self._needs_sdk() else ("search",),
             timeout_s=WORKER_TIMEOUT_S,
             memory_mb=self._settings.answer_memory_mb,
             concurrency=self._settings.limits.answer_concurrency,
@@ -98,7 +108,7 @@ class AnsweringStack(Stack):
         )
         # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
         answer.allow(("s3:ListBucket",), f"arn:{self.partition}:s3:::{self._data.bucket_name}")
-        for model_id in models.writers():
+        for model_id in dict.fromkeys((*models.writers(), *self._agents_models())):
             answer.allow_statement(
                 *invoke_statements(
                     self,
@@ -107,7 +117,7 @@ class AnsweringStack(Stack):
                     more_regions=models.destination_regions,
                 )
             )
-        for model_id in (models.embedding_model_id, *self._settings.retrieval.model_ids(models.direct_model_id)):
+        for model_id in dict.fromkeys((models.embedding_model_id, *self._small_models())):
             answer.allow_statement(
                 *invoke_statements(
                     self,
@@ -119,15 +129,29 @@ class AnsweringStack(Stack):
         allow_keys(answer, models, self._text_models())
         return answer
 
+    def _needs_sdk(self) -> bool:
+        """Whether the answer worker calls a service that the runtime's own boto3 may be too old for."""
+        return self._data.vector_index_arn is not None or self._settings.agents.adapter == "harness"
+
     def _text_models(self) -> list[str]:
         """The models that the answer worker calls, beside the embedding's."""
-        models = self._settings.models
-        return [*models.writers(), *self._settings.retrieval.model_ids(models.direct_model_id)]
+        return [*self._settings.models.writers(), *self._small_models()]
+
+    def _agents_models(self) -> tuple[str, ...]:
+        """The model whose turns the answer worker streams itself, where it runs the agents."""
+        model_id = self._settings.agents.runs_on(self._settings.models.generation_model_id)
+        return (model_id,) if model_id is not None and self._settings.agents.adapter == "converse" else ()
+
+    def _small_models(self) -> list[str]:
+        """The models that retrieval calls, beside the embedding's."""
+        direct = self._settings.models.direct_model_id
+        return [*self._settings.retrieval.model_ids(direct), *self._settings.knowledge.model_ids(direct)]
 
     def _answer_environment(self) -> dict[str, str]:
         """The answer worker's settings; what is not set is left to its defaults."""
         settings, models, retrieval = self._settings, self._settings.models, self._settings.retrieval
         budget, cache, conversation = settings.budget, settings.cache, settings.conversation
+        knowledge, agents = settings.knowledge, settings.agents
         values: dict[str, object | None] = {
             "INDEX_BUCKET": self._data.bucket_name,
             "GENERATION_MODEL_ID": models.generation_model_id,
@@ -146,6 +170,22 @@ class AnsweringStack(Stack):
             "RERANKER_MODEL_ID": retrieval.reranker_model_id,
             "EXPANSION_MODEL_ID": retrieval.expansion_model_id,
             "PIPELINE_BUDGET_S": retrieval.pipeline_budget_s,
+            "KNOWLEDGE_ENABLED": str(knowledge.enabled).lower(),
+            "SELECTOR_MODEL_ID": knowledge.selector_model_id,
+            "EXTRACTOR_MODEL_ID": knowledge.extractor_model_id,
+            "KNOWLEDGE_EXTRACTOR": knowledge.extractor,
+            "MIN_INTENTION_CONFIDENCE": knowledge.min_intention_confidence,
+            "MIN_ENTITY_CONFIDENCE": knowledge.min_entity_confidence,
+            "CONTEXT_TOKENS": knowledge.context_tokens,
+            "PASSAGES_PER_COLLECTION": knowledge.passages_per_collection,
+            "KNOWLEDGE_BUDGET_S": knowledge.budget_s,
+            "AGENTS_ADAPTER": agents.adapter,
+            "AGENTS_MODEL_ID": agents.model_id,
+            "AGENTS_MAX_TURNS": agents.max_turns,
+            "AGENTS_MAX_TOOL_CALLS": agents.max_tool_calls,
+            "AGENTS_MAX_TOKENS": agents.max_tokens,
+            "AGENTS_MAX_TURN_TOKENS": agents.max_turn_tokens,
+            "AGENTS_TIME_S": agents.time_s,
             "RETRIEVAL_ENGINE": retrieval.engine,
             "ENGINE_BUDGET_S": retrieval.engine_budget_s,
             "S3_VECTORS_INDEX_ARN": self._data.vector_index_arn,

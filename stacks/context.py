@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from stacks.answer_settings import Budget, Cache, Conversation, Models, RecoverySweep, Retrieval
+from stacks.agents_settings import Agents
+from stacks.answer_settings import Budget, Cache, Conversation, Knowledge, Models, RecoverySweep, Retrieval
 from stacks.ingest_settings import Ingest
 from stacks.settings import JwtAuth, Limits, Settings, SettingsInvalid, Throttling
 
@@ -24,6 +25,8 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "auth": JwtAuth,
     "models": Models,
     "retrieval": Retrieval,
+    "knowledge": Knowledge,
+    "agents": Agents,
     "budget": Budget,
     "cache": Cache,
     "conversation": Conversation,

@@ -68,6 +68,7 @@ class IngestStack(Stack):
         plan = self._step(
             "Plan",
             "ingest_plan",
+            "documents",
             timeout_s=PLAN_TIMEOUT_S,
             memory_mb=1769,
             environment={"INGEST_MACHINE_ARN": self.machine_arn},
@@ -75,7 +76,7 @@ class IngestStack(Stack):
         # Whether a run that has the collection's turn is still at work.
         plan.allow(("states:DescribeExecution",), self._runs(":"), because=OWN_RUNS)
         self._allow_list(plan, INCOMING, INDEX_PREFIX, INGESTED, INGESTS)
-        self._allow_objects(plan, ("s3:GetObject",), INDEX_PREFIX)
+        self._allow_objects(plan, ("s3:GetObject",), INCOMING, INDEX_PREFIX)
         self._allow_objects(plan, ("s3:GetObject", "s3:PutObject"), INGESTED, INGESTS)
         return plan
 

@@ -43,6 +43,9 @@ _FOR_A_WORKER = _retry(_LAMBDA_FAULTS, first_s=5, attempts=12, most_s=120)
 _OUT_OF_TIME = _retry(["OutOfTime"], first_s=1, attempts=20, most_s=5)
 """A batch that was given back because its time ran out goes on where it stopped."""
 
+BATCH_FIELDS = ("collection", "run", "number", "items", "sectionsKey")
+"""Of a batch, as a plan writes it and the function that prepares it takes it."""
+
 
 def definition(
     *, partition: str, bucket: str, plan_arn: str, document_arn: str, commit_arn: str, concurrency: int
@@ -71,7 +74,7 @@ def definition(
             "Retry": list(retries),
         }
 
-    batch = {"collection.$": "$.collection", "run.$": "$.run", "number.$": "$.number", "items.$": "$.items"}
+    batch = {f"{name}.$": f"$.{name}" for name in BATCH_FIELDS}
     prepare = (DOCUMENT_TIMEOUT_S, _OUT_OF_TIME, _FOR_A_WORKER, _PATIENT)
     failed = {"ErrorEquals": ["States.ALL"], "Next": FAILED}
     run = {"collection.$": "$.collection", "run.$": "$.run"}
@@ -115,12 +118,7 @@ def definition(
                             "Type": "Map",
                             "ItemsPath": "$.items",
                             "MaxConcurrency": 1,
-                            "ItemSelector": {
-                                "collection.$": "$.collection",
-                                "run.$": "$.run",
-                                "number.$": "$.number",
-                                "items.$": "States.Array($$.Map.Item.Value)",
-                            },
+                            "ItemSelector": {**batch, "items.$": "States.Array($$.Map.Item.Value)"},
                             "ItemProcessor": {
                                 "ProcessorConfig": {"Mode": "INLINE"},
                                 "StartAt": ONE,

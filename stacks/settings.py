@@ -17,9 +17,11 @@ from pydantic.alias_generators import to_camel
 
 from cicada.answering.chain import MAX_MODEL_CALLS
 from cicada.answering.spending import RequestBudget, retrieval_share
+from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
-from stacks.answer_settings import Budget, Cache, Conversation, Group, Models, RecoverySweep, Retrieval
+from stacks.agents_settings import Agents
+from stacks.answer_settings import Budget, Cache, Conversation, Group, Knowledge, Models, RecoverySweep, Retrieval
 from stacks.bedrock import why_not_from
 from stacks.ingest_settings import Ingest
 
@@ -152,6 +154,8 @@ class Settings(Group):
     ] = Field(description='who may connect: bearers of a token, by the next five; `"none"` is for the local cloud only')
     models: Models = Models()
     retrieval: Retrieval = Retrieval()
+    knowledge: Knowledge = Knowledge()
+    agents: Agents = Agents()
     budget: Budget = Budget()
     cache: Cache = Cache()
     conversation: Conversation = Conversation()
@@ -207,7 +211,7 @@ class Settings(Group):
         budget = RequestBudget(
             tokens=self.budget.request_tokens,
             cost_usd=self.budget.request_cost_usd,
-            retrieval_share=retrieval_share(self.retrieval.pipeline),
+            retrieval_share=retrieval_share(self.retrieval.pipeline, knowledge=self.knowledge.enabled),
         )
         parts = round(MAX_MODEL_CALLS / (1 - budget.retrieval_share))
         part = {4: "a quarter", 8: "an eighth"}[parts]
@@ -241,8 +245,22 @@ class Settings(Group):
             model_id = getattr(self.retrieval, name)
             if model_id is not None:
                 self.models.check_served(f"retrieval.{to_camel(name)}", model_id)
+        for name in ("selector_model_id", "extractor_model_id"):
+            model_id = getattr(self.knowledge, name)
+            if model_id is not None:
+                self.models.check_served(f"knowledge.{to_camel(name)}", model_id)
         if self.ingest.enrichment_model_id is not None:
             self.models.check_served("ingest.enrichmentModelId", self.ingest.enrichment_model_id)
+        return self
+
+    @model_validator(mode="after")
+    def _agents_have_a_model_of_bedrock(self) -> Settings:
+        model_id = self.agents.runs_on(self.models.generation_model_id)
+        if model_id is not None and read_endpoint_id(model_id) is not None:
+            raise ValueError(
+                f"agents.modelId: agents call models on Amazon Bedrock, and models.generationModelId, {model_id}, is "
+                'none. Name one here, or set agents.adapter to "none"'
+            )
         return self
 
     @model_validator(mode="after")
@@ -279,6 +297,9 @@ class Settings(Group):
             **{f"models.perStrategy.{strategy}": model_id for strategy, model_id in self.models.per_strategy.items()},
             "retrieval.rerankerModelId": self.retrieval.reranker_model_id,
             "retrieval.expansionModelId": self.retrieval.expansion_model_id,
+            "knowledge.selectorModelId": self.knowledge.selector_model_id,
+            "knowledge.extractorModelId": self.knowledge.extractor_model_id,
+            "agents.modelId": self.agents.model_id,
             "ingest.enrichmentModelId": self.ingest.enrichment_model_id,
         }
         for name, model_id in named.items():

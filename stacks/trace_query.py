@@ -26,6 +26,8 @@ FIELDS = (
     "similarity",
     "found",
     "used",
+    "tool",
+    "fault",
     "purpose",
     "model_id",
     "calls",

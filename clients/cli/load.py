@@ -44,14 +44,17 @@ CONFIRM_ABOVE_USD = 1.0
 
 def load(deployment: Deployment, asked: Asked, *, err: Console) -> Exit:
     """Load a script or documents, compact the collection if that is due, and report."""
+    from cicada.ingest.declaring import declaration_of
     from cicada.ingest.loading import scripts_alone
     from cicada.ingest.sources import source_files
 
     try:
         found = source_files(asked.paths)
+        declaration = declaration_of(found, asked.collection)
         if scripts_alone(found) and not asked.as_documents:
             return _load_script(deployment, asked, asked.collection or SCRIPT_COLLECTION, found, err)
-        return _load_documents(deployment, asked, asked.collection or DOCUMENT_COLLECTION, found, err)
+        declared = DOCUMENT_COLLECTION if declaration is None else declaration.collection
+        return _load_documents(deployment, asked, asked.collection or declared, found, err)
     except CorpusInvalid as error:
         complain(f"nothing was loaded:\n{error}")
     except CicadaError as error:
@@ -164,6 +167,7 @@ def _estimate(
             store,
             recipe,
             enricher=enricher_of(deployment, recipe.enrichment, store),
+            exactly=not asked.add,
             metadata=asked.metadata,
             progress=progress,
             workers=asked.workers,

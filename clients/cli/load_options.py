@@ -94,7 +94,11 @@ def add_load(
     )
     add = parser.add_argument
     add("paths", metavar="PATH", nargs="+", type=Path, help="a file, or a folder of files")
-    add("--collection", help="the collection that will hold it (default: script for scripts, else documents)")
+    add(
+        "--collection",
+        help="the collection that will hold it (default: the one that a folder's collection.yaml declares, else script "
+        "for scripts, documents for all else)",
+    )
     add("--add", action="store_true", help="keep what else the collection holds; by default it holds just these files")
     add(
         "--start-over",
@@ -160,7 +164,12 @@ def add_unload(
     parser = commands.add_parser(
         "unload", help="delete documents", description="Delete documents and their passages from a collection."
     )
-    parser.add_argument("sources", metavar="SOURCE", nargs="+", help="a document, as its passages name their source")
+    parser.add_argument(
+        "sources",
+        metavar="SOURCE",
+        nargs="+",
+        help="a document, as its passages name their source; collection.yaml for what the collection declares",
+    )
     parser.add_argument("--collection", required=True, help="the collection that holds them")
     parser.add_argument("--json", action="store_true", help="report as a JSON object")
     add_index(parser)

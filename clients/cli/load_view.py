@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clients.cli.ask import complain
@@ -77,6 +77,8 @@ def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: f
     lines += [f"{one_line(source)}: {one_line(note)}" for source, notes in report.notes.items() for note in notes][
         :SHOWN_SOURCES
     ]
+    if report.sections:
+        lines.append(_words_of_sections(report.sections))
     lines.append(f"The collection has {counted(report.passages, 'passage')}.")
     if version:
         lines.append(f"Version {version} {'is' if report.published or compacted else 'stays'} current.")
@@ -94,9 +96,10 @@ def tell_quarantined(report: IngestReport) -> None:
         complain(f"  and {len(report.quarantined) - SHOWN_SOURCES:,} more; --json names them all")
 
 
-def plain_estimate(estimate: LoadEstimate) -> dict[str, int | float | None]:
+def plain_estimate(estimate: LoadEstimate) -> dict[str, Any]:
     """An estimate, as JSON has it."""
-    return {
+    sections = {"sections": dict(estimate.sections)} if estimate.sections else {}
+    return sections | {
         "documents": estimate.documents,
         "prepared": estimate.prepared,
         "refused": estimate.refused,
@@ -121,7 +124,16 @@ def words_of_estimate(estimate: LoadEstimate) -> str:
         told += f" {counted(estimate.prepared, 'document')} prepared already."
     if estimate.refused:
         told += f" {counted(estimate.refused, 'document')} cannot be loaded."
+    if estimate.sections:
+        told += f"\n{_words_of_sections(estimate.sections)}"
     return told
+
+
+def _words_of_sections(sections: Mapping[str, int]) -> str:
+    """Passages by section; a section without any is named by itself, for its patterns may be wrong."""
+    told = ", ".join(f"{name} {count:,}" for name, count in sections.items() if count)
+    empty = ", ".join(name for name, count in sections.items() if not count)
+    return f"Passages by section: {told or 'none'}." + (f" No passage is in {empty}." if empty else "")
 
 
 def _price(cost_usd: float | None) -> str:

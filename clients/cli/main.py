@@ -18,7 +18,7 @@ from rich.console import Console
 from cicada.index.garbage import KEEP_VERSIONS
 from cicada.protocol.actions import MAX_TOP_K
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
-from clients.cli import breakers, engine, ingest, retrieve, upkeep
+from clients.cli import breakers, engine, ingest, profiles, retrieve, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
@@ -119,6 +119,7 @@ def build_parser() -> argparse.ArgumentParser:
     ingest.add_ingest(commands, _ingest_report, _ingest_run, _add_aws)
     _add_trace(commands)
     breakers.add_breakers(commands, _breakers, _add_aws)
+    profiles.add_profile(commands, _profile, _add_connection)
     return parser
 
 
@@ -312,6 +313,11 @@ def _ask(args: argparse.Namespace) -> Exit:
 def _chat(args: argparse.Namespace) -> Exit:
     with _session(args) as session, remembered_lines(history_file(os.environ)):
         return Chat(session, _console(), _scope(args)).run(input)
+
+
+def _profile(args: argparse.Namespace) -> Exit:
+    with _session(args) as session:
+        return profiles.profile(session, args, _console())
 
 
 def _load(args: argparse.Namespace) -> Exit:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from cicada.protocol.events import Accepted, Citation, Metrics, Reused, Source
+from cicada.protocol.events import Accepted, Citation, Metrics, Reason, Reused, Source
 from cicada.protocol.markers import markers_in
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer
@@ -104,7 +104,22 @@ def source_heading(source: Source, uses: Iterable[Citation] = ()) -> Text:
     line.append(f"  {source.score:.2f}", style="dim")
     if source.origin == "cache":
         line.append("  of an earlier answer", style="dim")
+    if reasons := list(dict.fromkeys(filter(None, map(_reason, source.why)))):
+        line.append(printable(f"  {', '.join(reasons)}"), style="dim")
     return line
+
+
+def _reason(why: Reason) -> str | None:
+    """Why a passage is there, in a phrase; that it is near to the question goes without saying."""
+    match why.kind:
+        case "entity":
+            return f"names {why.name}"
+        case "intention":
+            return f"for {why.name}"
+        case "tool":
+            return f"by {why.name}"
+        case _:
+            return None
 
 
 def _objection(citation: Citation) -> str:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from clients.python import AnswerStream, CicadaClient, ClientError, EventFrame, Status, TokenProvider
+from clients.python import AnswerStream, CicadaClient, ClientError, EventFrame, ProfilesClient, Status, TokenProvider
 
 Item = EventFrame | Status
 T = TypeVar("T")
@@ -104,6 +104,10 @@ class Session:
         pending = self._pending = PendingAnswer(lambda: self._run(self._cancel(stream, pending)))
         self._run(self._read(stream, pending))
         return pending
+
+    def profiles(self, work: Callable[[ProfilesClient], Coroutine[Any, Any, T]]) -> T:
+        """Do something with the user's profiles, and wait for it. Raises ClientError."""
+        return self._run(work(self._client.profiles)).result()
 
     async def _read(self, stream: AnswerStream, pending: PendingAnswer) -> None:
         try:

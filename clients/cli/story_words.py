@@ -141,6 +141,17 @@ def _looked_up(line: Line) -> str:
     )
 
 
+def _gathered(line: Line) -> str:
+    chosen = line.texts("intentions")
+    steps = {"select_extract": "selected", "resolve": "resolved", "query": "queried", "assemble": "assembled"}
+    return _joined(
+        f"intentions {', '.join(chosen)}" if chosen else "no collection chosen",
+        f"{counted(line.count('named'), 'name')} in {counted(line.count('places'), 'section')}",
+        f"{counted(line.count('chosen'), 'passage')} chosen",
+        *(_measure(line, f"{step}_ms", word + " in {:,.0f} ms") for step, word in steps.items()),
+    )
+
+
 def _retrieved(line: Line) -> str:
     cached = line.count("used_from_cache")
     degraded = line.texts("degraded")
@@ -155,7 +166,23 @@ def _retrieved(line: Line) -> str:
     )
 
 
-_PURPOSES = {"complete_question": " to complete the question", "retrieval": " for the search"}
+def _tool_call(line: Line) -> str:
+    by = {"code": "by our code", "model": "by the model"}.get(_said(line, "by"), _said(line, "by"))
+    repeated = ", the same as before" if line.fields.get("repeated") else ""
+    return _joined(
+        f"{_said(line, 'tool')} called {by}{repeated}",
+        f"{counted(line.count('given_chars'), 'character')} in, {line.count('reply_chars'):,} out",
+        counted(line.count("shelf"), "passage") + " so far",
+        _took(line),
+        f"ended by {line.text('fault')}" if line.text("fault") else None,
+    )
+
+
+_PURPOSES = {
+    "complete_question": " to complete the question",
+    "retrieval": " for the search",
+    "agent": " for a turn of the agent",
+}
 """What a model was called for, unless it wrote the answer."""
 
 
@@ -230,7 +257,9 @@ _WORDS: dict[str, Callable[[Line], str]] = {
     "attempt": _attempt,
     "question_completed": lambda line: _joined(f"from the conversation, by {_said(line, 'by')}", _took(line)),
     "looked_up": _looked_up,
+    "gathered": _gathered,
     "retrieved": _retrieved,
+    "tool_call": _tool_call,
     "model_call": _model_call,
     "fault": _fault,
     "superseded": _superseded,

@@ -21,7 +21,13 @@ REFRESHES_PER_S = 12
 _FREE_LINES = 4
 """Lines of the screen that live text leaves free."""
 _REASON_CHARS = 80
-_DOING = {"hybrid": "searching, in earlier answers too", "cag": "looking in earlier answers", "direct": "thinking"}
+_DOING = {
+    "hybrid": "searching, in earlier answers too",
+    "cag": "looking in earlier answers",
+    "direct": "thinking",
+    "profile_agent": "reading the profile",
+    "theory_agent": "weighing the evidence",
+}
 """What each strategy does first; the others search."""
 
 

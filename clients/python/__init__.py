@@ -18,6 +18,7 @@ from clients.python.errors import (
 )
 from clients.python.frames import ClientEvent, EventFrame, UnknownEvent
 from clients.python.keeper import Status, TokenProvider
+from clients.python.profiles import History, ProfilesClient
 from clients.python.stream import AnswerStream
 from clients.python.tail import Answer, RequestTail
 from clients.python.timing import Timing
@@ -32,7 +33,9 @@ __all__ = [
     "ConnectionLost",
     "ConnectionRefused",
     "EventFrame",
+    "History",
     "InvalidQuestion",
+    "ProfilesClient",
     "RequestExpired",
     "RequestRefused",
     "RequestTail",

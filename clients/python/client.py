@@ -13,8 +13,10 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from cicada import errors as codes
-from cicada.protocol.actions import Ask
+from cicada.protocol.actions import Ask, ManageProfile
 from cicada.protocol.events import Failed
+from cicada.protocol.profiles import ProfileReply
+from clients.python.call import Call
 from clients.python.connection import Connector, connect_websocket
 from clients.python.errors import (
     AnswerFailed,
@@ -24,6 +26,7 @@ from clients.python.errors import (
 from clients.python.exchange import Exchange
 from clients.python.frames import UnknownEvent
 from clients.python.keeper import ConnectionKeeper, Status, TokenProvider
+from clients.python.profiles import ProfilesClient
 from clients.python.stream import AnswerStream
 from clients.python.switchboard import Switchboard
 from clients.python.tail import Answer
@@ -90,6 +93,9 @@ class CicadaClient:
             rng=self._rng,
         )
         self._keeping: asyncio.Task[None] | None = None
+        self._calls: dict[str, asyncio.Event] = {}
+        self.profiles = ProfilesClient(self._call)
+        """What the user keeps: see :class:`~clients.python.profiles.ProfilesClient`."""
 
     async def __aenter__(self) -> Self:
         """Begin; the first question opens the connection."""
@@ -195,8 +201,7 @@ class CicadaClient:
     # --- requests ---
 
     def _begin(self, request_id: str, ask: Ask | None) -> AnswerStream:
-        if self._keeping is None or self._keeping.done():
-            raise RuntimeError("the client is not open: use it in `async with`")
+        self._check_open()
         if known := self._streams.get(request_id):
             return known
         exchange = Exchange(request_id, ask, self._timing, self._rng)
@@ -209,8 +214,31 @@ class CicadaClient:
         self._board.cancel(request_id, self._clock())
         self._keeper.wake()
 
-    def _show(self, exchange: Exchange) -> None:
+    async def _call(self, action: ManageProfile) -> ProfileReply:
+        """Send an action, and return its reply. Raises ClientError."""
+        self._check_open()
+        call = Call(action, self._timing, self._rng)
+        ended = self._calls[action.request_id] = asyncio.Event()
+        try:
+            self._board.add(call, self._clock())
+            self._keeper.wake()
+            await ended.wait()
+        finally:
+            del self._calls[action.request_id]
+        if call.reply is None:
+            raise call.failure or ConnectionLost("no reply came")
+        return call.reply
+
+    def _check_open(self) -> None:
+        if self._keeping is None or self._keeping.done():
+            raise RuntimeError("the client is not open: use it in `async with`")
+
+    def _show(self, exchange: Exchange | Call) -> None:
         """Let the readers of a request see what has changed, and forget one that has ended."""
+        if isinstance(exchange, Call):
+            if exchange.ended and (ended := self._calls.get(exchange.request_id)):
+                ended.set()
+            return
         stream = self._streams[exchange.request_id]
         if exchange.ended:
             del self._streams[exchange.request_id]

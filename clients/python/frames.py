@@ -11,11 +11,12 @@ import copy
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from cicada.protocol.events import TERMINAL_TYPES, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
+from cicada.protocol.profiles import ProfileReply
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,15 @@ class GatewayFault:
     message: str
 
 
-Incoming = EventFrame | Resumed | Refused | Pong | GatewayFault
+Incoming = EventFrame | Resumed | Refused | Pong | ProfileReply | GatewayFault
 
 _MOST_ROUNDS = 8
 """How often parts are left aside: what is missing then takes what it is missing from with it."""
 Part = TypeVar("Part", bound=BaseModel)
 
 _EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
-_REPLIES: Mapping[str, TypeAdapter[Resumed] | TypeAdapter[Refused] | TypeAdapter[Pong]] = {
-    "resumed": TypeAdapter(Resumed),
-    "error": TypeAdapter(Refused),
-    "pong": TypeAdapter(Pong),
+_REPLIES: Mapping[str, type[Resumed | Refused | Pong | ProfileReply]] = {
+    reply.model_fields["type"].default: reply for reply in (Resumed, Refused, Pong, *get_args(ProfileReply))
 }
 
 
@@ -86,14 +85,9 @@ def parse_frame(text: str | bytes) -> Incoming | None:
     return EventFrame(request_id, seq, _parse_event(kind, raw), raw) if isinstance(request_id, str) else None
 
 
-def _parse_reply(kind: str, raw: dict[str, Any]) -> Resumed | Refused | Pong | None:
+def _parse_reply(kind: str, raw: dict[str, Any]) -> Resumed | Refused | Pong | ProfileReply | None:
     model = _REPLIES.get(kind)
-    if model is None:
-        return None
-    try:
-        return model.validate_python(raw, extra="ignore")
-    except ValidationError:
-        return None
+    return None if model is None else _read(model, raw)
 
 
 def failures_in(fields: Mapping[str, Any]) -> tuple[StrategyFailure, ...]:

@@ -1,4 +1,4 @@
-"""All open requests of a client over the one connection that they share: without I/O and without a clock of its own."""
+"""All open requests and calls of a client over the one connection that they share: no I/O, and no clock of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from cicada import errors as codes
 from cicada.protocol.actions import ClientAction, Ping
 from cicada.protocol.events import Pong, Refused, Resumed
+from cicada.protocol.profiles import ProfileReply
+from clients.python.call import Call
 from clients.python.errors import ClientError, Unauthorized
 from clients.python.exchange import Exchange
 from clients.python.frames import EventFrame, GatewayFault, parse_frame
@@ -22,22 +24,22 @@ class ConnectionDead(Exception):
 
 
 class Switchboard:
-    """Hands frames to the exchange that they concern, and keeps the connection from being cut.
+    """Hands frames to the exchange or the call that they concern, and keeps the connection from being cut.
 
     Its owner tells it what happens, sends what gathers in :attr:`outgoing`, and calls :meth:`tick` at
     :meth:`deadline`.
     """
 
-    def __init__(self, timing: Timing, on_change: Callable[[Exchange], None]) -> None:
-        """``on_change`` is told of every exchange that has new events or has ended."""
+    def __init__(self, timing: Timing, on_change: Callable[[Exchange | Call], None]) -> None:
+        """``on_change`` is told of every exchange that has new events, and of all that has ended."""
         self.outgoing: deque[ClientAction] = deque()
         self.opened_at: float | None = None
         """When the connection was opened; None while there is none."""
         self.events = 0
-        """Events applied, of all requests: what measures progress."""
+        """Events applied and calls answered: what measures progress."""
         self._timing = timing
         self._on_change = on_change
-        self._exchanges: dict[str, Exchange] = {}
+        self._exchanges: dict[str, Exchange | Call] = {}
         self._active_at = 0.0
         self._pinged_at: float | None = None
 
@@ -48,15 +50,16 @@ class Switchboard:
 
     # --- requests ---
 
-    def add(self, exchange: Exchange, now: float) -> None:
-        """Take up a request."""
+    def add(self, exchange: Exchange | Call, now: float) -> None:
+        """Take up a request or a call."""
         self._exchanges[exchange.request_id] = exchange
         if self.opened_at is not None:
             self._after(exchange, exchange.connected(now))
 
     def cancel(self, request_id: str, now: float) -> None:
         """Have a request ended, if it is open."""
-        if exchange := self._exchanges.get(request_id):
+        exchange = self._exchanges.get(request_id)
+        if isinstance(exchange, Exchange):
             self._after(exchange, exchange.cancel(now))
 
     def give_up(self, failure: ClientError) -> None:
@@ -102,13 +105,17 @@ class Switchboard:
                 logger.warning("a frame was not accepted", extra={"reason": frame.message})
                 for exchange in list(self._exchanges.values()):
                     self._after(exchange, exchange.fault(frame.message, now))
-            case EventFrame() | Resumed() | Refused():
-                if concerned := self._exchanges.get(frame.request_id or ""):
-                    self._after(concerned, self._hand(frame, concerned, now))
             case Pong() | None:
                 pass
+            case _:
+                if concerned := self._exchanges.get(frame.request_id or ""):
+                    self._after(concerned, self._hand(frame, concerned, now))
 
-    def _hand(self, frame: EventFrame | Resumed | Refused, exchange: Exchange, now: float) -> Sequence[ClientAction]:
+    def _hand(
+        self, frame: EventFrame | Resumed | Refused | ProfileReply, exchange: Exchange | Call, now: float
+    ) -> Sequence[ClientAction]:
+        if isinstance(exchange, Call):
+            return self._answer(frame, exchange, now)
         match frame:
             case EventFrame():
                 known = len(exchange.log)
@@ -119,6 +126,21 @@ class Switchboard:
                 return exchange.resumed(frame, now)
             case Refused():
                 return exchange.refused(frame, now)
+            case _:
+                return ()
+
+    def _answer(
+        self, frame: EventFrame | Resumed | Refused | ProfileReply, call: Call, now: float
+    ) -> Sequence[ClientAction]:
+        match frame:
+            case Refused():
+                return call.refused(frame, now)
+            case EventFrame() | Resumed():
+                return ()
+            case _:
+                self.events += 1
+                call.replied(frame)
+                return ()
 
     def tick(self, now: float) -> None:
         """Do what is due on an open connection.
@@ -154,7 +176,7 @@ class Switchboard:
         grace_s = self._timing.retire_grace_s if self._exchanges else 0.0
         return (self.opened_at or 0.0) + self._timing.retire_s + grace_s
 
-    def _after(self, exchange: Exchange, actions: Sequence[ClientAction]) -> None:
+    def _after(self, exchange: Exchange | Call, actions: Sequence[ClientAction]) -> None:
         if self.opened_at is not None:
             self.outgoing.extend(actions)
         if exchange.ended:

@@ -20,9 +20,9 @@ export const MAX_EPISODES = 20;
  * @typedef {Ask | Resume | Cancel | Ping} Action
  *
  * @typedef {object} Locator
- * @property {string} heading  who speaks, or the document's title
- * @property {string} place  the episode, or the section
- * @property {string} part  the chapter, or the page
+ * @property {string} heading  who speaks, the document's title, or that it is the asker's own note
+ * @property {string} place  the episode, the section, or the profile
+ * @property {string} part  the chapter, the page, or the profile's field
  * @property {string} messageId
  * @property {{ id: string, name: string } | null} episode
  *
@@ -33,6 +33,12 @@ export const MAX_EPISODES = 20;
  * @property {string} text
  * @property {boolean} clipped  the text was shortened
  * @property {boolean} earlier  an earlier answer brought it, not the search
+ * @property {Reason[]} why  why it is here, the weightiest first; empty where nothing is said
+ *
+ * @typedef {object} Reason
+ * @property {string} kind  "intention", "entity", "similarity", "tool", or a later one
+ * @property {string} name  of the intention, the entity or the tool
+ * @property {string} matched  of an entity: the words of the question that name it
  *
  * @typedef {object} Citation  One use of one marker.
  * @property {number} n  0 where it has no number and names no passage
@@ -244,7 +250,17 @@ function readSource(raw) {
     text: text(raw.text),
     clipped: raw.clipped === true,
     earlier: raw.origin === "cache",
+    why: list(raw.why, readReason),
   };
+}
+
+/**
+ * @param {Json} raw
+ * @returns {Reason | null}
+ */
+function readReason(raw) {
+  const kind = text(raw.kind);
+  return kind ? { kind, name: text(raw.name), matched: text(raw.matched) } : null;
 }
 
 /**
@@ -278,6 +294,9 @@ function readLocator(raw) {
       messageId: "",
       episode: null,
     };
+  }
+  if (raw.kind === "note") {
+    return { heading: "Your note", place: text(raw.profile), part: text(raw.field), messageId: "", episode: null };
   }
   const id = text(raw.episodeId);
   const name = text(raw.episodeName);

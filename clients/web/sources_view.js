@@ -2,7 +2,7 @@
 
 import { citationsOf, languageOf } from "./answer_text.js";
 import { el, icon, setText } from "./dom.js";
-import { NOT_ATTRIBUTED, OFFERED, sourcesTitle } from "./words.js";
+import { NOT_ATTRIBUTED, OFFERED, reasonsOf, sourcesTitle } from "./words.js";
 
 /**
  * @import { Citation, Source } from "./protocol.js"
@@ -95,6 +95,8 @@ export class SourcesView {
     const place = el("span", { class: "place", dir: "auto" }, locator.place);
     if (locator.part) place.append("\u00a0· ", el("span", { class: "chapter" }, locator.part));
     if (source.earlier && tellsOrigin) place.append(" · ", el("span", { class: "earlier", dir: "ltr" }, "of an earlier answer"));
+    const reasons = reasonsOf(source.why);
+    if (reasons.length) place.append(" · ", el("span", { class: "why", dir: "auto" }, reasons[0]));
     const gauge = el("span", { class: "gauge" });
     gauge.style.setProperty("--score", String(score));
     const verdict = el("span", { class: "verdict" });
@@ -119,7 +121,8 @@ export class SourcesView {
     if (source.clipped) text.append(el("span", { class: "clipped" }, " … (shortened)"));
     const uses = el("ul", { class: "uses" });
     const message = locator.messageId && el("p", { class: "message" }, `Message ${locator.messageId}`);
-    const body = el("div", { class: "passage" }, text, ...(message ? [message] : []), uses);
+    const why = reasons.length > 1 && el("p", { class: "why", dir: "auto" }, `Why it is here: ${reasons.join("; ")}`);
+    const body = el("div", { class: "passage" }, text, ...(why ? [why] : []), ...(message ? [message] : []), uses);
     const element = el("details", { class: "source", id: this.anchorOf(n), "data-n": String(n) }, summary, body);
     const row = { source, element, summary, verdict, uses };
     const item = el("li", {}, element);

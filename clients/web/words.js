@@ -2,7 +2,7 @@
 
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Fallback, Metrics, Reused, Strategy } from "./protocol.js"
+ * @import { Fallback, Metrics, Reason, Reused, Strategy } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { RequestTail } from "./tail.js"
  *
@@ -142,6 +142,30 @@ export function sourcesTitle({ sources, offered, notAttributed }, cited) {
   if (offered) return `${counted(sources.size, "passage")} found before`;
   const found = sources.size ? counted(sources.size, "source") : "No source found";
   return cited ? `${found}, ${cited} cited` : found;
+}
+
+/**
+ * Why a passage is here, a phrase a reason; that it is near to the question goes without saying.
+ *
+ * @param {Reason[]} why
+ * @returns {string[]}
+ */
+export function reasonsOf(why) {
+  const phrases = why.map(({ kind, name, matched }) => {
+    if (!name) return "";
+    if (kind === "entity") return `names ${name}${matched && !alike(matched, name) ? ` (“${matched}”)` : ""}`;
+    if (kind === "intention") return `for ${name.replaceAll("_", " ")}`;
+    return kind === "tool" ? `by ${name.replaceAll("_", " ")}` : "";
+  });
+  return [...new Set(phrases.filter(Boolean))];
+}
+
+/**
+ * @param {string} one
+ * @param {string} other
+ */
+function alike(one, other) {
+  return one.toLowerCase() === other.toLowerCase();
 }
 
 /** What is said of sources that the answer does not cite by any marker. */

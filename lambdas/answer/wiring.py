@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 from uuid import uuid4
 
 import boto3
+from agents import build_agents
 
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.breakers.board import Breakers, Happening
@@ -24,6 +25,7 @@ from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
 from cicada.answering.ports import Keeper
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
@@ -114,12 +116,14 @@ def build(
                 top_k=top_k,
                 min_score=min_score,
                 prompt_passages=prompt_passages,
+                knowledge=build_knowledge_of(settings, reader, ShardRetriever(reader, embedder), models, breakers),
             ),
             "rag": RagStrategy(
                 retriever, writers.of("rag"), top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
             ),
             "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages),
             "direct": DirectStrategy(writers.last_resort()),
+            **build_agents(settings, retriever, breakers, bedrock=_bedrock),
         },
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
@@ -128,7 +132,7 @@ def build(
             settings.request_time_s,
             settings.request_tokens,
             settings.request_cost_usd,
-            retrieval_share=retrieval_share(settings.retrieval_pipeline),
+            retrieval_share=retrieval_share(settings.retrieval_pipeline, knowledge=settings.knowledge_enabled),
         ),
     )
 
@@ -159,10 +163,17 @@ def _version_of_writers(settings: AnswerSettings, models: Models) -> str:
 
 def _version_of_answers(settings: AnswerSettings) -> str:
     """What shapes a grounded answer beside the index and the model: after a change, no earlier answer is reached."""
-    shape = (PROMPT_VERSION, settings.retrieval_engine, settings.top_k, settings.min_score, settings.prompt_passages)
+    shape: tuple[object, ...] = (
+        PROMPT_VERSION,
+        settings.retrieval_engine,
+        settings.top_k,
+        settings.min_score,
+        settings.prompt_passages,
+    )
     pipeline = settings.retrieval_pipeline
     if pipeline != "standard":
         shape = (*shape, pipeline, settings.reranker_model_id, settings.expansion_model_id, settings.direct_model_id)
+    shape = (*shape, *knowledge_shape(settings))
     return "/".join(map(str, shape))
 
 

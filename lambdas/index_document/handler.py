@@ -8,6 +8,7 @@ from typing import Any
 import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from cicada.ingest.declaring import as_published
 from cicada.ingest.incoming.batches import Prepare
 from cicada.ingest.wiring import preparer
 from cicada.integrators.calling import reading, respond
@@ -34,7 +35,7 @@ def handler(event: Any, context: LambdaContext) -> dict[str, Any]:
         return max(1.0, context.get_remaining_time_in_millis() / 1000 - COMMIT_S)
 
     def prepare_for(collection: str) -> Prepare:
-        recipe = settings.recipe(collection)
+        recipe = as_published(settings.recipe(collection), store, collection)
         return preparer(recipe, collection, store, bedrock, models, time_left_s=time_left_s).prepare
 
     return respond(event, reading(IndexDocumentRequest), lambda request: index_document(request, prepare_for, publish))

@@ -11,6 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.index.writer import Declares
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared
 from cicada.ingest.incoming.bucket import IncomingBucket
@@ -30,9 +31,9 @@ embedder = BedrockEmbedder(
 store, uploads = S3Store(s3, settings.index_bucket), IncomingBucket(s3, settings.index_bucket)
 
 
-def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
+def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str], declares: Declares) -> IngestReport:
     """Commit with the deployment's embedding model, with which everything prepared was embedded: it is not called."""
-    return commit(store, embedder, collection, prepared, gone=gone)
+    return commit(store, embedder, collection, prepared, gone=gone, declares=declares)
 
 
 @metrics.log_metrics

@@ -9,7 +9,7 @@ import boto3
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
-from cicada.ingest.incoming.batches import prepare
+from cicada.ingest.incoming.batches import prepare, recipe_of
 from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.records import Batch
 from cicada.ingest.settings import IngestSettings
@@ -43,7 +43,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> None:
         return context.get_remaining_time_in_millis() / 1000
 
     one = preparer(
-        settings.recipe(batch.collection),
+        recipe_of(batch, settings.recipe(batch.collection), store),
         batch.collection,
         store,
         bedrock,

@@ -18,6 +18,9 @@ from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.errors import CicadaError
 from cicada.identity import asker_of, caller_of
+from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from cicada.settings import MessageProcessorSettings
@@ -34,7 +37,16 @@ recovery = Recovery(
     budget=RequestBudget(time_s=settings.request_time_s),
     on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
 )
-intake = Intake(log, connections, recovery, retention_s=settings.retention_s)
+profiles = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
+intake = Intake(
+    log,
+    connections,
+    recovery,
+    ProfileCounter(ProfileDesk(profiles)),
+    retention_s=settings.retention_s,
+    knowledge=settings.knowledge_enabled,
+    agents=settings.agents_enabled,
+)
 
 
 @metrics.log_metrics

@@ -67,9 +67,9 @@ class ExtractiveAnswerer:
         passages = sorted(prompt.passages, key=lambda passage: -passage.relevance)[:MAX_PASSAGES]
         return write(select(prompt.question, passages, self._embedder), about)
 
-    def fill(self, system: str, user: str, tool: Tool) -> Mapping[str, Any]:  # noqa: ARG002
+    def fill(self, system: str, user: str, tool: Tool) -> Mapping[str, Any]:
         """Fill in a tool's input from the prompt: see :mod:`local.bedrock.extractive.filling`."""
-        return fill(user, tool.schema, self._embedder)
+        return fill(user, tool.schema, self._embedder, system=system)
 
     def rank(self, query: str, texts: Sequence[str]) -> list[float]:
         """How relevant each text is to a query, in [0, 1]."""

@@ -2,7 +2,7 @@
 
 The deployed code calls Bedrock as ever; here its requests are handed on to a server such as Ollama's, llama.cpp's or LM
 Studio's, and what it writes is handed back as Bedrock would. What precedes a response (validation, throttles and other
-faults) and ``bedrock.cut`` are the stand-in's own. Embeddings and re-ranking stay with the stand-in.
+faults) and ``bedrock.cut`` are the stand-in's own. Embeddings, re-ranking and the agents' turns stay with the stand-in.
 
 ``CICADA_LOCAL_MODEL_URL``  the server's address up to ``/chat/completions``, such as ``http://localhost:11434/v1``
 ``CICADA_LOCAL_MODEL``      the model, as the server calls it
@@ -41,6 +41,7 @@ from local.bedrock.streams import StreamedResponse, break_off
 from local.bedrock.striking import InjectedError
 from local.bedrock.switches import Cut
 from local.bedrock.tokens import split_pieces
+from local.bedrock.tools import Tool
 from local.running import UpFailed
 
 URL, MODEL, KEY = "CICADA_LOCAL_MODEL_URL", "CICADA_LOCAL_MODEL", "CICADA_LOCAL_MODEL_KEY"
@@ -92,14 +93,19 @@ class Forwarding:
         self._sampling = Sampling()
         self._dialects = Dialects()
 
-    async def reply(self, request: web.Request, asked: ConverseRequest) -> Reply:
+    async def reply(self, request: web.Request, asked: ConverseRequest, form: Tool | None) -> Reply:
         """The model's whole turn, for Converse.
+
+        Args:
+            request: as it came.
+            asked: what it says.
+            form: the tool that is to be filled in, if one is.
 
         Raises:
             AwsError: what Bedrock would answer in place of the server's failure.
             ConnectionResetError: the caller closed its connection.
         """
-        writing = await self._write(request, asked)
+        writing = await self._write(request, asked, form)
         texts: list[str] = []
         try:
             while isinstance(item := await writing.next(), TextDelta):
@@ -108,8 +114,8 @@ class Forwarding:
             writing.stop()
         reason, usage = _end(item)
         text = "".join(texts)
-        if asked.tool is not None and reason == "end_turn":
-            return _tool_reply(text, asked, usage)
+        if form is not None and reason == "end_turn":
+            return _tool_reply(text, form, usage)
         return Reply(tuple(split_pieces(text)), reason, counts_of(usage))
 
     async def stream(self, request: web.Request, asked: ConverseRequest, cut: Cut | None) -> StreamedResponse:
@@ -121,7 +127,7 @@ class Forwarding:
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        writing = await self._write(request, asked)
+        writing = await self._write(request, asked, None)
         try:
             item = await writing.next(EARLY_S)
             if isinstance(item, ModelError) and not isinstance(item, StreamBroken):
@@ -146,7 +152,7 @@ class Forwarding:
         await _send_end(response, item, block, round((loop.time() - began) * 1000))
         return response
 
-    async def _write(self, request: web.Request, asked: ConverseRequest) -> _Writing:
+    async def _write(self, request: web.Request, asked: ConverseRequest, form: Tool | None) -> _Writing:
         if asked.stop_sequences:
             raise ValidationFailed("stopSequences are not handed on to the model server.")
         body = json.loads(await request.read())
@@ -163,23 +169,22 @@ class Forwarding:
             sampling=self._sampling,
             dialects=self._dialects,
         )
-        turns, answer = turns_of(body), None if asked.tool is None else answer_of(asked.tool)
+        turns, answer = turns_of(body), None if form is None else answer_of(form)
         return _Writing(
             request,
             lambda caller: chat.stream(turns, answer=answer, time_budget_s=ANSWER_BUDGET_S, leash=caller),
         )
 
 
-def _tool_reply(text: str, asked: ConverseRequest, usage: Usage | None) -> Reply:
-    assert asked.tool is not None
+def _tool_reply(text: str, form: Tool, usage: Usage | None) -> Reply:
     try:
-        value = without_filler(json_in(text), asked.tool.schema)
+        value = without_filler(json_in(text), form.schema)
     except FormMisfit:
         value = None
     if not isinstance(value, dict):
         return Reply((), "malformed_tool_use", counts_of(usage))
-    use = ToolUse(f"tooluse_{uuid.uuid4().hex[:22]}", asked.tool.name, value)
-    return Reply((), "tool_use", counts_of(usage), tool_use=use)
+    use = ToolUse(f"tooluse_{uuid.uuid4().hex[:22]}", form.name, value)
+    return Reply((), "tool_use", counts_of(usage), tool_uses=(use,))
 
 
 def _end(item: _Item | None) -> tuple[str, Usage | None]:

@@ -8,13 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from local.agents.turns import BrainCall, Step
 from local.bedrock.requests import ConverseRequest
 from local.bedrock.tokens import count_tokens, split_pieces
 
 REASONING = "Look for the passages that answer this."
 SIGNATURE = "c2lnbmF0dXJl"
-FORM_FAULTS = frozenset({"misfit", "talk", "unreadable"})
+FORM_FAULTS = frozenset({"misfit", "talk", "unreadable", "garbled", "unoffered", "again"})
 _TALK = "I would rather talk about it."
+_UNOFFERED = "run_anything"
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,14 @@ class ToolUse:
     name: str
     value: Mapping[str, Any]
     """Its input."""
+    written: str | None = None
+    """The input as it is streamed, where that is not the value's JSON: cut off, or garbled."""
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The input's JSON as a stream brings it: an empty piece, then nothing for an input without fields."""
+        written = self.written if self.written is not None else _json(self.value) if self.value else ""
+        return ("", *split_pieces(written))
 
 
 @dataclass(frozen=True)
@@ -36,7 +46,8 @@ class Reply:
     usage: Mapping[str, int]
     reasons: bool = False
     """Whether reasoning stands before the text."""
-    tool_use: ToolUse | None = None
+    tool_uses: tuple[ToolUse, ...] = ()
+    """They follow the text."""
 
     @property
     def text(self) -> str:
@@ -71,35 +82,56 @@ def compose(
     return Reply(tuple(pieces), stop_reason or reason, _usage(request, tokens), reasons)
 
 
-def compose_tool_use(value: Mapping[str, Any], request: ConverseRequest, *, fault: str | None, reasons: bool) -> Reply:
-    """A turn in which the model calls the tool.
+def compose_tool_uses(
+    step: Step, request: ConverseRequest, *, fault: str | None, reasons: bool, stop_reason: str | None = None
+) -> Reply:
+    """A turn in which the model calls tools.
 
     Args:
-        value: the tool's input.
+        step: what it says before, and its calls; at least one.
         request: what was asked.
-        fault: how the turn is not what it should be: ``misfit`` (the input lacks all), ``talk`` (words in place of the
-            call) or ``unreadable`` (the service cannot read the call); nothing is wrong when None.
+        fault: how the turn is not what it should be: ``misfit`` (the inputs lack all), ``talk`` (words in place of the
+            calls), ``unreadable`` (the service cannot read the calls), ``garbled`` (the inputs are no JSON),
+            ``unoffered`` (another tool is called) or ``again`` (the last calls once more); nothing is wrong when None.
         reasons: see :class:`Reply`.
+        stop_reason: why it stops, if a fault says so.
     """
-    if request.tool is None:
-        raise ValueError("no tool was offered")
+    if fault is not None and fault not in FORM_FAULTS:
+        raise ValueError(f"bedrock.form: the mode {fault!r} is not known")
     if fault == "talk":
-        return _tool_reply(request, (_TALK,), "end_turn", None, reasons=reasons)
+        return Reply((_TALK,), "end_turn", _usage(request, count_tokens(_TALK)), reasons)
     if fault == "unreadable":
-        return _tool_reply(request, (), "malformed_tool_use", None, reasons=reasons)
-    use = ToolUse(f"tooluse_{uuid.uuid4().hex[:22]}", request.tool.name, {} if fault == "misfit" else value)
-    tokens = count_tokens(json.dumps(use.value, ensure_ascii=False))
-    if tokens > request.max_tokens:  # the call was cut while it was written, and nothing of its input is whole
-        return _tool_reply(request, (), "max_tokens", replace(use, value={}), reasons=reasons)
-    return _tool_reply(request, (), "tool_use", use, reasons=reasons)
+        return Reply((), "malformed_tool_use", _usage(request, count_tokens("")), reasons)
+    pieces, tokens = tuple(split_pieces(step.text)), count_tokens(step.text)
+    uses: list[ToolUse] = []
+    for use in (_use(call, fault) for call in _calls(step, request, fault)):
+        written = "".join(use.pieces) or "{}"
+        tokens += count_tokens(written)
+        if tokens > request.max_tokens:  # the call was cut while it was written, and nothing of its input is whole
+            cut = replace(use, value={}, written=written[: len(written) // 2])
+            return Reply(pieces, "max_tokens", _usage(request, request.max_tokens), reasons, (*uses, cut))
+        uses.append(use)
+    return Reply(pieces, stop_reason or "tool_use", _usage(request, tokens), reasons, tuple(uses))
 
 
-def _tool_reply(
-    request: ConverseRequest, pieces: tuple[str, ...], reason: str, use: ToolUse | None, *, reasons: bool
-) -> Reply:
-    written = "".join(pieces) if use is None else json.dumps(use.value, ensure_ascii=False)
-    tokens = request.max_tokens if reason == "max_tokens" else count_tokens(written)
-    return Reply(pieces, reason, _usage(request, tokens), reasons, use)
+def _calls(step: Step, request: ConverseRequest, fault: str | None) -> tuple[BrainCall, ...]:
+    if fault == "again":
+        last = [turn.uses for turn in request.turns if turn.uses][-1:]
+        return tuple(BrainCall(use.name, use.given) for uses in last for use in uses) or step.calls
+    return step.calls
+
+
+def _use(call: BrainCall, fault: str | None) -> ToolUse:
+    return ToolUse(
+        f"tooluse_{uuid.uuid4().hex[:22]}",
+        _UNOFFERED if fault == "unoffered" else call.name,
+        {} if fault in ("misfit", "garbled") else call.given,
+        written=_json(call.given)[:-1] + ',"' if fault == "garbled" else None,
+    )
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _usage(request: ConverseRequest, output_tokens: int) -> dict[str, int]:
@@ -115,11 +147,11 @@ def whole_response(reply: Reply, latency_ms: int) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if reply.reasons:
         content.append({"reasoningContent": {"reasoningText": {"text": REASONING, "signature": SIGNATURE}}})
-    if reply.text or reply.tool_use is None:
+    if reply.text or not reply.tool_uses:
         content.append({"text": reply.text})
-    if reply.tool_use is not None:
-        use = reply.tool_use
-        content.append({"toolUse": {"toolUseId": use.identifier, "name": use.name, "input": use.value}})
+    content += [
+        {"toolUse": {"toolUseId": use.identifier, "name": use.name, "input": use.value}} for use in reply.tool_uses
+    ]
     return {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": reply.stop_reason,

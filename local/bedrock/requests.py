@@ -6,10 +6,11 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from local.agents.turns import Turn, read_turns
 from local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel
 from local.bedrock.errors import ValidationFailed
 from local.bedrock.tokens import count_tokens
-from local.bedrock.tools import Tool, check_tool_turns, is_tool_block, read_tools, tool_block_text
+from local.bedrock.tools import Offer, check_tool_turns, is_tool_block, read_tools, tool_block_text
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,10 @@ class ConverseRequest:
     input_tokens: int
     max_tokens: int
     stop_sequences: tuple[str, ...]
-    tool: Tool | None = None
-    """What is to be called, where tools are offered."""
+    offer: Offer | None = None
+    """The tools that may be called."""
+    turns: tuple[Turn, ...] = ()
+    """All of them, where tools are offered."""
 
 
 @dataclass(frozen=True)
@@ -47,18 +50,25 @@ class EmbeddingRequest:
 def read_converse(body: bytes, model: TextModel) -> ConverseRequest:
     """Read the body of Converse or ConverseStream. Raises ValidationFailed."""
     fields = read_object(body)
-    tool = read_tools(fields.get("toolConfig"), model)
+    offer = read_tools(fields.get("toolConfig"), model)
     turns = _read_turns(fields.get("messages"))
-    check_tool_turns(fields["messages"], tool)
+    check_tool_turns(fields["messages"], offer)
     system = "\n".join(_read_blocks(_list(fields, "system"), "system"))
     config = fields.get("inferenceConfig") or {}
     _check_sampling(config, model)
-    input_tokens = count_tokens(system) + sum(count_tokens(turn) for turn in turns) + (tool.tokens if tool else 0)
+    input_tokens = count_tokens(system) + sum(count_tokens(turn) for turn in turns) + (offer.tokens if offer else 0)
     if input_tokens > model.max_input_tokens:
         raise ValidationFailed("Input is too long for requested model.")
     asked = [turn for turn, message in zip(turns, fields["messages"], strict=True) if _asks(message)]
-    user = "\n\n".join(asked) if tool else asked[-1]
-    return ConverseRequest(system, user, input_tokens, _max_tokens(config, model), _stop_sequences(config), tool)
+    return ConverseRequest(
+        system,
+        "\n\n".join(asked) if offer else asked[-1],
+        input_tokens,
+        _max_tokens(config, model),
+        _stop_sequences(config),
+        offer,
+        read_turns(fields["messages"]) if offer else (),
+    )
 
 
 def read_embedding(body: bytes, model: EmbeddingModel) -> EmbeddingRequest:

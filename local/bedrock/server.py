@@ -2,8 +2,8 @@
 re-ranking.
 
 A stand-in that is kinder than AWS is a defect. What AWS does, and where each line is tested
-(``tests/wire/test_bedrock_standin.py``; from B25 on ``tests/wire/test_bedrock_structured.py`` and
-``test_bedrock_rerank.py``; by a boto3 client):
+(``tests/wire/test_bedrock_standin.py``; from B25 on ``tests/wire/test_bedrock_structured.py``,
+``test_bedrock_rerank.py`` and ``test_bedrock_tools.py``; by a boto3 client):
 
 =====  ===========================================================================================================
 line   what AWS does, and this does too
@@ -49,12 +49,21 @@ B31    InvokeModel with Amazon Rerank's or Cohere Rerank's body answers ``result
 B32    A re-ranking takes 1 to 1,000 texts, none empty; ``top_n`` is at most their number; further keys, and for Cohere
        a missing ``api_version``, are a ValidationException.
 B33    A whole response can break off before the length that its header tells.
+B34    In a stream a tool's use is a block of its own: contentBlockStart with toolUseId and name, the input's JSON in
+       deltas, the first of which is empty, contentBlockStop. An input without fields has no further delta.
+B35    A turn can call several tools, and say something before; the results of all come back in one turn.
+B36    Of many tools the model calls those that it needs, or answers; with ``any`` it has to call one.
+B37    An earlier turn's tool use needs a tool's name, an input that is an object, and an id that no other has: else
+       ValidationException. Its tool may have been taken from the offer since.
+B38    A stream can be cut in a tool's input, and an input that outgrows maxTokens ends in the middle.
 =====  ===========================================================================================================
 
-Not served: tools in ConverseStream (a ValidationException), system tools, images and documents in messages,
-guardrails, prompt caching (``cachePoint`` is accepted and does nothing), service tiers, InvokeModel for text,
-CountTokens; a conversation's earlier turns are counted, not read. Only one text comes back for one prompt, whatever
-``temperature`` says.
+Not served: system tools, strict tools, images and documents in messages, guardrails, prompt caching (``cachePoint`` is
+accepted and does nothing), service tiers, InvokeModel for text, CountTokens. A conversation's earlier turns are read
+where tools are offered, and else only counted. Only one text comes back for one prompt, whatever ``temperature`` says.
+
+A tool that must be called by its name is a form that is filled in, and so is a single one that Converse offers. All
+else is an agent's turn, whose next step :mod:`local.agents.brain` decides, or whatever the stand-in is given.
 
 Fault switches (``local.faults``; ``model`` limits each to one model id as called):
 
@@ -65,10 +74,12 @@ Fault switches (``local.faults``; ``model`` limits each to one model id as calle
                             ``delay_ms`` between deltas
 ``bedrock.pace``            a model of fixed latency, in place of what ``bedrock.slow`` says of deltas: the first one
                             ``first_piece_ms`` after the request's arrival, the others ``delay_ms`` apart
-``bedrock.cut``             see :class:`local.bedrock.switches.Cut`
+``bedrock.cut``             see :class:`local.bedrock.switches.Cut`; ``turn`` limits it to turns that call tools
+                            (``tool_use``) or do not (``text``)
 ``bedrock.stop``            ``stop_reason``, ``after`` so many deltas
 ``bedrock.form``            what is wrong with a tool's use: ``mode`` is ``misfit`` (the input lacks all), ``talk``
-                            (words in its place) or ``unreadable`` (the service cannot read it)
+                            (words in its place), ``unreadable`` (the service cannot read it), ``garbled`` (the streamed
+                            input is no JSON), ``unoffered`` (another tool) or ``again`` (the last call once more)
 ``bedrock.converse_cut``    half of Converse's response, then the connection is lost
 ``bedrock.rerank_…``        ``throttle``, ``error``, ``refuse``, ``slow`` as for embeddings, ``cut`` as Converse's, and
                             ``malformed``: a text is missing from the results
@@ -87,17 +98,19 @@ import logging
 import math
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from aiohttp import web
 
+from local.agents.brain import next_step
+from local.agents.turns import BrainCall, BrainTool, Decide, Step
 from local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel, find_model
 from local.bedrock.errors import AwsError, Unsigned, ValidationFailed
 from local.bedrock.extractive.filling import fill_from_words
 from local.bedrock.extractive.relevance import relevance
 from local.bedrock.forwarding import Forwarding
-from local.bedrock.replies import Reply, compose, compose_tool_use, whole_response
+from local.bedrock.replies import Reply, compose, compose_tool_uses, whole_response
 from local.bedrock.requests import ConverseRequest, read_converse, read_embedding, read_rerank
 from local.bedrock.streams import StreamCounts, StreamedResponse, send_stream
 from local.bedrock.striking import Refused, fail_early, send_whole
@@ -130,6 +143,7 @@ def add_routes(
     faults: Faults,
     fill: Fill = fill_from_words,
     rank: Rank = relevance,
+    decide: Decide = next_step,
     pace_s: float = DEFAULT_PACE_S,
     forwarding: Forwarding | None = None,
 ) -> None:
@@ -142,10 +156,12 @@ def add_routes(
         faults: the switches.
         fill: fills in the inputs of tools; by words alone unless given.
         rank: judges texts; by words alone unless given.
+        decide: says what an agent's model does next; by rules, and words alone, unless given.
         pace_s: between two deltas of a stream.
-        forwarding: writes and fills in, in place of ``answer`` and ``fill``, where there is a model server.
+        forwarding: writes and fills in, in place of ``answer`` and ``fill``, where there is a model server. What an
+            agent does is decided as without one: a small model does not use tools reliably.
     """
-    runtime = BedrockRuntime(answer, fill, embed, rank, faults, pace_s, forwarding)
+    runtime = BedrockRuntime(answer, fill, embed, rank, decide, faults, pace_s, forwarding)
     for operation, handler in {
         "converse-stream": runtime.converse_stream,
         "converse": runtime.converse,
@@ -189,6 +205,7 @@ class BedrockRuntime:
         fill: Fill,
         embed: Embed,
         rank: Rank,
+        decide: Decide,
         faults: Faults,
         pace_s: float,
         forwarding: Forwarding | None,
@@ -197,6 +214,7 @@ class BedrockRuntime:
         self._fill = fill
         self._embed = embed
         self._rank = rank
+        self._decide = decide
         self._faults = faults
         self._pace_s = pace_s
         self._forwarding = forwarding
@@ -206,14 +224,14 @@ class BedrockRuntime:
         """POST /model/{modelId}/converse-stream."""
         self.streams.open += 1
         try:
-            if self._forwarding is None:
-                reply, latency_ms, pace = await self._reply(request)
-                cut = self._cut(request)
+            asked, slow = await self._asked(request)
+            if self._forwarding is None or asked.offer is not None:
+                reply, latency_ms, pace = await self._reply(request, asked, slow)
+                cut = self._cut(request, reply)
                 response = StreamedResponse(str(uuid.uuid4()), close_delimited=cut is not None and cut.close_delimited)
                 await send_stream(request, response, reply, latency_ms=latency_ms, pace=pace, cut=cut)
             else:
-                asked, _ = await self._asked(request, whole=False)
-                cut = self._cut(request)
+                cut = self._cut(request, None)
                 response = await self._forwarding.stream(request, asked, cut)
         except (AwsError, Refused):
             self.streams.refused += 1
@@ -231,7 +249,8 @@ class BedrockRuntime:
 
     async def converse(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse."""
-        reply, latency_ms, _ = await self._reply(request, whole=True)
+        asked, slow = await self._asked(request)
+        reply, latency_ms, _ = await self._reply(request, asked, slow, form=_single(asked))
         return await send_whole(self._faults, request, whole_response(reply, latency_ms), "bedrock.converse_cut")
 
     async def invoke(self, request: web.Request) -> web.StreamResponse:
@@ -267,54 +286,81 @@ class BedrockRuntime:
         """GET /_cicada/bedrock."""
         return web.json_response(asdict(self.streams))
 
-    async def _reply(self, request: web.Request, *, whole: bool = False) -> tuple[Reply, int, Pace]:
-        """The model's turn, the milliseconds it took, and when its deltas are to be sent."""
+    async def _reply(
+        self, request: web.Request, asked: ConverseRequest, slow: Mapping[str, Any], *, form: Tool | None = None
+    ) -> tuple[Reply, int, Pace]:
+        """The model's turn, the milliseconds it took, and when its deltas are to be sent.
+
+        Args:
+            request: as it came.
+            asked: what it says.
+            slow: what the fault says.
+            form: the tool that is filled in, unless another must be called.
+        """
         loop = asyncio.get_running_loop()
-        arrived = loop.time()
-        model_id = request.match_info["model_id"]
-        asked, slow = await self._asked(request, whole=whole)
         started = loop.time()
-        if self._forwarding is None:
-            reply = await self._said(asked, _text_model(model_id), model_id)
+        model_id = request.match_info["model_id"]
+        form = asked.offer.chosen or form if asked.offer else None
+        if self._forwarding is None or (asked.offer is not None and form is None):
+            reply = await self._said(asked, form, _text_model(model_id), model_id)
         else:
-            reply = await self._forwarding.reply(request, asked)
+            reply = await self._forwarding.reply(request, asked, form)
         fixed = self._faults.take("bedrock.pace", model=model_id)
         said = slow if fixed is None else fixed
         pace = Pace(
             between_s=self._pace_s if "delay_ms" not in said else float(said["delay_ms"]) / 1000,
             first_piece_s=float(said.get("first_piece_ms", 0)) / 1000,
-            since=None if fixed is None else arrived,
+            since=None if fixed is None else float(slow["arrived"]),
         )
         return reply, round((loop.time() - started) * 1000), pace
 
-    async def _asked(self, request: web.Request, *, whole: bool) -> tuple[ConverseRequest, dict[str, Any]]:
-        """What a valid request asks, and what ``slow`` says, once the faults that come early have struck."""
+    async def _asked(self, request: web.Request) -> tuple[ConverseRequest, dict[str, Any]]:
+        """What a valid request asks, and what ``slow`` says, once the faults that come early have struck; with
+        ``arrived``, on the loop's clock."""
+        arrived = asyncio.get_running_loop().time()
         asked = read_converse(await request.read(), _text_model(request.match_info["model_id"]))
-        if asked.tool is not None and not whole:
-            raise ValidationFailed("This model doesn't support tool use in streaming mode.")
-        return asked, await fail_early(self._faults, request, "bedrock.")
+        return asked, {**await fail_early(self._faults, request, "bedrock."), "arrived": arrived}
 
-    def _cut(self, request: web.Request) -> Cut | None:
-        params = self._faults.take("bedrock.cut", model=request.match_info["model_id"])
+    def _cut(self, request: web.Request, reply: Reply | None) -> Cut | None:
+        turn = "tool_use" if reply is not None and reply.tool_uses else "text"
+        params = self._faults.take("bedrock.cut", model=request.match_info["model_id"], turn=turn)
         return None if params is None else Cut.of(params)
 
-    async def _said(self, asked: ConverseRequest, model: TextModel, model_id: str) -> Reply:
-        loop = asyncio.get_running_loop()
+    async def _said(self, asked: ConverseRequest, form: Tool | None, model: TextModel, model_id: str) -> Reply:
         stop = self._faults.take("bedrock.stop", model=model_id) or {}
-        if asked.tool is not None:
-            value = await loop.run_in_executor(None, self._fill, asked.system, asked.user, asked.tool)
+        step = await self._step(asked, form)
+        if step.calls:
             fault = self._faults.take("bedrock.form", model=model_id)
             mode = None if fault is None else fault.get("mode", "misfit")
-            reply = compose_tool_use(value, asked, fault=mode, reasons=model.reasons)
-            return replace(reply, stop_reason=stop.get("stop_reason", reply.stop_reason))
-        text = await loop.run_in_executor(None, self._answer, asked.system, asked.user)
+            return compose_tool_uses(
+                step, asked, fault=mode, reasons=model.reasons, stop_reason=stop.get("stop_reason")
+            )
         return compose(
-            text,
+            step.text,
             asked,
             stop_reason=stop.get("stop_reason"),
             stop_after=stop.get("after"),
             reasons=model.reasons,
         )
+
+    async def _step(self, asked: ConverseRequest, form: Tool | None) -> Step:
+        """What the model does: it fills in a form, takes an agent's next step, or answers."""
+        loop = asyncio.get_running_loop()
+        if asked.offer is None:
+            return Step(await loop.run_in_executor(None, self._answer, asked.system, asked.user))
+        if form is None:
+            tools = [BrainTool(tool.name, tool.description, tool.schema) for tool in asked.offer.tools]
+            step = await loop.run_in_executor(None, self._decide, asked.system, tools, asked.turns)
+            if step.calls or not asked.offer.must:
+                return step
+            form = asked.offer.tools[0]
+        value = await loop.run_in_executor(None, self._fill, asked.system, asked.user, form)
+        return Step(calls=(BrainCall(form.name, value),))
+
+
+def _single(asked: ConverseRequest) -> Tool | None:
+    """The one tool that is offered, if it is one."""
+    return asked.offer.tools[0] if asked.offer is not None and len(asked.offer.tools) == 1 else None
 
 
 def _text_model(model_id: str) -> TextModel:

@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
 
@@ -68,7 +69,7 @@ async def send_stream(
     loop = asyncio.get_running_loop()
     await response.prepare(request)
     await response.write(encode_event("messageStart", {"role": "assistant"}))
-    for sent, frame in enumerate(_deltas(reply)):
+    for sent, frame in enumerate(frames(reply)):
         if cut is not None and sent == cut.after:
             break
         await pause(request, pace.wait_s(sent, loop.time()))
@@ -76,27 +77,52 @@ async def send_stream(
     if cut is not None:
         await break_off(request, response, cut)
         return
-    last_block = 1 if reply.reasons else 0
     await response.write(
-        encode_event("contentBlockStop", {"contentBlockIndex": last_block})
-        + encode_event("messageStop", {"stopReason": reply.stop_reason})
+        encode_event("messageStop", {"stopReason": reply.stop_reason})
         + encode_event("metadata", {"usage": reply.usage, "metrics": {"latencyMs": latency_ms}})
     )
     await response.write_eof()
 
 
-def _deltas(reply: Reply) -> Iterator[bytes]:
-    """A frame a text delta; what precedes the first one is sent with it."""
+def frames(reply: Reply, *, empty_inputs: bool = True, one_index: bool = False) -> Iterator[bytes]:
+    """A frame a delta of text or of a tool's input, with the block boundaries that stand before and after it.
+
+    As with the models on Bedrock, only a tool's block has a contentBlockStart.
+
+    Args:
+        reply: the turn.
+        empty_inputs: whether a tool's input begins with an empty delta.
+        one_index: whether all blocks stand under the first one's index.
+    """
     before, index = b"", 0
     if reply.reasons:
         before = b"".join(
             encode_event("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"reasoningContent": content}})
             for content in ({"text": REASONING}, {"signature": SIGNATURE})
-        ) + encode_event("contentBlockStop", {"contentBlockIndex": 0})
+        ) + _stop(0)
         index = 1
-    for piece in reply.pieces:
-        yield before + encode_event("contentBlockDelta", {"contentBlockIndex": index, "delta": {"text": piece}})
-        before = b""
+    blocks: list[tuple[bytes, list[dict[str, Any]]]] = []
+    if reply.pieces or not reply.tool_uses:
+        blocks.append((b"", [{"text": piece} for piece in reply.pieces]))
+    for use in reply.tool_uses:
+        start = {"toolUse": {"toolUseId": use.identifier, "name": use.name}}
+        place = index if one_index else index + len(blocks)
+        opening = encode_event("contentBlockStart", {"contentBlockIndex": place, "start": start})
+        blocks.append((opening, [{"toolUse": {"input": piece}} for piece in use.pieces if piece or empty_inputs]))
+    for number_of_block, (opening, deltas) in enumerate(blocks):
+        place = index if one_index else index + number_of_block
+        before += opening
+        for number, delta in enumerate(deltas, 1):
+            frame = before + encode_event("contentBlockDelta", {"contentBlockIndex": place, "delta": delta})
+            before = b""
+            yield frame + (_stop(place) if number == len(deltas) else b"")
+        if not deltas:
+            yield before + _stop(place)
+            before = b""
+
+
+def _stop(index: int) -> bytes:
+    return encode_event("contentBlockStop", {"contentBlockIndex": index})
 
 
 async def break_off(request: web.Request, response: StreamedResponse, cut: Cut) -> None:

@@ -21,17 +21,27 @@ _TOP_FIELDS = frozenset({"type", "properties", "required"})
 
 @dataclass(frozen=True)
 class Tool:
-    """The tool that the model is to call."""
+    """A tool that the model may call."""
 
     name: str
     description: str
     schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """The tools of a request, and whether the model has a choice."""
+
+    tools: tuple[Tool, ...]
+    chosen: Tool | None
+    """The one that it must call, if it must call a certain one."""
+    must: bool
+    """Whether it must call any."""
     tokens: int
-    """Of all the tools that were offered."""
 
 
-def read_tools(config: Any, model: TextModel) -> Tool | None:
-    """Read ``toolConfig``: the tool that the model is made to call, else the first. Raises ValidationFailed."""
+def read_tools(config: Any, model: TextModel) -> Offer | None:
+    """Read ``toolConfig``. Raises ValidationFailed."""
     if config is None:
         return None
     tools = config.get("tools") if isinstance(config, dict) else None
@@ -41,16 +51,22 @@ def read_tools(config: Any, model: TextModel) -> Tool | None:
             "length greater than or equal to 1"
         )
     specs = [_read_spec(tool, f"toolConfig.tools.{place}", model) for place, tool in enumerate(tools)]
-    by_name = {spec["name"]: spec for spec in specs}
-    if len(by_name) < len(specs):
+    offered = {
+        spec["name"]: Tool(spec["name"], spec.get("description", ""), spec["inputSchema"]["json"]) for spec in specs
+    }
+    if len(offered) < len(specs):
         raise ValidationFailed("The model returned the following errors: tools: Tool names must be unique.")
-    chosen = _read_choice(config.get("toolChoice"), model)
-    if chosen is not None and chosen not in by_name:
+    must, chosen = _read_choice(config.get("toolChoice"), model)
+    if chosen is not None and chosen not in offered:
         raise ValidationFailed(
             f"The model returned the following errors: tool_choice: Tool '{chosen}' not found in provided tools"
         )
-    spec = specs[0] if chosen is None else by_name[chosen]
-    return Tool(spec["name"], spec.get("description", ""), spec["inputSchema"]["json"], count_tokens(json.dumps(specs)))
+    return Offer(
+        tuple(offered.values()),
+        None if chosen is None else offered[chosen],
+        must,
+        count_tokens(json.dumps(specs)),
+    )
 
 
 def is_tool_block(block: Any) -> bool:
@@ -63,12 +79,13 @@ def tool_block_text(block: Mapping[str, Any]) -> str:
     return json.dumps(block, ensure_ascii=False)
 
 
-def check_tool_turns(messages: Sequence[Mapping[str, Any]], tool: Tool | None) -> None:
+def check_tool_turns(messages: Sequence[Mapping[str, Any]], offer: Offer | None) -> None:
     """Every use of a tool has its result in the next turn, and every result its use. Raises ValidationFailed."""
     open_ids: list[str] = []
+    all_ids: set[str] = set()
     for place, message in enumerate(messages):
         blocks = [block for block in message["content"] if is_tool_block(block)]
-        if blocks and tool is None:
+        if blocks and offer is None:
             raise ValidationFailed(
                 "The toolConfig field must be defined when using toolUse and toolResult content blocks."
             )
@@ -78,6 +95,13 @@ def check_tool_turns(messages: Sequence[Mapping[str, Any]], tool: Tool | None) -
             raise ValidationFailed(f"{other} blocks are not allowed in a turn of the {message['role']} at {path}.")
         ids = [_tool_id(block[kind], f"{path}.{kind}") for block in blocks]
         if message["role"] == "assistant":
+            for block in blocks:
+                _check_use(block["toolUse"], f"{path}.toolUse")
+            if len({*all_ids, *ids}) < len(all_ids) + len(ids):
+                raise ValidationFailed(
+                    f"The model returned the following errors: {path}: `tool_use` ids must be unique"
+                )
+            all_ids.update(ids)
             open_ids = ids
             continue
         if len(ids) > len(open_ids):
@@ -103,6 +127,11 @@ def _read_spec(tool: Any, path: str, model: TextModel) -> dict[str, Any]:
         raise ValidationFailed(
             f"1 validation error detected: Value '{name}' at '{path}.toolSpec.name' failed to satisfy constraint: "
             "Member must satisfy regular expression pattern: [a-zA-Z0-9_-]+"
+        )
+    if spec.get("description", "-") == "":
+        raise ValidationFailed(
+            f"1 validation error detected: Value '' at '{path}.toolSpec.description' failed to satisfy constraint: "
+            "Member must have length greater than or equal to 1"
         )
     schema = (spec.get("inputSchema") or {}).get("json")
     where = f"{path}.toolSpec.inputSchema.json"
@@ -151,20 +180,33 @@ def _sound(schema: Any) -> bool:
     return sound(schema)
 
 
-def _read_choice(choice: Any, model: TextModel) -> str | None:
-    """The name of the tool that must be called, if one must be."""
+def _read_choice(choice: Any, model: TextModel) -> tuple[bool, str | None]:
+    """Whether a tool must be called, and the name of the one that must be, if it is a certain one."""
     if choice is None:
-        return None
+        return False, None
     kind, value = next(iter(choice.items())) if isinstance(choice, dict) and len(choice) == 1 else (None, None)
     if kind not in ("auto", "any", "tool"):
         raise ValidationFailed("The value at toolConfig.toolChoice must be one of the following: auto, any, tool.")
     if kind == "auto":
-        return None
+        return False, None
     if model.reasons:
         raise ValidationFailed(
             "The model returned the following errors: Thinking may not be enabled when tool_choice forces tool use."
         )
-    return str(value.get("name")) if kind == "tool" and isinstance(value, dict) else None
+    return True, str(value.get("name")) if kind == "tool" and isinstance(value, dict) else None
+
+
+def _check_use(use: Mapping[str, Any], path: str) -> None:
+    name = use.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ValidationFailed(
+            f"1 validation error detected: Value '{name}' at '{path}.name' failed to satisfy constraint: Member must "
+            "satisfy regular expression pattern: [a-zA-Z0-9_-]+"
+        )
+    if not isinstance(use.get("input"), dict):
+        raise ValidationFailed(
+            f"The format of the value at {path}.input is invalid. Provide a json object for the field and try again."
+        )
 
 
 def _tool_id(block: Any, path: str) -> str:

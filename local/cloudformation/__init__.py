@@ -15,7 +15,18 @@ from typing import Any
 _SUFFIX_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _SUFFIX_LENGTH = 12
 
-_MODULES = ("change_sets", "custom", "functions", "inert", "storage", "vectors", "websocket_api", "workflow")
+_MODULES = (
+    "agents",
+    "change_sets",
+    "custom",
+    "functions",
+    "harnesses",
+    "inert",
+    "storage",
+    "vectors",
+    "websocket_api",
+    "workflow",
+)
 
 
 def register() -> None:

@@ -81,6 +81,7 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
             "allowedOrigins": [],
         },
         "ingest": {"quietS": 5},
+        "knowledge": {"enabled": False},  # the plain chain; test_campaign.py has a deployment with it
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
     environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}

@@ -52,6 +52,8 @@ QUESTIONS = (
     Asking("What is the policy on refunds?", 4),
     Asking("And what did she say next?", 5),
     Asking("What burns in the chapel that nobody noticed?", 6),
+    Asking("Show me the profile of Mara.", 12),
+    Asking("What speaks for and against my theory that Mara hides the brass lamp?", 13),
 )
 _BY_QUERY = {asking.query: asking for asking in QUESTIONS}
 

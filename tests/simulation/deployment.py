@@ -17,6 +17,9 @@ from cicada.delivery.dynamodb import OPEN_INDEX, DynamoDbLog
 from cicada.delivery.ports import StoreFault
 from cicada.errors import CicadaError
 from cicada.identity import caller_of
+from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.dynamodb import DynamoDbProfiles
+from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
@@ -73,6 +76,7 @@ class Deployment:
             self.log,
             self.connections,
             self.recovery,
+            ProfileCounter(ProfileDesk(DynamoDbProfiles(self.table, "table"), now_s=self.now_s), now_s=self.now_s),
             retention_s=RETENTION_S,
             now_s=self.now_s,
             monotonic=self.monotonic,

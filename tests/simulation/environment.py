@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cicada.answering.agent import AgentName, AgentStrategy
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
-from cicada.answering.breakers.guards import GuardedCache, GuardedEmbedder, GuardedModel, GuardedRetriever
+from cicada.answering.breakers.guards import (
+    GuardedAgent,
+    GuardedCache,
+    GuardedEmbedder,
+    GuardedModel,
+    GuardedRetriever,
+)
+from cicada.answering.breakers.names import INDEX, model_breaker
 from cicada.answering.cag import CagStrategy
 from cicada.answering.conversation import Conversation
 from cicada.answering.conversation.dynamodb import DynamoDbSessions
@@ -19,6 +27,7 @@ from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.answering.semantic_cache.scope import Sharing
 from cicada.answering.semantic_cache.thresholds import Thresholds
+from tests.simulation.agents import Agent, SearchTool, searched_first
 from tests.simulation.corpus import Embedder
 from tests.simulation.hearing import Heard
 from tests.simulation.models import Model
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
 
 GENERATION, DIRECT = "local.writer", "local.small"
 PROMPT_PASSAGES = 4
+
+
+AGENTS: tuple[AgentName, ...] = ("profile_agent", "theory_agent")
 
 
 class Environment:
@@ -75,6 +87,7 @@ class Environment:
             RagStrategy(retriever, writer, top_k=6, min_score=0.5, prompt_passages=PROMPT_PASSAGES),
             CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES),
             DirectStrategy(GuardedModel(small, breakers, last_resort=True)),
+            *(self._agent(name, house, breakers, retriever) for name in AGENTS),
         )
         self.runner = AttemptRunner(
             house.log,
@@ -86,4 +99,18 @@ class Environment:
             concurrency=house.concurrency,
             now_s=house.now_s,
             monotonic=house.monotonic,
+        )
+
+    def _agent(
+        self, name: AgentName, house: Deployment, breakers: Breakers, retriever: GuardedRetriever
+    ) -> AgentStrategy:
+        model = Model(GENERATION, 512, house.scheduler, house.faults, house.judge.agent_called)
+        breaker = model_breaker(GENERATION)
+        return AgentStrategy(
+            name,
+            GuardedAgent(Agent(model, house.faults), breakers, breaker),
+            retriever=retriever,
+            tools=lambda watched: [SearchTool(watched)],
+            opening=searched_first,
+            needs=(INDEX, breaker),
         )

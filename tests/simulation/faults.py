@@ -88,6 +88,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("answer_withheld", "F7", "a guardrail intervenes at the end of the stream", 0.04),
     Kind("answer_empty", "F7", "a model finishes without a word", 0.03),
     Kind("answer_invents", "F7", "a model cites a passage that is not there", 0.08, absorbed=True),
+    Kind("agent_looks_again", "F7", "an agent's model uses a tool once more before it answers", 0.3, absorbed=True),
     Kind("embedder_failed", "F4", "a question cannot be embedded", 0.08),
     # --- the index ---
     Kind("index_unavailable", "F18", "the index does not answer a search", 0.08),

@@ -8,7 +8,7 @@ from typing import Any
 
 from cicada.answering.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
 from cicada.answering.semantic_cache.records import unpack_body
-from cicada.answering.spending import RequestBudget
+from cicada.answering.spending import AGENT_CALLS_A_CALL, RequestBudget
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
 from cicada.tokens import estimated_tokens
 from tests.simulation.corpus import Index, passages
@@ -123,7 +123,7 @@ class Judge:
         text = record.text_of(attempt)
         if text != self.said.get(worker, ""):
             self._fails(f"I3: attempt {attempt} completes with {text!r}, said was {self.said.get(worker, '')!r}")
-        mine = [call for call in record.calls if call.process.name == worker]
+        mine = [call for call in record.all_calls if call.process.name == worker]
         sources = [e for e in record.events if e["type"] == "sources" and e["attempt"] == attempt]
         reused = sources[-1].get("reused") if sources else None
         if reused and reused["use"] == "answer":
@@ -200,10 +200,8 @@ class Judge:
 
     def called(self, call: Call) -> None:
         """A request to a model goes out."""
-        key = call.process.about
-        record = self.records.get(key) if isinstance(key, tuple) else None
+        record = self._record_of(call)
         if record is None:
-            self._fails("I7: a model is called for a request that does not exist")
             return
         if call not in record.calls:
             record.calls.append(call)
@@ -215,6 +213,24 @@ class Judge:
         tokens = estimated_tokens(call.prompt.system) + estimated_tokens(call.prompt.user) + call.max_tokens
         if tokens > self._budget.tokens_a_call:
             self._fails(f"I7: a call could take {tokens} tokens of {self._budget.tokens_a_call}")
+
+    def agent_called(self, call: Call) -> None:
+        """A request to a model goes out for an agent's turn: from the purse of its attempt, which is two calls'."""
+        record = self._record_of(call)
+        if record is None:
+            return
+        if call not in record.agent_calls:
+            record.agent_calls.append(call)
+        made = sum(one.calls for one in record.agent_calls if one.process is call.process)
+        if made > MAX_CALLS_AN_ATTEMPT * AGENT_CALLS_A_CALL:
+            self._fails(f"I7: {made} calls to models by one run of an agent")
+
+    def _record_of(self, call: Call) -> Record | None:
+        key = call.process.about
+        record = self.records.get(key) if isinstance(key, tuple) else None
+        if record is None:
+            self._fails("I7: a model is called for a request that does not exist")
+        return record
 
     # --- clients ---
 
@@ -267,8 +283,8 @@ class Judge:
         if terminal["type"] != "complete" or lost or "takeovers" in record.item:
             self._fails(f"I10: nothing failed that may harm an answer, and the request ended with {terminal}")
             return
-        if any((call.ended_at or self._scheduler.now) > ended_at + STOP_WITHIN_S for call in record.calls):
+        if any((call.ended_at or self._scheduler.now) > ended_at + STOP_WITHIN_S for call in record.all_calls):
             self._fails("I7: a model is at work for a request that has ended")
-        calls = sum(call.calls for call in record.calls)
+        calls = sum(call.calls for call in record.all_calls)
         if terminal["metrics"]["modelCalls"] != calls:
             self._fails(f"I7: {terminal['metrics']['modelCalls']} calls are told of, {calls} were made")

@@ -26,8 +26,15 @@ class Record:
         """By attempt."""
         self.begun_at: dict[int, float] = {}
         self.calls: list[Call] = []
+        self.agent_calls: list[Call] = []
+        """Those for the turns of agents, which have a purse in place of a count."""
         self.ended_at: float | None = None
         self.item: Item = {}
+
+    @property
+    def all_calls(self) -> list[Call]:
+        """Of every kind."""
+        return self.calls + self.agent_calls
 
     @property
     def terminal(self) -> dict[str, Any] | None:

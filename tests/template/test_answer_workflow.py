@@ -62,7 +62,7 @@ def test_the_workflow_is_deployed_as_it_is_defined(each: Synthesis) -> None:
 
 
 def test_one_state_a_strategy(workflow: dict[str, Any]) -> None:
-    assert tasks(workflow).keys() == {"Hybrid", "Rag", "Cag", "Direct", "Exhausted"}
+    assert tasks(workflow).keys() == {"Hybrid", "Rag", "Cag", "Direct", "ProfileAgent", "TheoryAgent", "Exhausted"}
 
 
 def test_every_failure_is_remembered_with_its_strategy(workflow: dict[str, Any]) -> None:
@@ -219,7 +219,14 @@ def strategies_of(invoked: list[tuple[str, dict[str, Any]]]) -> list[str]:
 
 @pytest.mark.parametrize(
     ("route", "entered"),
-    [("rag", "rag"), ("direct", "direct"), ("hybrid", "hybrid"), ("cag", "cag"), ("theory_agent", "rag")],
+    [
+        ("rag", "rag"),
+        ("direct", "direct"),
+        ("hybrid", "hybrid"),
+        ("cag", "cag"),
+        ("theory_agent", "theory_agent"),
+        ("unheard_of", "rag"),
+    ],
 )
 def test_a_request_enters_at_its_routes_strategy(run: Run, route: str, entered: str) -> None:
     status, invoked = run(route, succeeds)

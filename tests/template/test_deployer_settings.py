@@ -86,10 +86,21 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
         ({"retrieval": {"kendraIndexId": "1" * 36}}, "retrieval: kendraIndexId: is for"),
         ({"retrieval": {"engine": "kendra", "kendraIndexId": "mine"}}, "retrieval.kendraIndexId: "),
         ({"retrieval": {"engineBudgetS": 0}}, "retrieval.engineBudgetS: "),
+        ({"knowledge": {"extractor": "oracle"}}, "knowledge.extractor: "),
+        ({"knowledge": {"minIntentionConfidence": 1.5}}, "knowledge.minIntentionConfidence: "),
+        ({"knowledge": {"contextTokens": 10}}, "knowledge.contextTokens: "),
+        (
+            {"knowledge": {"selectorModelId": "mine/chooser"}},
+            "knowledge.selectorModelId: no endpoint of models.endpoints",
+        ),
         ({"budget": {"requestTimeS": 5}}, "budget.requestTimeS: "),
         ({"budget": {"requestTokens": 28_000}}, "must be at least 28192"),
         (
             {"retrieval": {"pipeline": "rerank"}, "budget": {"requestTokens": 56_000}},
+            "must be at least 56384. A call may use an eighth of it",
+        ),
+        (
+            {"knowledge": {"enabled": True}, "budget": {"requestTokens": 56_000}},
             "must be at least 56384. A call may use an eighth of it",
         ),
         ({"budget": {"requestCostUsd": 0.003}}, "one of us.amazon.nova-lite-v1:0 can cost 0.0008"),
@@ -166,7 +177,14 @@ def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(m
 
 
 @pytest.mark.parametrize(
-    "setting", ["retrieval.rerankerModelId", "retrieval.expansionModelId", "ingest.enrichmentModelId"]
+    "setting",
+    [
+        "retrieval.rerankerModelId",
+        "retrieval.expansionModelId",
+        "knowledge.selectorModelId",
+        "knowledge.extractorModelId",
+        "ingest.enrichmentModelId",
+    ],
 )
 def test_every_other_model_is_looked_at_too(setting: str) -> None:
     group, name = setting.split(".")

@@ -38,13 +38,19 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def with_endpoint(make: Callable[[dict[str, Any]], Synthesis]) -> Synthesis:
-    return make({"auth": AUTH, "models": MODELS})
+    return make({"auth": AUTH, "models": MODELS, "agents": {"adapter": "none"}})
 
 
 def complaint(models: dict[str, Any], **more: Any) -> str:
     with pytest.raises(SettingsInvalid) as refused:
         parse({"auth": AUTH, "models": models, **more}, source="mine.json")
     return str(refused.value)
+
+
+def test_agents_need_a_model_of_bedrock_or_are_done_without() -> None:
+    assert "agents.modelId" in complaint(MODELS)
+    named = {"auth": AUTH, "models": MODELS, "agents": {"modelId": "us.amazon.nova-lite-v1:0"}}
+    assert parse(named, source="mine.json").agents.model_id == "us.amazon.nova-lite-v1:0"
 
 
 def test_the_answer_worker_is_told_of_the_endpoints_that_it_calls_and_of_no_other(with_endpoint: Synthesis) -> None:

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from pydantic.alias_generators import to_camel
 
 from cicada.corpus.chunking.options import ChunkOptions
+from cicada.ingest.incoming.records import Batch
 from cicada.ingest.settings import IngestSettings, IngestStartSettings
 from cicada.integrators.settings import (
     IndexDocumentSettings,
@@ -16,7 +18,7 @@ from cicada.integrators.settings import (
     SummarySettings,
 )
 from stacks.findings import flat
-from stacks.ingest_states import BATCH, ONE, PREPARE
+from stacks.ingest_states import BATCH, BATCH_FIELDS, ONE, PREPARE
 from tests.template.templates import Synthesis
 from tests.template.test_template_permissions import BUCKET, XRAY, allowed, own_logs
 
@@ -34,7 +36,7 @@ def objects(action: str, *folders: str) -> set[tuple[str, str]]:
 LISTS = {("s3:ListBucket", BUCKET)}
 RUNS = "arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:Cicada-ingest"
 ROLES: dict[str, set[tuple[str, str]]] = {
-    "ingest_plan": objects(READS, "index", "ingested", "ingests")
+    "ingest_plan": objects(READS, "incoming", "index", "ingested", "ingests")
     | objects(WRITES, "ingested", "ingests")
     | LISTS
     | {("states:DescribeExecution", f"{RUNS}:*")},
@@ -113,6 +115,10 @@ def test_the_workflow_is_deployed_as_it_is_defined(each: Synthesis) -> None:
     assert f"<{each.function('ingest_document').id}.Arn>" == prepared[BATCH]["Parameters"]["FunctionName"]
     assert ONE in json.dumps(prepared)
     assert each.machine("Machine").properties["LoggingConfiguration"]["IncludeExecutionData"] is False
+
+
+def test_all_of_a_batch_is_handed_on() -> None:
+    assert set(BATCH_FIELDS) == {to_camel(name) for name in Batch.model_fields}
 
 
 def test_no_null_of_the_definition_is_lost(shipped: Synthesis) -> None:

@@ -195,7 +195,7 @@ def test_each_state_hands_over_what_the_functions_read() -> None:
 
     def fails(function: str, event: dict[str, Any]) -> str | None:
         if function == "exhausted":
-            assert set(ExhaustedTask.model_validate(event).failures) == set(FALLS_TO)
+            assert set(ExhaustedTask.model_validate(event).failures) == set(longest_path("hybrid"))
             return None
         tasks.append(AttemptTask.model_validate(event))
         return "StreamBroken"

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from cicada.agents.limits import AgentCaps
+from cicada.agents.ports import Actor, AgentFinished, AgentTask
+from cicada.agents.shelf import NumberedShelf
+from cicada.agents.toolbox import ToolBox
 from cicada.answering.breakers.guards import (
     FAIR_BUDGET_S,
     FAIR_EMBED_BUDGET_S,
+    GuardedAgent,
     GuardedCache,
     GuardedEmbedder,
     GuardedModel,
     GuardedRetriever,
 )
 from cicada.errors import (
+    AgentCapReached,
+    AgentUnavailable,
     AnswerIncomplete,
     BudgetSpent,
     CacheUnavailable,
@@ -23,7 +30,8 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld
-from cicada.retrieval.ports import SearchQuery
+from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit
+from tests.support.agents import ScriptedAgent
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import FixedCache, FixedRetriever, ScriptedModel, passage
 
@@ -143,6 +151,53 @@ def test_the_last_resort_is_called_where_another_would_be_refused(breakers, stor
     with pytest.raises(DependencyDown):
         list(stream(GuardedModel(ScriptedModel("Hello"), breakers)))
     assert TextDelta("Hello") in stream(GuardedModel(ScriptedModel("Hello"), breakers, last_resort=True))
+
+
+# --- agents ---
+
+AGENT = "agent:classic"
+
+
+def run(breakers, *steps, limits=UNLIMITED, name=AGENT):
+    box = ToolBox([], actor=Actor("me", "r", "Who?", 0), shelf=NumberedShelf(), limits=limits, caps=AgentCaps())
+    return GuardedAgent(ScriptedAgent(list(steps)), breakers, name).run(AgentTask("", "Who?"), box, limits)
+
+
+@pytest.mark.parametrize("error", [AgentUnavailable("gone"), ModelBusy("throttled"), StreamBroken("cut")])
+def test_agents_whose_service_keeps_failing_are_left_alone(breakers, error):
+    for _ in range(5):
+        with pytest.raises(type(error)):
+            list(run(breakers, error))
+    with pytest.raises(DependencyDown):
+        list(run(breakers, "Hello"))
+
+
+@pytest.mark.parametrize("error", [AgentCapReached("loop"), AnswerIncomplete("max_tokens"), BudgetSpent("no call")])
+def test_a_run_that_ends_for_its_own_reasons_says_nothing_bad_of_the_service(breakers, store, error):
+    for _ in range(6):
+        with pytest.raises(type(error)):
+            list(run(breakers, error))
+    assert failures(store, AGENT) == 0
+
+
+def test_an_agent_that_had_too_little_time_says_nothing_of_its_service(breakers, store):
+    for _ in range(6):
+        with pytest.raises(AgentUnavailable):
+            list(run(breakers, AgentUnavailable("late"), limits=TimeLimit(lambda: FAIR_BUDGET_S - 1)))
+    assert failures(store, AGENT) == 0
+
+
+def test_a_run_that_is_whole_closes_the_breaker(breakers, store, clock):
+    outage(breakers, AGENT, AgentUnavailable("gone"))
+    clock.pass_s(5)
+    assert isinstance(list(run(breakers, "Hello"))[-1], AgentFinished)
+    assert store.breakers[AGENT].open_since_ms is None
+
+
+def test_where_our_own_loop_runs_the_agents_it_is_their_model_that_is_left_alone(breakers):
+    outage(breakers, MODEL, ModelBusy("throttled"))
+    with pytest.raises(DependencyDown):
+        list(run(breakers, "Hello", name=MODEL))
 
 
 # --- the index ---

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.answering.chain import (
+    AGENTS,
     FALLS_TO,
     MAX_MODEL_CALLS,
     allotted_calls,
@@ -21,12 +22,19 @@ from cicada.answering.chain import (
         ("rag", ("rag", "cag", "direct")),
         ("cag", ("cag", "rag", "direct")),
         ("direct", ("direct",)),
-        ("profile_agent", ("rag", "cag", "direct")),
-        ("theory_agent", ("rag", "cag", "direct")),
+        ("profile_agent", ("profile_agent", "rag", "cag", "direct")),
+        ("theory_agent", ("theory_agent", "rag", "cag", "direct")),
     ],
 )
 def test_every_route_has_its_way_through_the_chain(route, path):
     assert longest_path(entry_strategy(route)) == path
+
+
+@pytest.mark.parametrize("route", AGENTS)
+def test_without_agents_their_questions_are_answered_by_a_search(route):
+    assert entry_strategy(route, agents=False) == "rag"
+    assert entry_strategy(route, agents=False, knowledge=True) == "hybrid"
+    assert entry_strategy(route, knowledge=True) == route
 
 
 def test_a_strategy_that_has_failed_is_not_tried_again():

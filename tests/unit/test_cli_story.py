@@ -278,6 +278,11 @@ def test_the_sums() -> None:
             FALLEN[3],
             "no earlier answer fits, similarity 0.62, refused by the guard of negation, 40 answers compared, 9 ms",
         ),
+        (
+            line(0, "gathered", intentions=["notes.npc_history"], named=1, places=3, chosen=7, query_ms=21.4),
+            "intentions notes.npc_history, 1 name in 3 sections, 7 passages chosen, queried in 21 ms",
+        ),
+        (line(0, "gathered", chosen=1), "no collection chosen, 0 names in 0 sections, 1 passage chosen"),
         (RAG[3], "8 passages found, 6 used, of 712 searched, shards, version v7, search 14 ms"),
         (
             line(

@@ -23,6 +23,7 @@ from cicada.protocol.events import (
     Fallback,
     LogEvent,
     Metrics,
+    Reason,
     Reused,
     Source,
     Sources,
@@ -221,6 +222,18 @@ def test_passages_that_are_only_offered_are_no_sources_of_the_answer() -> None:
     text = piped(*frames([*with_sources(offered=True), complete(answeredBy="direct", grounded=False)]))
     assert "1 passage found before the answer failed: it does not rest on them" in text
     assert "Sources:" not in text
+
+
+def test_a_source_says_why_it_is_there_but_for_being_near() -> None:
+    why = (
+        Reason(kind="entity", name="Ada", section="people", matched="Ada's", confidence=0.9),
+        Reason(kind="intention", name="npc_history", section="people", confidence=0.8),
+        Reason(kind="intention", name="npc_history", section="events", confidence=0.8),
+        Reason(kind="similarity"),
+    )
+    told = source(1).model_copy(update={"why": why})
+    lines = piped(*frames([*with_sources(sources=(told,)), complete()])).splitlines()
+    assert any(line.endswith("Ada  0.75  names Ada, for npc_history") for line in lines)
 
 
 def test_a_question_that_was_completed_is_shown_as_it_was_understood() -> None:

@@ -79,10 +79,12 @@ class Index:
     def __init__(self) -> None:
         self.held: dict[str, str] = {}
         self.commits: list[list[str]] = []
+        self.declares: list[object] = []
         self.clashes: dict[str, str] = {}
 
-    def commit(self, collection, prepared, gone):
+    def commit(self, collection, prepared, gone, declares):
         self.commits.append([one.source for one in prepared])
+        self.declares.append(declares)
         before = dict(self.held)
         removed = tuple(source for source in gone if self.held.pop(source, None))
         aside = [one.source for one in prepared if self.clashes.get(one.source) in self.held]

@@ -16,6 +16,7 @@ from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
 from tests.support.memory import InMemoryConnections, InMemoryLog
+from tests.support.profiles import profile_counter
 from tests.support.questions import NOW_S, REQUEST_ID
 
 RETENTION_S = 3600
@@ -41,7 +42,12 @@ class World:
         self.frames = 0
         self.recovery = Recovery(self.log, self.connections, self.workflow, now_s=lambda: self.now_s)
         self.intake = Intake(
-            self.log, self.connections, self.recovery, retention_s=RETENTION_S, now_s=lambda: self.now_s
+            self.log,
+            self.connections,
+            self.recovery,
+            profile_counter(lambda: self.now_s),
+            retention_s=RETENTION_S,
+            now_s=lambda: self.now_s,
         )
 
     def send(self, action, *, connection="c1", subject="mara", frame=None, **fields):
@@ -299,6 +305,7 @@ def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world
         world.log,
         world.connections,
         world.recovery,
+        profile_counter(),
         retention_s=RETENTION_S,
         now_s=lambda: world.now_s,
         monotonic=lambda: next(ticks),

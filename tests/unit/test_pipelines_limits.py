@@ -16,8 +16,8 @@ from cicada.answering.spending import (
     RETRIEVAL_CALLS_A_CALL,
     RETRIEVAL_SHARE,
     RequestBudget,
-    RetrievalAllowance,
     Spending,
+    retrieval_allowance,
     retrieval_share,
 )
 from cicada.delivery.record import Spent
@@ -160,7 +160,7 @@ def test_whatever_attempts_there_are_the_requests_bounds_hold(tokens, usd, allot
 def test_a_first_attempts_retrieval_may_take_a_quarter_of_the_requests_bounds():
     budget = RequestBudget(tokens=80_000, cost_usd=0.4, retrieval_share=RETRIEVAL_SHARE)
     assert (budget.tokens_a_call, budget.cost_usd_a_call) == (10_000, pytest.approx(0.05))
-    allowance = RetrievalAllowance(2, budget)
+    allowance = retrieval_allowance(2, budget)
     allowance.allow("somebody.unknown-v1", Usage(15_000, 4_000))
     with pytest.raises(BudgetSpent, match="2000 tokens of 1000"):
         allowance.allow("somebody.unknown-v1", Usage(2_000))
@@ -168,14 +168,14 @@ def test_a_first_attempts_retrieval_may_take_a_quarter_of_the_requests_bounds():
 
 
 def test_a_retrievals_calls_may_cost_their_share_and_no_more():
-    allowance = RetrievalAllowance(1, RequestBudget(cost_usd=0.016, retrieval_share=RETRIEVAL_SHARE))
+    allowance = retrieval_allowance(1, RequestBudget(cost_usd=0.016, retrieval_share=RETRIEVAL_SHARE))
     allowance.allow("amazon.rerank-v1:0", Usage(queries=2))
     with pytest.raises(BudgetSpent, match="USD"):
         allowance.allow("amazon.rerank-v1:0", Usage(queries=1))
 
 
 def test_a_retrieval_has_its_own_number_of_calls():
-    allowance = RetrievalAllowance(2, RequestBudget(retrieval_share=RETRIEVAL_SHARE))
+    allowance = retrieval_allowance(2, RequestBudget(retrieval_share=RETRIEVAL_SHARE))
     for _ in range(2 * RETRIEVAL_CALLS_A_CALL):
         allowance.call()
     with pytest.raises(BudgetSpent):

@@ -10,7 +10,7 @@ from cicada import errors
 from cicada.answering.failures import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
-from cicada.protocol.events import Citation, Degraded, Metrics, Reused, Source, StrategyFailure
+from cicada.protocol.events import Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure
 
 TEXT = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 
@@ -26,6 +26,7 @@ NO_CLIENTS = {
     *("publish_conflict", "corpus_invalid", "settings_invalid"),  # who loads meets them
     *("invalid_request", "document_unknown", "response_too_large"),  # integrators meet them
     *codes(errors.DocumentRefused),
+    "tool_invalid",  # an agent's model is told
 }
 
 
@@ -44,7 +45,7 @@ def test_every_message_and_field_is_documented(message):
 
 
 @pytest.mark.parametrize(
-    "part", [Citation, Degraded, Metrics, Reused, Source, StrategyFailure], ids=lambda part: part.__name__
+    "part", [Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure], ids=lambda part: part.__name__
 )
 def test_every_field_of_an_events_parts_is_documented(part):
     for name, field in part.model_fields.items():

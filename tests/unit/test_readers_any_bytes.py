@@ -22,6 +22,7 @@ SAMPLES = {
     "a.md": b"# Heading\n\n- item\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\ncode\n```\n<div>x</div>\n",
     "a.txt": "Überschrift\n===\n\n- item\n\fText.".encode("cp1252"),
     "a.csv": b'a;b;c\n1;"2;3";4\n',
+    "a.yaml": b"name: A\nmap: &m {b: [1, ~], c: 'd'}\nlist:\n  - <<: *m\n    e: |\n      f\n---\n- g\n",
     "a.json": b'[{"a": {"b": [1, 2, {"c": null}]}}, {"d": true}]',
 }
 

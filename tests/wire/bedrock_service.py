@@ -25,6 +25,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cicada.models.bedrock import bedrock_client_config
+from local.agents.brain import next_step
+from local.agents.turns import BrainTool, Decide, Step
+from local.agents.turns import Turn as AgentTurn
 from local.bedrock.extractive.filling import fill_from_words
 from local.bedrock.extractive.relevance import relevance
 from local.bedrock.server import add_routes
@@ -44,6 +47,7 @@ class BedrockService:
     answer: Callable[[str, str], str] = lambda system, user: ANSWER
     fill: Callable[[str, str, Tool], Mapping[str, Any]] = fill_from_words
     rank: Callable[[str, Sequence[str]], Sequence[float]] = relevance
+    decide: Decide = next_step
     embed: Callable[[Sequence[str]], Sequence[Sequence[float]]] = lambda texts: [[0.6, 0.8] + [0.0] * 382] * len(texts)
     faults: Faults = field(default_factory=Faults)
     calls: Counter[str] = field(default_factory=Counter)
@@ -157,6 +161,9 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
     def rank(query: str, texts: Sequence[str]) -> Sequence[float]:
         return service.rank(query, texts)
 
+    def decide(system: str, tools: Sequence[BrainTool], turns: Sequence[AgentTurn]) -> Step:
+        return service.decide(system, tools, turns)
+
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return service.embed(texts)
 
@@ -168,6 +175,7 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
             embed=embed,
             fill=fill,
             rank=rank,
+            decide=decide,
             faults=service.faults,
             pace_s=0.0,
         )

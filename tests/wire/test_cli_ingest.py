@@ -119,7 +119,7 @@ class Shelf:
         )
         return done.model_dump(by_alias=True)
 
-    def _committed(self, collection: str, prepared: Any, gone: Any) -> IngestReport:
+    def _committed(self, collection: str, prepared: Any, gone: Any, declares: Any) -> IngestReport:
         removed = tuple(source for source in gone if source in self._loaded)
         self._loaded = (self._loaded | {one.source for one in prepared}) - set(gone)
         return IngestReport(

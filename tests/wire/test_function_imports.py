@@ -19,6 +19,7 @@ LAYERS = {
     "authorizer": ("base", "auth"),
     "message_processor": ("base",),
     "answer": ("base", "search"),
+    "agent_tools": ("base", "search"),
     "exhausted": ("base",),
     "recovery_sweep": ("base",),
     "index_maintenance": ("base", "search"),

@@ -179,6 +179,11 @@ def hostile() -> Iterator[tuple[str, str, bytes, ReadLimits, type[DocumentRefuse
     yield "pdf cut", "a.pdf", pdf([shown([("x", 10, 700)])])[:200], SMALL, DocumentBroken
     yield "markdown quotes", "a.md", b">" * 200_000, ReadLimits(cpu_s=5), DocumentRefused
     yield "markdown brackets", "a.md", b"[" * 400_000, ReadLimits(cpu_s=1), DocumentRefused
+    bomb = [b"a0: &a0 [%s]" % b", ".join([b"x"] * 10)]
+    bomb += [b"a%d: &a%d [%s]" % (n, n, b", ".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 12)]
+    yield "yaml aliases", "a.yaml", b"\n".join(bomb), SMALL, DocumentTooLarge
+    yield "yaml depth", "a.yaml", b"[" * 5_000_000, SMALL, DocumentRefused
+    yield "yaml size", "a.yaml", b"- {}\n" * 2_000_000, SMALL, DocumentTooLarge
     yield "json depth", "a.json", b"[" * 5_000_000, SMALL, DocumentTooLarge
     yield "json size", "a.json", b"[" + b"{}," * 10_000_000 + b"{}]", SMALL, DocumentTooLarge
     yield "csv rows", "a.csv", b"a,b\n" + b"1,2\n" * 300_000, ReadLimits(cpu_s=20), DocumentTooLarge

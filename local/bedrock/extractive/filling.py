@@ -2,7 +2,8 @@
 name, and with the least that its schema allows where they are not.
 
 What is known, by a field's name and type: marks of numbered passages, other wordings of a question, a hypothetical
-passage, summaries, entities and codes. The explanation of a database table is a form of its own.
+passage, summaries, entities and codes; choices among options that the instructions describe, and names in a question,
+each with a confidence. The explanation of a database table is a form of its own.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from local.bedrock.extractive.choosing import choices_field, choose, options_of
 from local.bedrock.extractive.explaining import asks_to_explain, explain_table
-from local.bedrock.extractive.naming import codes, names
+from local.bedrock.extractive.naming import codes, names, sure_names
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.relevance import relevance, shared_words
 from local.bedrock.extractive.rewording import hypothetical, rewordings
@@ -27,6 +29,7 @@ _NUMBERS = frozenset({"n", "number", "passage", "index", "id"})
 _WORDINGS = frozenset({"queries", "wordings", "rewordings", "expansions", "questions"})
 _HYPOTHETICAL = frozenset({"passage", "hypothetical", "hypothetical_answer", "hypothetical_passage", "answer"})
 _ENTITIES = frozenset({"entities", "names"})
+_SURE_NAME = frozenset({"name", "confidence"})
 _CODES = frozenset({"codes", "entity_codes", "identifiers"})
 _WIDE = re.compile(r"complete")
 _PARTICULAR = re.compile(r"\d|\b[A-Z]")
@@ -44,13 +47,16 @@ class _About:
     covered: float = 0.0
 
 
-def fill(user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None = None) -> dict[str, Any]:
+def fill(
+    user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None = None, *, system: str = ""
+) -> dict[str, Any]:
     """The input of a tool; the same prompt and schema always give the same.
 
     Args:
         user: the prompt.
         schema: of an object; references lead to its ``$defs``.
         embedder: compares by meaning; words alone do without it.
+        system: the instructions, which may describe what is to be chosen from.
     """
     if asks_to_explain(user, schema):
         return explain_table(user)
@@ -63,18 +69,26 @@ def fill(user: str, schema: Mapping[str, Any], embedder: SentenceEmbedder | None
         _About(prompt.question, (passage.text,), passage.number, mark, share)
         for passage, mark, share in zip(passages, marks, covered, strict=False)
     ]
-    return _Filling(schema.get("$defs", {}), each).object(schema, _About(prompt.question, texts))
+    return _Filling(schema.get("$defs", {}), each, system, embedder).object(schema, _About(prompt.question, texts))
 
 
-def fill_from_words(system: str, user: str, tool: Tool) -> dict[str, Any]:  # noqa: ARG001 - the schema says it all
+def fill_from_words(system: str, user: str, tool: Tool) -> dict[str, Any]:
     """As :func:`fill`, for a stand-in that has no embedder."""
-    return fill(user, tool.schema)
+    return fill(user, tool.schema, system=system)
 
 
 class _Filling:
-    def __init__(self, definitions: Mapping[str, Any], each: Sequence[_About]) -> None:
+    def __init__(
+        self,
+        definitions: Mapping[str, Any],
+        each: Sequence[_About],
+        system: str,
+        embedder: SentenceEmbedder | None,
+    ) -> None:
         self._definitions = definitions
         self._each = each
+        self._system = system
+        self._embedder = embedder
 
     def object(self, schema: Mapping[str, Any], about: _About) -> dict[str, Any]:
         """An object: the fields that are known, and those that must be there."""
@@ -108,6 +122,12 @@ class _Filling:
         numbered = _NUMBERS & item.get("properties", {}).keys()
         if item.get("type") == "object" and numbered and about.number is None and self._each:
             return [self.object(item, one) for one in self._each]
+        if (choice := choices_field(item)) is not None:
+            chosen, sure, values = choice
+            options = options_of(self._system, values)
+            return [{chosen: value, sure: much} for value, much in choose(about.question, options, self._embedder)]
+        if name in _ENTITIES and item.get("properties", {}).keys() == _SURE_NAME:
+            return [{"name": found, "confidence": much} for found, much in sure_names(about.question)]
         if item.get("type") != "string" or "enum" in item:
             return None
         text = " ".join(about.texts)

@@ -1,4 +1,7 @@
-"""What a text names, roughly: runs of capitalised words that do not only begin sentences, and identifiers."""
+"""What a text names, roughly: runs of capitalised words that do not only begin sentences, and identifiers.
+
+A question also names, written small, what it asks the meaning or the working of.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,12 @@ from local.bedrock.extractive.text import STOP_WORDS, sentences
 
 MAX_NAMES = 20
 _NAME = re.compile(r"[A-Z][\w'’-]*(?:(?: of(?: the)?)? [A-Z][\w'’-]*)*")
+_ASKED_OF = re.compile(
+    r"\b(?:how (?:does|do)|what (?:does|do)|what (?:is|are)|what's|my) (?:an? |the |my )?"
+    r"((?:[a-z][\w'’-]+ ){0,2}?[a-z][\w'’-]+)(?= (?:work|do|does|mean|bonus|cost|skill|spell|stats)\b|\?|$)",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _DIGIT = re.compile(r"\d")
 _CODE = re.compile(r"\b(?=[A-Z0-9-]*\d)(?=[A-Z0-9-]*[A-Z])[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
 
@@ -26,6 +35,20 @@ def names(text: str) -> list[str]:
         if name[:1].isupper() and name.lower() not in STOP_WORDS and not _DIGIT.search(name):
             found.setdefault(name)
     return list(found)[:MAX_NAMES]
+
+
+def sure_names(question: str) -> list[tuple[str, float]]:
+    """The names in a question, surest first, each with a confidence in [0, 1]."""
+    found: dict[str, float] = dict.fromkeys(names(question), 0.95)
+    found |= dict.fromkeys((name.strip() for name in _QUOTED.findall(question)), 0.9)
+    first = _NAME.match(question)
+    if first is not None and first[0].partition(" ")[0].lower().replace("’", "'") not in STOP_WORDS:
+        found.setdefault(re.sub(r"['’]s$", "", first[0]), 0.7)
+    for asked in _ASKED_OF.findall(question):
+        words = [word for word in asked.split() if word.lower() not in STOP_WORDS]
+        if words and not any(asked in known or known in asked for known in found):
+            found.setdefault(" ".join(words), 0.65)
+    return sorted(found.items(), key=lambda item: -item[1])[:MAX_NAMES]
 
 
 def codes(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cicada.errors import InvalidMessage
-from cicada.protocol.events import Failed, Reused, StrategyFailure
+from cicada.protocol.events import Failed, Reason, Reused, StrategyFailure
 from tests.e2e.page.asking import ask, connected, seen, wait_for_phase, wait_for_text
 from tests.e2e.page.server import Hold, ScriptedServer, Wire
 from tests.e2e.page.sessions import (
@@ -181,6 +181,24 @@ def test_what_an_earlier_answer_brought_is_marked(browser):
         ask(page, QUESTION)
         places = [one["place"] for one in wait_for_phase(page, "complete")["sources"]]
         assert ["of an earlier answer" in place for place in places] == [False, True]
+
+
+def test_why_a_passage_is_there_is_said_beside_its_place_and_in_full_when_it_is_opened(browser):
+    why = (
+        Reason(kind="entity", name="Corin", section="people", matched="the boatman", confidence=0.9),
+        Reason(kind="intention", name="npc_history", section="people", confidence=0.8),
+    )
+    found = sources(2)
+    first, second = found.sources
+    found = found.model_copy(update={"sources": (first.model_copy(update={"why": why}), second)})
+    script = [accepted("hybrid"), attempt(1, "hybrid"), found, chunk("So [1]."), complete(1, "hybrid")]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
+        ask(page, QUESTION)
+        places = [one["place"] for one in wait_for_phase(page, "complete")["sources"]]
+        assert ["names Corin (“the boatman”)" in place for place in places] == [True, False]
+        page.click(".marker[data-n='1']")
+        told = page.text(".source[data-n='1'] .passage .why")
+        assert told == "Why it is here: names Corin (“the boatman”); for npc history"
 
 
 def test_an_error_says_what_was_tried(browser):

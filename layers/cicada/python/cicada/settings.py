@@ -56,6 +56,10 @@ class MessageProcessorSettings(RecoverySettings):
 
     retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
     """How long a request's log can be resumed."""
+    knowledge_enabled: bool = False
+    """Whether questions that are answered by a search enter at hybrid, which searches by what collections declare."""
+    agents_enabled: bool = True
+    """Whether there are agents; without them their questions are answered by a search."""
     auth: Literal["jwt", "none"] = "jwt"
     """``none`` exists for the local cloud only: the stacks refuse it elsewhere."""
 
@@ -107,11 +111,43 @@ class AnswerSettings(DeliverySettings):
     """Writes other wordings of the question; the model of direct answers when empty."""
     pipeline_budget_s: Annotated[float, Field(gt=0, le=60)] = 10.0
     """Seconds for a pipeline's stages; what is late is left out."""
+    knowledge_enabled: bool = False
+    """Whether questions are answered from the collections, and sections of them, that declare to serve them."""
+    selector_model_id: str = ""
+    """Chooses collections and intentions; the model of direct answers when empty."""
+    extractor_model_id: str = ""
+    """Finds who and what a question names; the model of direct answers when empty."""
+    knowledge_extractor: Literal["model", "gazetteer", "both"] = "both"
+    """What finds who and what a question names."""
+    min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """Choices of a collection and an intention below it are dropped."""
+    min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = 0.6
+    """Names below it are dropped."""
+    context_tokens: Annotated[int, Field(ge=500, le=100_000)] = 4_000
+    """Of the passages that are chosen for a question, all together."""
+    passages_per_collection: Annotated[int, Field(ge=1, le=50)] = 8
+    """Searched for of each collection, beside what is named."""
+    knowledge_budget_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    """Seconds from a question to its context; then the plain search of ``rag`` answers."""
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
     """Seconds that a managed engine may take for a search before the shards are searched instead."""
+    agents_adapter: Literal["none", "converse", "classic", "harness"] = "converse"
+    """What runs the agents."""
+    agents_model_id: str = ""
+    """The model that uses the tools; that of grounded answers when empty."""
+    agents_deployed: Json[dict[Literal["profile", "theory"], dict[str, str]]] = {}
+    """What the stacks have made for the adapter, by agent: names that the adapter knows, such as ``agentId``."""
+    agents_max_turns: Annotated[int, Field(ge=1)] = 8
+    agents_max_tool_calls: Annotated[int, Field(ge=1)] = 12
+    agents_max_tokens: Annotated[int, Field(ge=1)] = 48_000
+    """Read and written by all turns for one question."""
+    agents_max_turn_tokens: Annotated[int, Field(ge=1)] = 2_048
+    """Written in one turn."""
+    agents_time_s: Annotated[float, Field(gt=0)] = 45.0
+    """Of one run, in seconds."""
     request_time_s: Annotated[float, Field(gt=0, le=900)] = 300.0
     """What one request may take, over all its attempts, in seconds, tokens and US dollars."""
     request_tokens: Annotated[int, Field(gt=0)] = 120_000

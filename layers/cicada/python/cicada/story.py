@@ -19,7 +19,9 @@ Step = Literal[
     "attempt",
     "question_completed",
     "looked_up",
+    "gathered",
     "retrieved",
+    "tool_call",
     "model_call",
     "fault",
     "superseded",
@@ -39,7 +41,10 @@ digest) and, where the line is of an attempt's worker, ``strategy``:
 - ``attempt``: attempt, strategy, worker, execution, reserved_calls, failed
 - ``question_completed``: by (model, rule), took_ms
 - ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, refused_by, why
+- ``gathered``: intentions, named, places, sections, chosen, select_extract_ms, resolve_ms, query_ms, assemble_ms; how
+  the context came about where collections declare what they serve
 - ``retrieved``: found, used, used_from_cache, searched, engine, index_version, took_ms, cache_ms, degraded
+- ``tool_call``: tool, by (code, model), given_chars, reply_chars, took_ms, shelf (passages so far), repeated, fault
 - ``model_call``: purpose, model_id, calls, input_tokens, output_tokens, cost_usd, took_ms, first_piece_ms, fault
 - ``fault``: code, why, dependency, attempt; something went wrong, and other steps tell what followed
 - ``superseded``: why, attempt; another attempt, or the request's end, came first

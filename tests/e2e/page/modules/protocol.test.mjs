@@ -110,3 +110,10 @@ test("a source is verified only if every use of it is", () => {
 test("the script tells the language, where it does", () => {
   assert.deepEqual(["誰がドアを", "누가", "Who", "誰", "Winifred says: “誰が”"].map(languageOf), ["ja", "ko", "", "", ""]);
 });
+
+test("the asker's own note is a source with a place of its own", () => {
+  const locator = { kind: "note", profileId: "p", profile: "Ada", field: "trade", notedAtMs: 7 };
+  const { event } = read({ type: "sources", seq: 2, requestId: REQUEST, sources: [{ n: 1, locator }] });
+  const { heading, place, part, episode } = event.sources[0].locator;
+  assert.deepEqual([heading, place, part, episode], ["Your note", "Ada", "trade", null]);
+});

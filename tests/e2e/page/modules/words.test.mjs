@@ -9,6 +9,7 @@ import {
   figures,
   groundedness,
   phaseOf,
+  reasonsOf,
   reusedNotice,
   sourcesTitle,
   statusOf,
@@ -92,4 +93,26 @@ test("a request is being read before its text comes, and written after", () => {
   assert.equal(phaseOf({ tail, failure: null }), "reading");
   tail.feed(chunk(3, "It"));
   assert.equal(phaseOf({ tail, failure: null }), "writing");
+});
+
+test("why a passage is here is said in a phrase a reason, each once, and nearness goes without saying", () => {
+  const why = [
+    { kind: "entity", name: "Gutterflame", section: "combat", matched: "the burning axe", confidence: 0.9 },
+    { kind: "entity", name: "Minnow", matched: "minnow" },
+    { kind: "intention", name: "combat_info", section: "combat" },
+    { kind: "intention", name: "combat_info", section: "story" },
+    { kind: "similarity" },
+    { kind: "tool", name: "search_script" },
+    { kind: "novelty", name: "x" },
+    { kind: "entity" },
+    7,
+  ];
+  const tail = tailOf(found({ sources: [{ ...SOURCE, why }, { ...SOURCE, n: 2 }, { ...SOURCE, n: 3, why: "near" }] }));
+  assert.deepEqual(reasonsOf(tail.sources.get(1).why), [
+    "names Gutterflame (“the burning axe”)",
+    "names Minnow",
+    "for combat info",
+    "by search script",
+  ]);
+  assert.deepEqual([2, 3].map((n) => reasonsOf(tail.sources.get(n).why)), [[], []]);
 });

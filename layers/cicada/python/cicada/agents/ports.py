@@ -104,8 +104,9 @@ class ToolCall:
 
     call_id: str
     name: str
-    given: Mapping[str, Any]
-    """As the model wrote it: hostile until it is validated."""
+    given: Any
+    """As the model wrote it, normally an object of JSON; the text itself where that cannot be read. Hostile until it is
+    validated."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,30 @@ class Tools(Protocol):
         """Those that are offered."""
         ...
 
+    @property
+    def actor(self) -> Actor:
+        """In whose name they act."""
+        ...
+
+    @property
+    def shelf(self) -> Shelf:
+        """What they have brought so far."""
+        ...
+
     def call(self, call: ToolCall) -> ToolReply:
         """Validate, run, bound and record one call. What is wrong with it is told in the reply.
 
         Raises:
             AgentCapReached: no more calls are allowed, or the same one is made again and again.
             Stopped: nobody wants the answer any more.
+        """
+        ...
+
+    def ran(self, call: ToolCall, reply: ToolReply) -> None:
+        """Count and record a call that the agent's service has had run elsewhere, and its reply.
+
+        Raises:
+            AgentCapReached: no more calls are allowed, or the same one is made again and again.
         """
         ...
 

@@ -287,6 +287,7 @@ class AttemptRunner:
             query=head.standalone.query if head.standalone else head.question.query,
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
+            at_ms=head.accepted_at_ms,
         )
 
     def _found_before(self, key: RequestKey) -> Sources | None:

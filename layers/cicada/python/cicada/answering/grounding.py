@@ -14,6 +14,7 @@ from cicada.answering.writing import note_call, write
 from cicada.errors import BudgetSpent
 from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel, Usage
 from cicada.protocol.events import Degraded, Source
+from cicada.retrieval.knowledge.search import Gathered
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.story import tell
 
@@ -34,15 +35,17 @@ class Search:
 
         Raises as :class:`cicada.retrieval.ports.Retriever` does.
         """
+        return self.retriever.search(self.query(asked, spending))
+
+    def query(self, asked: Asked, spending: Spending) -> SearchQuery:
+        """The search for a question, within what the attempt may spend."""
         question = asked.question
-        return self.retriever.search(
-            SearchQuery(
-                text=asked.query,
-                filters=Filters(collections=question.collections, episodes=question.episodes),
-                top_k=question.top_k or self.top_k,
-                min_score=self.min_score,
-                limits=AttemptLimits(spending),
-            )
+        return SearchQuery(
+            text=asked.query,
+            filters=Filters(collections=question.collections, episodes=question.episodes),
+            top_k=question.top_k or self.top_k,
+            min_score=self.min_score,
+            limits=AttemptLimits(spending),
         )
 
 
@@ -79,7 +82,7 @@ def call_of(use: ModelUse) -> ModelCall:
     return ModelCall("retrieval", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
 
 
-def degradations(found: SearchResult) -> tuple[Degraded, ...]:
+def degradations(found: SearchResult | Gathered) -> tuple[Degraded, ...]:
     """What a search had to do without, as the client is told."""
     return tuple(Degraded(code=one.code, message=one.message) for one in found.degraded)
 

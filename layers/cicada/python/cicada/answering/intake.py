@@ -21,12 +21,15 @@ from cicada.errors import (
     Cancelled,
     CicadaError,
     DeliveryUnavailable,
+    ProfileConflict,
+    ProfileInvalid,
     RequestConflict,
     RequestExpired,
     RequestUnknown,
 )
 from cicada.identity import Caller
-from cicada.protocol.actions import Ask, Cancel, ClientAction, Ping, Resume
+from cicada.profiles.serving import ProfileCounter
+from cicada.protocol.actions import Ask, Cancel, ClientAction, ManageProfile, Ping, Resume
 from cicada.protocol.events import (
     Accepted,
     Failed,
@@ -53,15 +56,21 @@ class Intake:
         log: RequestLog,
         connections: Connections,
         recovery: Recovery,
+        profiles: ProfileCounter,
         *,
         retention_s: int,
+        knowledge: bool = False,
+        agents: bool = True,
         now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._log = log
         self._connections = connections
         self._recovery = recovery
+        self._profiles = profiles
         self._retention_s = retention_s
+        self._knowledge = knowledge
+        self._agents = agents
         self._now_s = now_s
         self._monotonic = monotonic
 
@@ -78,11 +87,16 @@ class Intake:
                     return self._cancel(action, caller)
                 case Ping():
                     return reply_frame(Pong())
+                case ManageProfile():
+                    return reply_frame(self._profiles.handle(action, caller.owner))
                 case _:
                     assert_never(action)
         except StoreFault as fault:
             logger.warning("the log is not available", extra={"why": str(fault)})
             return reply_frame(Refused.of(DeliveryUnavailable(), request_id))
+        except (ProfileConflict, ProfileInvalid) as error:  # their messages are written for whoever asked
+            logger.info("action refused", extra={"action": action.action, "code": error.code})
+            return reply_frame(Refused.of(error, request_id, detail=str(error)))
         except CicadaError as error:
             logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
             return reply_frame(Refused.of(error, request_id))
@@ -92,7 +106,7 @@ class Intake:
     def _ask(self, ask: Ask, caller: Caller) -> str:
         question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant)
         classification = classify(ask.query)
-        strategy = entry_strategy(classification.route)
+        strategy = entry_strategy(classification.route, knowledge=self._knowledge, agents=self._agents)
         accepted = dump_event(
             Accepted(
                 route=classification.route,

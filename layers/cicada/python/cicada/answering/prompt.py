@@ -8,8 +8,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.models.ports import Prompt
-from cicada.protocol.events import Source
+from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
+from cicada.tokens import estimated_tokens
 
 MAX_SOURCE_CHARS = 8_000
 """Of a passage, how much goes into the prompt and to the client: all of what cutting makes, see
@@ -56,6 +57,9 @@ _OFFER = (
     "This answer was written without reading them, and does not rest on them.\n\n"
 )
 
+_ATTRIBUTES_TOKENS = 25
+"""Of the collection, the section and a number of two digits, which a passage has in a prompt beside its own places."""
+
 NOTHING_FOUND = "I found nothing in the sources that answers this question."
 """The whole answer where the search finds no passage."""
 
@@ -83,6 +87,12 @@ def _context(passage: Passage) -> str | None:
     return passage.context[:MAX_SOURCE_CHARS] if passage.context not in (passage.text, alone) else None
 
 
+def passage_tokens(hit: Hit) -> int:
+    """About how many tokens a passage takes of a prompt, with its surroundings and all that says where it stands."""
+    (source,) = number_sources([hit])
+    return estimated_tokens(_passage(source)) + _ATTRIBUTES_TOKENS
+
+
 def rag_prompt(query: str, sources: Sequence[Source], *, in_parts: bool = False) -> Prompt:
     """The grounded prompt. Every text is escaped, so that no passage can close its element and pose as another part.
 
@@ -107,10 +117,16 @@ def offer_notice(count: int) -> str:
 
 
 def _passage(source: Source) -> str:
-    attributes = {"n": str(source.n), **source.locator.names(), "relevance": f"{source.score:.2f}"}
+    attributes = {"n": str(source.n), **_part(source), **source.locator.names(), "relevance": f"{source.score:.2f}"}
     rendered = " ".join(f"{name}={quoteattr(value)}" for name, value in attributes.items())
     context = f"<context>\n{escape(source.context)}\n</context>\n" if source.context else ""
     return f"<passage {rendered}>\n{escape(source.text)}\n{context}</passage>"
+
+
+def _part(source: Source) -> dict[str, str]:
+    """The collection, and the section in it, of a passage that was chosen by what collections declare."""
+    part = next((reason.section for reason in source.why if reason.section), None)
+    return {} if part is None else {"collection": source.collection, "part": part}
 
 
 def _question(query: str) -> str:
@@ -121,9 +137,10 @@ def _version() -> str:
     """A digest of everything that shapes a grounded answer: the rules, and how passages are rendered."""
     script = ScriptLocator(episode_id="e", episode_name="E", chapter_id="c", message_id="m", speaker="S")
     document = DocumentLocator(source="d.pdf", title="D", page=1, section="A > B")
+    chosen = (Reason(kind="intention", name="i", section="s"),)
     specimens = [
-        Source(n=n, passage_id="p", collection="c", locator=locator, score=0.5, text='<"&>', context="S: <&>")
-        for n, locator in enumerate((script, document), 1)
+        Source(n=n, passage_id="p", collection="c", locator=locator, score=0.5, text='<"&>', context="S: <&>", why=why)
+        for n, (locator, why) in enumerate(((script, ()), (document, ()), (document, chosen)), 1)
     ]
     prompt = rag_prompt("<?>", specimens, in_parts=True)
     shaping = (prompt.system, prompt.user, NOTHING_FOUND, str(MAX_SOURCE_CHARS))

@@ -39,18 +39,24 @@ def contexts(looked: Looked) -> tuple[Source, ...]:
     A kept score says how relevant the passage was to the *old* question; nobody has compared it with the new one. It
     counts for the new question as far as the two are alike: score times similarity. So a passage that the cache brings
     never outranks an equally relevant one that was found for this very question, and the scores of both are one scale.
+    Why it was there then, by the intentions and names of the old question, is not told of the new one.
     """
     similarity = min(1.0, max(0.0, looked.similarity))
     return tuple(
-        source.model_copy(update={"origin": "cache", "score": round(source.score * similarity, 4)})
+        source.model_copy(update={"origin": "cache", "score": round(source.score * similarity, 4), "why": ()})
         for source in looked.sources
     )
 
 
-def merged(found: Sequence[Source], cached: Sequence[Source]) -> tuple[Source, ...]:
+def merged(found: Sequence[Source], cached: Sequence[Source], *, in_order: bool = False) -> tuple[Source, ...]:
     """Both, each passage once, by descending score, numbered from 1.
 
     What both brought counts as found: its score was measured against this question.
+
+    Args:
+        found: for this question.
+        cached: of an earlier answer.
+        in_order: whether what was found stays in its order, and what only the earlier answer brings comes after it.
     """
     kept: list[Source] = []
     seen: set[Hashable] = set()
@@ -59,6 +65,8 @@ def merged(found: Sequence[Source], cached: Sequence[Source]) -> tuple[Source, .
         if not identities & seen:
             kept.append(source)
         seen |= identities
+    if in_order:
+        return numbered(kept)
     return numbered(sorted(kept, key=lambda source: -source.score))  # stable: what was found first, where scores tie
 
 

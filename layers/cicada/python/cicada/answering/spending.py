@@ -27,10 +27,18 @@ that a first attempt is allotted, a quarter of the request's bounds."""
 RETRIEVAL_CALLS_A_CALL = 8
 """Calls of a pipeline's stages, retries included, for each call that an attempt is allotted."""
 
+AGENT_CALLS_A_CALL = 8
+"""Calls of an agent and its tools, retries included, for each call that an attempt is allotted."""
 
-def retrieval_share(pipeline: str) -> float:
-    """Of each call's share, what retrieval by a pipeline has: nothing where its stages call no text model."""
-    return 0.0 if pipeline == "standard" else RETRIEVAL_SHARE
+
+def retrieval_share(pipeline: str, *, knowledge: bool = False) -> float:
+    """Of each call's share, what retrieval has: nothing where it calls no text model.
+
+    Args:
+        pipeline: the retrieval pipeline, whose stages call models unless it is ``standard``.
+        knowledge: whether models choose collections and find names.
+    """
+    return RETRIEVAL_SHARE if knowledge or pipeline != "standard" else 0.0
 
 
 @dataclass(frozen=True)
@@ -66,7 +74,7 @@ class RequestBudget:
         return self.cost_usd / MAX_MODEL_CALLS * self.retrieval_share
 
 
-Purpose = Literal["answer", "complete_question", "retrieval"]
+Purpose = Literal["answer", "complete_question", "retrieval", "agent"]
 
 
 @dataclass(frozen=True)
@@ -93,39 +101,61 @@ class ModelCall:
         return Spent(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd)
 
 
-class RetrievalAllowance:
-    """What an attempt's retrieval may take for calls of its own. Thread-safe.
+class Allowance:
+    """What an attempt may take for calls beside the writing of its answer, as a purse. Thread-safe.
 
     It is cut from the attempt's own allotment, which the request's head holds: a worker that is killed loses all of it,
     so no count of it can be lost.
     """
 
-    def __init__(self, allotted: int, budget: RequestBudget) -> None:
-        """Take how many calls the attempt is allotted, and the request's budget."""
+    def __init__(self, whose: str, *, calls: int, tokens: int, cost_usd: float) -> None:
+        """Take what may be taken; ``whose`` names it in errors."""
         self._lock = threading.Lock()
-        self._calls = allotted * RETRIEVAL_CALLS_A_CALL
-        self._tokens = allotted * budget.retrieval_tokens_a_call
-        self._cost_usd = allotted * budget.retrieval_cost_usd_a_call
+        self._whose = whose
+        self._calls = calls
+        self._tokens = tokens
+        self._cost_usd = cost_usd
 
     def call(self) -> None:
         """See :class:`cicada.models.ports.Leash`."""
         with self._lock:
             if self._calls <= 0:
-                raise BudgetSpent("the attempt's retrieval has no call left")
+                raise BudgetSpent(f"the attempt's {self._whose} has no call left")
             self._calls -= 1
 
     def allow(self, model_id: str, most: Usage) -> None:
         """See :class:`cicada.models.ports.Purse`."""
-        tokens = most.input_tokens + most.output_tokens
-        price = cost(model_id, most)
-        usd = 0.0 if price is None else price.usd
+        tokens, usd = _takes(model_id, most)
         with self._lock:
             if tokens > self._tokens:
-                raise BudgetSpent(f"the retrieval's call could take {tokens} tokens of {self._tokens}")
+                raise BudgetSpent(f"the {self._whose}'s call could take {tokens} tokens of {self._tokens}")
             if usd > self._cost_usd:
-                raise BudgetSpent(f"the retrieval's call could cost {usd:.4f} USD of {self._cost_usd:.4f}")
+                raise BudgetSpent(f"the {self._whose}'s call could cost {usd:.4f} USD of {self._cost_usd:.4f}")
             self._tokens -= tokens
             self._cost_usd -= usd
+
+    def settle(self, model_id: str, most: Usage, taken: Usage) -> None:
+        """A call that could take ``most``, by :meth:`allow`, has taken so much: the rest is there again."""
+        allowed, taken_by = _takes(model_id, most), _takes(model_id, taken)
+        with self._lock:
+            self._tokens += allowed[0] - taken_by[0]
+            self._cost_usd += allowed[1] - taken_by[1]
+
+
+def retrieval_allowance(allotted: int, budget: RequestBudget) -> Allowance:
+    """What the retrieval of an attempt may take that is allotted so many calls."""
+    return Allowance(
+        "retrieval",
+        calls=allotted * RETRIEVAL_CALLS_A_CALL,
+        tokens=allotted * budget.retrieval_tokens_a_call,
+        cost_usd=allotted * budget.retrieval_cost_usd_a_call,
+    )
+
+
+def _takes(model_id: str, usage: Usage) -> tuple[int, float]:
+    """Tokens and US dollars; a model without a known price costs nothing that could be counted."""
+    price = cost(model_id, usage)
+    return usage.input_tokens + usage.output_tokens, 0.0 if price is None else price.usd
 
 
 class Spending:
@@ -154,7 +184,8 @@ class Spending:
         self.monotonic = monotonic
         self.made: list[ModelCall] = []
         """What was used so far, in order."""
-        self.retrieval = RetrievalAllowance(calls, self.budget)
+        self.retrieval = retrieval_allowance(calls, self.budget)
+        self._allotted = calls
         self._calls_left = calls
         self._deadline = deadline
         self._lock = threading.Lock()
@@ -177,6 +208,28 @@ class Spending:
             if self._calls_left <= 0:
                 raise BudgetSpent(f"a request may call models {MAX_MODEL_CALLS} times; this attempt has no call left")
             self._calls_left -= 1
+
+    def agent_allowance(self) -> Allowance:
+        """All that is left of the attempt's allotment, for an agent and its tools; no call of another kind is left.
+
+        The whole of each call's share is in it, retrieval's part too, less what was used before.
+
+        Raises:
+            BudgetSpent: no call is left.
+        """
+        with self._lock:
+            if self._calls_left <= 0:
+                raise BudgetSpent("this attempt has no call left that an agent could use")
+            self._calls_left = 0
+            made = tuple(self.made)
+        share_tokens, share_usd = self.budget.tokens // MAX_MODEL_CALLS, self.budget.cost_usd / MAX_MODEL_CALLS
+        tokens, usd = self._allotted * share_tokens, self._allotted * share_usd
+        for call in made:
+            spent = call.spent
+            known = spent.usd is not None and (call.usage.reported or not call.calls)
+            tokens -= spent.input_tokens + spent.output_tokens if known else call.calls * share_tokens
+            usd -= spent.usd if known and spent.usd is not None else call.calls * share_usd
+        return Allowance("agent", calls=self._allotted * AGENT_CALLS_A_CALL, tokens=tokens, cost_usd=usd)
 
     def admit(self, model_id: str, prompt: Prompt, max_tokens: int) -> None:
         """Raise BudgetSpent if a call could take more tokens, or cost more, than its share of the request's budget."""

@@ -24,6 +24,8 @@ class Asked:
     """What was tried before for this request, in order."""
     found_before: Callable[[], Sources | None] = lambda: None
     """The latest passages that an earlier attempt at this request had retrieved; reads the log when it is called."""
+    at_ms: int = 0
+    """When it was asked, in epoch milliseconds."""
 
 
 @dataclass(frozen=True)

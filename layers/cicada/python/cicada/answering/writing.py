@@ -9,14 +9,11 @@ from dataclasses import dataclass
 
 from cicada.answering.spending import ModelCall, Purpose, Spending
 from cicada.errors import AnswerIncomplete, CicadaError, ModelError, OutOfTime, StreamBroken
-from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, TextModel, Usage
+from cicada.models.ports import STOPPED, Finished, Prompt, Stopped, TextDelta, TextModel, Usage
 from cicada.models.prices import cost
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
-
-STOPPED = "stopped"
-"""The fault of a call that was given up because nobody wanted its answer any more."""
 
 
 @dataclass(frozen=True)

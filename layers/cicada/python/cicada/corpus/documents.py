@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-DocType = Literal["pdf", "docx", "markdown", "text", "csv", "json", "script"]
+DocType = Literal["pdf", "docx", "markdown", "text", "csv", "json", "yaml", "script"]
 
 BlockKind = Literal["heading", "paragraph", "list_item", "quote", "code", "row", "record"]
-"""A ``row`` is of a table or a CSV file, a ``record`` an object of a JSON file."""
+"""A ``row`` is of a table or a CSV file, a ``record`` an object of a JSON file, or a mapping of a YAML file."""
 
 METADATA_KEYS = ("author", "created", "modified", "date", "version", "subject", "description", "category", "keywords")
 """What a document may say of itself. Whose it is, its language and all else that searches, the analysis of its text or
 an administrator go by, is not for its author to say."""
+
+SECTION_SEPARATOR = " > "
+"""Between the headings of a path, where it is written as one text."""
 
 
 @dataclass(frozen=True)

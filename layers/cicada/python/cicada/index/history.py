@@ -152,6 +152,7 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
             segments=old.segments,
             previous=standing.newest.version,
             kept_from=standing.newest.kept_from,
+            declarations=old.declarations,
         )
         try:
             publish(store, manifest, replaces=standing.etag)

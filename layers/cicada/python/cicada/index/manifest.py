@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
+from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.format import IndexModel, Sha256
 
@@ -24,6 +26,10 @@ TOMBSTONES_PREFIX = PREFIX + "tombstones/"
 
 _NOT_OF_THE_VERSION = {"version", "kept_from", "digest"}
 _NONCE_BYTES = 8
+
+
+def _is_empty(value: tuple[CollectionDeclaration, ...]) -> bool:
+    return not value
 
 
 class TombstonesEntry(IndexModel):
@@ -75,6 +81,9 @@ class Manifest(IndexModel):
     allow_partial: bool
     """Whether a reader may answer from the rest, and say so, when a segment cannot be read."""
     segments: tuple[SegmentEntry, ...]
+    declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=_is_empty)
+    """What collections declare of themselves, in the order of their names; only of those that have segments. Left out
+    where there is none: such a version is written, and named, as it was before there were declarations."""
     previous: str | None
     """The version that this one replaced."""
     kept_from: int = Field(ge=1)
@@ -87,6 +96,13 @@ class Manifest(IndexModel):
     def _segments_differ(self) -> Self:
         if len({segment.key for segment in self.segments}) < len(self.segments):
             raise ValueError("a segment is named twice")
+        return self
+
+    @model_validator(mode="after")
+    def _declarations_are_of_its_collections(self) -> Self:
+        declared = [one.collection for one in self.declarations]
+        if declared != sorted(set(declared)) or not set(declared) <= set(self.collections):
+            raise ValueError("the declarations are not those of its collections, each once, by name")
         return self
 
     @classmethod
@@ -102,8 +118,13 @@ class Manifest(IndexModel):
         segments: tuple[SegmentEntry, ...],
         previous: str | None,
         kept_from: int = 1,
+        declarations: Iterable[CollectionDeclaration] = (),
     ) -> Self:
-        """Make a manifest and derive its version's id from its content."""
+        """Make a manifest and derive its version's id from its content.
+
+        Declarations of collections without segments are left out.
+        """
+        held = {segment.collection for segment in segments}
         unnamed = cls(
             version="",
             number=number,
@@ -113,6 +134,9 @@ class Manifest(IndexModel):
             analyzer_version=analyzer_version,
             allow_partial=allow_partial,
             segments=segments,
+            declarations=tuple(
+                sorted((one for one in declarations if one.collection in held), key=lambda one: one.collection)
+            ),
             previous=previous,
             kept_from=kept_from,
             digest="0" * 64,
@@ -153,6 +177,10 @@ class Manifest(IndexModel):
     def of_collection(self, collection: str) -> tuple[SegmentEntry, ...]:
         """The segments of one collection, in order."""
         return tuple(segment for segment in self.segments if segment.collection == collection)
+
+    def declaration(self, collection: str) -> CollectionDeclaration | None:
+        """What a collection declares of itself, if it does."""
+        return next((one for one in self.declarations if one.collection == collection), None)
 
     def _sealed(self) -> Self:
         return self.model_copy(update={"digest": self.derived_digest()})

@@ -72,6 +72,7 @@ def successor(current: Manifest, segments: tuple[SegmentEntry, ...], *, created_
         segments=segments,
         previous=current.version,
         kept_from=current.kept_from,
+        declarations=current.declarations,
     )
 
 

@@ -6,9 +6,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import numpy as np
 
+from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
 from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
 from cicada.index.change import Change, addition, checked, exchange, removal, replacement
@@ -29,6 +31,9 @@ logger = logging.getLogger(__name__)
 
 SEGMENT_ROWS = 262_144
 """Passages in one segment at most."""
+
+Declares = CollectionDeclaration | Literal["as before"] | None
+"""What a collection declares of itself from a version on; None for nothing."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class IndexWriter:
         *,
         verify: bool = False,
         known: Mapping[bytes, Vector] | None = None,
+        declaration: CollectionDeclaration | None = None,
     ) -> Written:
         """Publish a version in which the collection holds exactly these passages, and the others what they held.
 
@@ -92,6 +98,7 @@ class IndexWriter:
             passages: at least one.
             verify: read every byte that the collection has, to find all damage.
             known: vectors by recipe: what is made by one of these is not embedded again.
+            declaration: what the collection declares of itself; None for nothing, whatever it declared before.
 
         Raises:
             CorpusInvalid: there is no passage, or two have one id.
@@ -102,7 +109,13 @@ class IndexWriter:
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
         intake = InMemory(checked(collection, passages, empty=False), known or {})
-        return self.change(collection, lambda held: replacement(collection, intake, held), mend=True, verify=verify)
+        return self.change(
+            collection,
+            lambda held: replacement(collection, intake, held),
+            mend=True,
+            verify=verify,
+            declares=declaration,
+        )
 
     def add(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that has these passages, in place of those of the same ids; the rest stays.
@@ -168,7 +181,13 @@ class IndexWriter:
         return self.change(collection, lambda held: removal(collection, ids, nothing, held))
 
     def change(
-        self, collection: str, plan: Callable[[Held], Change], *, mend: bool = False, verify: bool = False
+        self,
+        collection: str,
+        plan: Callable[[Held], Change],
+        *,
+        mend: bool = False,
+        verify: bool = False,
+        declares: Declares = "as before",
     ) -> Written:
         """Publish a version with a change of one collection: what the other methods are made of.
 
@@ -178,6 +197,8 @@ class IndexWriter:
             mend: the change replaces the collection: segments that are damaged, or of another model where the index
                 holds no other collection, are left out of what it holds, and of the new version.
             verify: read every byte that the collection has, to find all damage.
+            declares: what the collection declares of itself. A change of it alone is published, too; a collection
+                without passages declares nothing.
 
         Raises:
             CorpusInvalid: as ``plan`` raises it.
@@ -188,13 +209,14 @@ class IndexWriter:
             PublishConflict: somebody else changed the same passages meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
+        _refuse_foreign(collection, declares)
         base = read_current(self._store)
         self._refuse_others(base, collection if mend else None)
         if mend and base is not None and not self._same(base.manifest):
             held = Held(unusable=base.manifest.of_collection(collection))
         else:
             held = self._held(base, collection, leave_out_damaged=mend, verify=verify)
-        return self._carry_out(plan(held), base, held)
+        return self._carry_out(plan(held), base, held, declares)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
@@ -205,14 +227,22 @@ class IndexWriter:
         """
         return self.start_over_with(collection, InMemory(checked(collection, passages, empty=False), {}))
 
-    def start_over_with(self, collection: str, intake: Intake) -> Written:
+    def start_over_with(
+        self, collection: str, intake: Intake, *, declaration: CollectionDeclaration | None = None
+    ) -> Written:
         """:meth:`start_over` with at least one passage, which need not all be in memory at a time.
+
+        Args:
+            collection: its name.
+            intake: the passages.
+            declaration: what the collection declares of itself.
 
         Raises:
             IndexCorrupt: the passages cannot be read.
             CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
                 :meth:`replace` does.
         """
+        _refuse_foreign(collection, declaration)
         began_at = self._now()
         base: Published | None = None
         replaces: str | None = None
@@ -228,15 +258,16 @@ class IndexWriter:
         entries, asked = self._write(collection, intake, everything, Held())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
+        declared = () if declaration is None else (declaration,)
 
         def in_place_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
             if base is None:
-                return self._manifest(number, entries, previous=next(reversed(stored), None), kept_from=1)
+                return self._manifest(number, entries, declared, previous=next(reversed(stored), None), kept_from=1)
             if current is None or current.manifest.version != base.manifest.version:
                 raise PublishConflict("somebody else published meanwhile")
             return self._manifest(
-                number, entries, previous=current.manifest.version, kept_from=current.manifest.kept_from
+                number, entries, declared, previous=current.manifest.version, kept_from=current.manifest.kept_from
             )
 
         self._progress("publishing", 0, 1)
@@ -248,8 +279,9 @@ class IndexWriter:
         self._progress("publishing", 1, 1)
         return Written(manifest.version, True, len(everything), len(everything), 0, asked, len(entries))
 
-    def _carry_out(self, change: Change, base: Published | None, held: Held) -> Written:
-        if not (len(change.chosen) or len(change.gone) or held.unusable):
+    def _carry_out(self, change: Change, base: Published | None, held: Held, declares: Declares) -> Written:
+        same = base is None or not held.count or _declared(base.manifest, change.collection, declares)[1]
+        if same and not (len(change.chosen) or len(change.gone) or held.unusable):
             if base is None:
                 raise IndexMissing("no version is published, and there is nothing to publish")
             return Written(base.manifest.version, False, held.count, 0, 0, 0, len(held.segments))
@@ -267,10 +299,12 @@ class IndexWriter:
                 elif entry.key in kept and (left := kept[entry.key].without(self._store, change.gone)):
                     segments.append(left)
             if current is None:
-                return self._manifest(next_number(self._store), (*segments, *new), previous=None, kept_from=1)
+                declared = (declares,) if isinstance(declares, CollectionDeclaration) else ()
+                return self._manifest(next_number(self._store), (*segments, *new), declared, previous=None, kept_from=1)
             return self._manifest(
                 current.manifest.number + 1,
                 (*segments, *new),
+                _declared(current.manifest, change.collection, declares)[0],
                 previous=current.manifest.version,
                 kept_from=current.manifest.kept_from,
                 allow_partial=current.manifest.allow_partial,
@@ -367,6 +401,7 @@ class IndexWriter:
         self,
         number: int,
         segments: tuple[SegmentEntry, ...],
+        declarations: tuple[CollectionDeclaration, ...],
         *,
         previous: str | None,
         kept_from: int,
@@ -382,7 +417,23 @@ class IndexWriter:
             segments=segments,
             previous=previous,
             kept_from=kept_from,
+            declarations=declarations,
         )
+
+
+def _declared(
+    manifest: Manifest, collection: str, declares: Declares
+) -> tuple[tuple[CollectionDeclaration, ...], bool]:
+    """The declarations of a version in which a collection declares this; and whether they are those of ``manifest``."""
+    if declares == "as before" or declares == manifest.declaration(collection):
+        return manifest.declarations, True
+    others = tuple(one for one in manifest.declarations if one.collection != collection)
+    return (*others, *((declares,) if isinstance(declares, CollectionDeclaration) else ())), False
+
+
+def _refuse_foreign(collection: str, declares: Declares) -> None:
+    if isinstance(declares, CollectionDeclaration) and declares.collection != collection:
+        raise CorpusInvalid(f"the declaration is of collection {declares.collection}, not {collection}")
 
 
 def _source_of(item: Indexable) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import (
     CorpusInvalid,
     DocumentConflict,
@@ -24,7 +26,7 @@ from cicada.index.held import Held
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import read_current
 from cicada.index.store import ObjectStore
-from cicada.index.writer import IndexWriter, Written
+from cicada.index.writer import Declares, IndexWriter, Written
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.prepared import PreparedFile
@@ -53,6 +55,7 @@ def commit(
     quarantined: Sequence[Quarantined] = (),
     start_over: bool = False,
     verify: bool = False,
+    declares: Declares = "as before",
     progress: Progress = silent,
 ) -> IngestReport:
     """Publish one version with the prepared documents in place of what the collection had of their sources.
@@ -74,6 +77,7 @@ def commit(
         start_over: as ``exactly``, and the index holds no other collection: for another embedding model, or a damaged
             index. Nothing stays of quarantined documents.
         verify: with ``exactly``, read every byte that the collection has, to find all damage.
+        declares: what the collection declares of itself; it is published even where no document is new.
         progress: told of each segment.
 
     Raises:
@@ -88,13 +92,23 @@ def commit(
     """
     files, outside = _open(store, embedder, prepared)
     everything = exactly or start_over
-    plan = _Plan(store, collection, files, [*quarantined, *outside], frozenset(gone), owner=owner, exactly=everything)
+    plan = _Plan(
+        store,
+        collection,
+        files,
+        [*quarantined, *outside],
+        frozenset(gone),
+        owner=owner,
+        exactly=everything,
+        declares=declares != "as before",
+    )
     writer = IndexWriter(store, embedder, progress=progress, segment_rows=COMMIT_ROWS)
 
     def write() -> Written:
         if start_over:
-            return writer.start_over_with(collection, plan(Held()).intake)
-        return writer.change(collection, plan, mend=exactly, verify=verify and exactly)
+            declaration = declares if isinstance(declares, CollectionDeclaration) else None
+            return writer.start_over_with(collection, plan(Held()).intake, declaration=declaration)
+        return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares)
 
     written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS)
     if written is None:
@@ -115,6 +129,7 @@ def commit(
         published=written.published,
         cost_usd=_sum([one.cost_usd for one in prepared]),
         notes={one.source: one.notes for one in prepared if one.notes and one.source in used},
+        sections=_sections(plan.files, declares),
     )
     logger.info(
         "ingest committed",
@@ -140,6 +155,7 @@ class _Plan:
         *,
         owner: Owner | None,
         exactly: bool,
+        declares: bool,
     ) -> None:
         self.files: list[PreparedFile] = []
         """That go in."""
@@ -153,6 +169,7 @@ class _Plan:
         self._gone = gone
         self._owner = owner
         self._exactly = exactly
+        self._declares = declares
 
     def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:
         """Quarantine the document whose prepared object is damaged. False if the key is of none."""
@@ -185,7 +202,7 @@ class _Plan:
             self.quarantined += admitted.quarantined
             candidates = admitted.files
         self.files = candidates
-        if not (candidates or (kept if self._exactly else named)):
+        if not (candidates or (kept if self._exactly else named or self._declares)):
             raise _NothingToWriteError
         self._count_unchanged(held)
         intake = Arrivals(self._store, candidates)
@@ -257,6 +274,15 @@ def _open(
                 told = "another document of this load has the same name"
                 outside.append(Quarantined(source=found.source, code=DocumentInvalid.code, message=told))
     return list(files.values()), outside
+
+
+def _sections(files: Sequence[PreparedFile], declares: Declares) -> dict[str, int]:
+    """Passages by section; those that are declared are named even where they have none."""
+    declared = declares.sections if isinstance(declares, CollectionDeclaration) else ()
+    found = Counter({section.name: 0 for section in declared})
+    for file in files:
+        found.update(file.sections)
+    return dict(found)
 
 
 def _as_it_is(store: ObjectStore, collection: str) -> Written:

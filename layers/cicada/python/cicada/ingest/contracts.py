@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from cicada.corpus.chunking.options import ChunkOptions
+from cicada.corpus.declared.sectioning import SectionRules
 
 MAX_SOURCE_CHARS = 512
 WORKFLOW_ID = "workflow_id"
@@ -49,6 +50,11 @@ class Recipe(IngestModel):
     dimensions: int
     chunks: ChunkOptions = Field(default_factory=ChunkOptions)
     enrichment: EnrichmentOptions = Field(default_factory=EnrichmentOptions)
+    sections: SectionRules | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="how the collection's declaration divides its documents; None where it declares nothing",
+    )
 
     def digest(self) -> str:
         """What tells two recipes apart: 32 hexadecimal digits."""
@@ -134,3 +140,8 @@ class IngestReport(IngestModel):
     published: bool = False
     cost_usd: float | None = Field(0.0, description="of the models' calls of this ingest; None where not known")
     notes: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="by source")
+    sections: dict[str, int] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="passages of these documents, by the section of the collection's declaration",
+    )

@@ -9,8 +9,11 @@ from pathlib import Path
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.passages import passages_of
+from cicada.corpus.declared.declaration import SECTION
+from cicada.corpus.declared.sectioning import Sectioning, SectionRules
 from cicada.corpus.documents import Document
 from cicada.corpus.indexable import Indexable
+from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid, DocumentInvalid
@@ -31,6 +34,7 @@ def cut(
     *,
     metadata: Mapping[str, str],
     embed: Callable[[Sequence[str]], Sequence[Sequence[float]]],
+    rules: SectionRules | None = None,
 ) -> list[Indexable]:
     """Cut a document into passages: a script into its messages, all else by its structure.
 
@@ -41,15 +45,28 @@ def cut(
         options: where to cut, for all but scripts.
         metadata: of every passage.
         embed: makes the vectors that tell where the subject changes, where the options ask for that.
+        rules: of the sections that the collection declares: a script's headings are its episode's name and its chapter.
 
     Raises:
         DocumentInvalid: a script breaks its format; every line of the message names line and field.
         ModelError: ``embed`` raised it.
     """
+    sectioning = None if rules is None else Sectioning(rules, document.source, document.title, document.blocks)
     if document.doc_type == "script":
-        return _messages(document, path, collection, metadata)
+        items = _messages(document, path, collection, metadata)
+        return items if sectioning is None else [_placed(item, sectioning) for item in items]
     by_meaning = embed if options.boundaries == "embedding" else None
-    return passages_of(document, collection, options, embed=by_meaning, metadata=metadata)
+    return passages_of(document, collection, options, embed=by_meaning, metadata=metadata, sectioning=sectioning)
+
+
+def _placed(item: Indexable, sectioning: Sectioning) -> Indexable:
+    passage = item.passage
+    if not isinstance(passage.locator, ScriptLocator):
+        return item
+    path = (passage.locator.episode_name, passage.locator.chapter_id)
+    entities = sectioning.entities(path, passage.text)
+    metadata = {**passage.metadata, SECTION: sectioning.section(path)}
+    return Indexable(passage.model_copy(update={"metadata": metadata, "entities": entities}), item.parts)
 
 
 def _messages(document: Document, path: Path, collection: str, metadata: Mapping[str, str]) -> list[Indexable]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import CicadaError, DocumentRefused, IndexCorrupt
 from cicada.index.load import checked_collection
@@ -16,6 +18,7 @@ from cicada.index.progress import Progress, silent
 from cicada.index.store import ObjectStore
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
+from cicada.ingest.declaring import declaration_of, refuse_own_section, settled
 from cicada.ingest.loading import WORKERS, items_of
 from cicada.ingest.prepared import PreparedFile, prepared_key
 from cicada.ingest.preparing import Read, file_digest
@@ -68,6 +71,8 @@ class LoadEstimate:
     embedding_usd: float | None = 0.0
     enrichment_calls: int = 0
     enrichment_usd: float | None = 0.0
+    sections: Mapping[str, int] = field(default_factory=dict)
+    """Passages by the section that the collection declares; empty where it declares none."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -85,6 +90,10 @@ class LoadEstimate:
             embedding_usd=_sum(self.embedding_usd, other.embedding_usd),
             enrichment_calls=self.enrichment_calls + other.enrichment_calls,
             enrichment_usd=_sum(self.enrichment_usd, other.enrichment_usd),
+            sections={
+                name: self.sections.get(name, 0) + other.sections.get(name, 0)
+                for name in {**self.sections, **other.sections}
+            },
         )
 
 
@@ -95,6 +104,7 @@ def estimate_load(
     recipe: Recipe,
     *,
     enricher: EstimatesEnrichment | None = None,
+    exactly: bool = True,
     metadata: Mapping[str, str] | None = None,
     progress: Progress = silent,
     workers: int = WORKERS,
@@ -107,7 +117,11 @@ def estimate_load(
     """
     checked_collection(collection)
     found = source_files(paths)
-    items = items_of(found.files, collection, checked_metadata(metadata or {}))
+    given = checked_metadata(metadata or {})
+    declaration = declaration_of(found, collection)
+    recipe, _ = settled(recipe, declaration, store, collection, exactly=exactly)
+    refuse_own_section(recipe, given)
+    items = items_of(found.files, collection, given)
 
     def one(given: tuple[SourceItem, Path]) -> LoadEstimate:
         try:
@@ -115,7 +129,8 @@ def estimate_load(
         except DocumentRefused:
             return LoadEstimate(refused=1)
 
-    total = LoadEstimate(refused=len(found.refused))
+    declared = {} if declaration is None else {section.name: 0 for section in declaration.sections}
+    total = LoadEstimate(refused=len(found.refused), sections=declared)
     with ThreadPoolExecutor(workers, thread_name_prefix="estimate") as pool:
         for done, estimate in enumerate(pool.map(one, items)):
             progress("preparing", done + 1, len(items))
@@ -141,12 +156,15 @@ def _estimate(
     read: Read,
 ) -> LoadEstimate:
     with contextlib.suppress(IndexCorrupt):
-        if PreparedFile.open(store, prepared_key(item, file_digest(path), recipe)).complete:
-            return LoadEstimate(prepared=1)
+        prepared = PreparedFile.open(store, prepared_key(item, file_digest(path), recipe))
+        if prepared.complete:
+            return LoadEstimate(prepared=1, sections=prepared.sections)
     document = read(item.source, path, title=item.title)
     by_words = recipe.chunks.model_copy(update={"boundaries": "words"})
     chunks = by_words if recipe.chunks.boundaries == "embedding" else recipe.chunks
-    items = cut(document, path, item.collection, chunks, metadata=item.metadata, embed=_no_vectors)
+    items = cut(
+        document, path, item.collection, chunks, metadata=item.metadata, embed=_no_vectors, rules=recipe.sections
+    )
     texts = dict.fromkeys(part.text for one in items for part in one.parts)
     tokens = sum(map(estimated_tokens, texts))
     if recipe.chunks.boundaries == "embedding":
@@ -159,6 +177,7 @@ def _estimate(
         embedding_usd=_embedding_usd(recipe, tokens),
         enrichment_calls=0 if enriched is None else enriched.calls,
         enrichment_usd=0.0 if enriched is None else enriched.cost_usd,
+        sections={} if recipe.sections is None else Counter(one.passage.metadata[SECTION] for one in items),
     )
 
 

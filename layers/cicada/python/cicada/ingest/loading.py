@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
+from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
@@ -16,6 +17,7 @@ from cicada.index.progress import Progress, silent
 from cicada.index.store import ObjectStore
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
+from cicada.ingest.declaring import declaration_of, published_declaration, refuse_own_section, settled
 from cicada.ingest.known import IndexVectors
 from cicada.ingest.preparing import Enrich, Preparer, Read
 from cicada.ingest.sources import Found, SourceFile, checked_metadata, source_files
@@ -54,6 +56,10 @@ def load_documents(
     it stays. Killed at any point it leaves nothing visible, and run again it does nothing again that was done: what was
     prepared lies in the bucket. Where nothing is new, nothing is published.
 
+    A ``collection.yaml`` at the top of a folder declares the collection: its passages are told their sections by it,
+    and it is published with them. Where there is none, documents that are added to a collection go by what it has
+    published, and a collection that is to hold exactly these declares nothing any more.
+
     Args:
         paths: files, and folders of files, see :func:`cicada.ingest.sources.source_files`.
         collection: its name: letters, digits, '_' and '-', at most 64.
@@ -71,7 +77,8 @@ def load_documents(
         read: reads a file.
 
     Raises:
-        CorpusInvalid: a path does not exist, there is no document, two have one name, or a name breaks its rule.
+        CorpusInvalid: a path does not exist, there is no document, two have one name, a name breaks its rule, or the
+            declaration is none.
         ModelBusy, ModelUnavailable: a model failed for one document after another.
         ModelRefused: a model refuses every call.
         IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as
@@ -80,6 +87,10 @@ def load_documents(
     checked_collection(collection)
     given = checked_metadata(metadata or {})
     found = source_files(paths)
+    everything = exactly or start_over
+    declaration = declaration_of(found, collection)
+    recipe, declares = settled(recipe, declaration, store, collection, exactly=everything)
+    refuse_own_section(recipe, given)
     preparer = Preparer(
         store,
         embedder,
@@ -99,6 +110,7 @@ def load_documents(
         quarantined=[*found.refused, *(one for one in outcomes if isinstance(one, Quarantined))],
         start_over=start_over,
         verify=verify,
+        declares=declares,
         progress=progress,
     )
 
@@ -106,10 +118,17 @@ def load_documents(
 def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Collection[str]) -> IngestReport:
     """Delete documents from a collection; the report's ``removed`` names those that it held.
 
+    With ``collection.yaml`` among them the collection declares nothing any more, as it does without any document.
+
     Raises:
         IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as :func:`cicada.ingest.committing.commit` does.
     """
-    return commit(store, embedder, collection, [], gone=sources)
+    if DECLARATION not in sources:
+        return commit(store, embedder, collection, [], gone=sources)
+    before = published_declaration(store, collection)
+    documents = [source for source in sources if source != DECLARATION]
+    report = commit(store, embedder, collection, [], gone=documents, declares=None)
+    return report if before is None else report.model_copy(update={"removed": (DECLARATION, *report.removed)})
 
 
 def items_of(
@@ -126,8 +145,8 @@ def items_of(
 
 
 def scripts_alone(found: Found) -> bool:
-    """Whether every document is a script: then they are loaded as one, whole or not at all."""
-    return bool(found.files) and not found.refused and all(map(_is_script, found.files))
+    """Whether there is nothing but scripts: then they are loaded as one, whole or not at all."""
+    return bool(found.files) and not (found.refused or found.declaration) and all(map(_is_script, found.files))
 
 
 def prepare_all(

@@ -16,6 +16,7 @@ import hashlib
 import json
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
+from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
@@ -36,7 +38,7 @@ from cicada.ingest.contracts import IngestModel, Recipe, SourceItem
 from cicada.ingest.places import PREPARED
 
 MAGIC = b"CICADAP1"
-PREPARING = 2
+PREPARING = 3
 """Raised when another version of this program would cut or enrich the same document otherwise: then nothing that was
 prepared before is used."""
 BLOCK_PASSAGES = 128
@@ -72,6 +74,7 @@ class _Head(IngestModel):
     complete: bool
     rows_sha256: str
     blocks: tuple[_Block, ...]
+    sections: dict[str, int] = Field(default_factory=dict, exclude_if=lambda value: not value)
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,7 @@ def encode_prepared(
     *,
     notes: Sequence[str] = (),
     complete: bool = True,
+    divided: bool = False,
 ) -> bytes:
     """Write a prepared document of at least one passage.
 
@@ -116,6 +120,7 @@ def encode_prepared(
         model_id: what made them.
         notes: what the loader should know.
         complete: whether nothing is left that another try could add.
+        divided: whether its passages are of sections that its collection declares.
     """
     lines = [_line(item) for item in items]
     ids = np.array([id_digest(item.passage.id) for item in items], dtype="<u8")
@@ -136,6 +141,9 @@ def encode_prepared(
         blocks=tuple(
             _Block(passages=end - start, bytes=len(block), sha256=_sha256(block))
             for (start, end), block in zip(spans, blocks, strict=True)
+        ),
+        sections=Counter(
+            item.passage.metadata[SECTION] for item in items if divided and SECTION in item.passage.metadata
         ),
     )
     written = head.model_dump_json(by_alias=True).encode()
@@ -158,6 +166,8 @@ class PreparedFile:
         self.notes = head.notes
         self.complete = head.complete
         """Whether nothing is left that another try could add."""
+        self.sections = head.sections
+        """Passages by the section that the collection declares; empty where it declares none."""
         self.ids: IdDigests = np.frombuffer(rows, dtype="<u8", count=count).astype(np.uint64, copy=False)
         self.contents: ContentDigests = words(np.frombuffer(rows, dtype="V16", count=count, offset=8 * count))
         self.sizes = np.frombuffer(rows, dtype="<u4", count=count, offset=24 * count).astype(np.int64)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from cicada.corpus.declared.naming import DeclaredNames
 from cicada.corpus.documents import Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.readers.sandbox import read_safely
@@ -30,6 +31,7 @@ from cicada.index.progress import silent
 from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
+from cicada.ingest.enrichment.declared import with_names
 from cicada.ingest.prepared import HalfVectors, PreparedFile, encode_prepared, prepared_key
 from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
 from cicada.models.ports import Embedder, Usage
@@ -173,11 +175,21 @@ class Preparer:
         notes, complete = document.notes, True
         if self._enricher is not None:
             enriched = self._enricher.enrich(document, items)
-            items, cost_usd, complete = enriched.items, enriched.cost_usd, enriched.complete
+            items = self._with_declared_names(items, enriched.items)
+            cost_usd, complete = enriched.cost_usd, enriched.complete
             notes = (*notes, *enriched.notes)
         made = self._vectors(items, vectors, found)
         model_id = self._embedder.model_id
-        data = encode_prepared(item.source, digest, items, made, model_id, notes=notes, complete=complete)
+        data = encode_prepared(
+            item.source,
+            digest,
+            items,
+            made,
+            model_id,
+            notes=notes,
+            complete=complete,
+            divided=self._recipe.sections is not None,
+        )
         self._keep(key, data, replaces)
         vectors.forget()
         price = cost(model_id, Usage(input_tokens=vectors.tokens))
@@ -192,6 +204,17 @@ class Preparer:
             notes=notes,
             cost_usd=None if cost_usd is None or price is None else cost_usd + price.usd,
         )
+
+    def _with_declared_names(self, declared: Sequence[Indexable], enriched: Sequence[Indexable]) -> Sequence[Indexable]:
+        """Enriched passages, with those whom the declaration names in them before those whom enrichment found."""
+        rules = self._recipe.sections
+        if rules is None:
+            return enriched
+        aliases = DeclaredNames(rules.names.aliases)
+        return [
+            with_names(after, before.passage.entities, aliases)
+            for before, after in zip(declared, enriched, strict=True)
+        ]
 
     def _kept(self, key: str) -> tuple[PreparedFile | None, str | None]:
         """What was prepared before, if it is sound, and the entity tag of what is there."""
@@ -213,6 +236,7 @@ class Preparer:
             self._recipe.chunks,
             metadata=item.metadata,
             embed=vectors.embed,
+            rules=self._recipe.sections,
         )
         if len(items) > MAX_DOCUMENT_PASSAGES:
             raise DocumentTooLarge(f"has {len(items):,} passages; {MAX_DOCUMENT_PASSAGES:,} are allowed")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cicada.corpus.declared.files import DECLARATION, misplaced
 from cicada.corpus.messages import (
     LANGUAGE_KEY,
     MAX_METADATA_ENTRIES,
@@ -43,11 +44,14 @@ class Found:
     files: tuple[SourceFile, ...]
     refused: tuple[Quarantined, ...]
     """What lies in a folder and is not loaded."""
+    declaration: SourceFile | None = None
+    """What declares the collection, if anything does."""
 
 
 def source_files(paths: Sequence[Path]) -> Found:
     """The documents that paths stand for: a file itself, all files of a folder and of the folders in it, by name.
 
+    A ``collection.yaml`` that is named, or at the top of a folder that is, declares the collection and is no document.
     What begins with a dot is left out without a word, unless it is named itself: it is not meant as a document. A link
     to a file is followed where it stays within the folder that was named; any other is refused, as is what is no file.
 
@@ -76,9 +80,11 @@ def source_files(paths: Sequence[Path]) -> Found:
             raise CorpusInvalid(f"there are more than {MAX_DOCUMENTS:,} documents: load them in parts")
     if problems:
         raise CorpusInvalid("\n".join(problems))
+    declaration = files.pop(DECLARATION, None)
     if not (files or refused):
-        raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document")
-    return Found(tuple(files.values()), tuple(refused))
+        beside = "" if declaration is None else f" beside its {DECLARATION}"
+        raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document{beside}")
+    return Found(tuple(files.values()), tuple(refused), declaration)
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
@@ -124,6 +130,8 @@ def _file(source: str, path: Path, root: Path | None) -> SourceFile:
         raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
     if not named.isprintable():  # what cannot be decoded among it
         raise DocumentInvalid("its name holds characters that cannot be shown")
+    if told := misplaced(named):
+        raise DocumentInvalid(told)
     try:
         linked = path.is_symlink()
         if linked and root is not None and not _stays_within(path, root):

@@ -11,7 +11,13 @@ from cicada.index.reader import IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.s3direct.store import store_for_answers
 from cicada.ingest.contracts import IngestReport, Owner, Prepared
-from cicada.integrators.settings import IndexDocumentSettings, IndexSettings, ModelSettings, RetrieveSettings
+from cicada.integrators.settings import (
+    IndexDocumentSettings,
+    IndexSettings,
+    ModelSettings,
+    RetrieveSettings,
+    SearchSettings,
+)
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import Models
@@ -60,7 +66,7 @@ def _secrets() -> Any:
     return boto3.client("secretsmanager", config=SECRETS_CONFIG)
 
 
-def search_of(settings: RetrieveSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
+def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
     """What searches, and what embeds queries."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, settings.embedding_dimensions, retry=QUERY)

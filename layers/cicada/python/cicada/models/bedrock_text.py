@@ -7,26 +7,18 @@ them is that an answer is whole only when its ``messageStop`` arrived (:mod:`cic
 
 from __future__ import annotations
 
-import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from botocore.exceptions import ClientError
-
-from cicada.models.bedrock import read_failure
-from cicada.models.converse_events import NORMAL_STOPS, MessageStop, incomplete, read_event
-from cicada.models.failure import Failure
+from cicada.models.converse_call import ConverseCall
 from cicada.models.lines import carry_lines
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling
-from cicada.models.stream_reader import EventStream
-from cicada.models.streaming import Said, Stop, Streaming
-
-logger = logging.getLogger(__name__)
+from cicada.models.streaming import Streaming
 
 
 class BedrockTextModel:
@@ -103,9 +95,9 @@ class BedrockTextModel:
             Stopped: the leash's stop, whatever was being waited for.
         """
 
-        def call() -> _Call:
+        def call() -> ConverseCall:
             sampling = self._sampling.accepted(self._model_id, self._wanted)
-            return _Call(self._client, self._request(prompt, sampling), sampling, self._sampling)
+            return ConverseCall(self._client, self._request(prompt, sampling), sampling, self._sampling)
 
         return self._streaming.stream(call, time_budget_s=time_budget_s, leash=leash)
 
@@ -118,34 +110,3 @@ class BedrockTextModel:
         if prompt.system.strip():  # the service refuses a blank one
             request["system"] = [{"text": prompt.system}]
         return request
-
-
-class _Call:
-    """One ConverseStream, as :class:`cicada.models.streaming.Call`."""
-
-    def __init__(self, client: Any, request: Mapping[str, Any], sent: dict[str, float], sampling: Sampling) -> None:
-        self._client = client
-        self._request = request
-        self._sent = sent
-        self._sampling = sampling
-
-    def open(self) -> EventStream:
-        stream: EventStream = self._client.converse_stream(**self._request)["stream"]
-        return stream
-
-    def read(self, event: Mapping[str, Any]) -> Iterable[Said]:
-        said = read_event(event)
-        if isinstance(said, MessageStop):
-            normal = said.reason in NORMAL_STOPS
-            return (Stop(said.reason, None if normal else type(incomplete(said.reason, None))),)
-        return () if said is None else (said,)
-
-    def failure(self, error: Exception, *, opened: bool) -> Failure | None:
-        return read_failure(error) if isinstance(error, ClientError) or not opened else None
-
-    def learn(self, failure: Failure) -> bool:
-        model_id = str(self._request["modelId"])
-        if not failure.invalid or not self._sampling.learn(model_id, self._sent, str(failure.error)):
-            return False
-        logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
-        return True

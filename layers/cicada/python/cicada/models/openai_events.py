@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from cicada.errors import AnswerBlocked, AnswerIncomplete, AnswerMalformed, AnswerTruncated, StreamBroken
-from cicada.models.openai_thoughts import ThoughtFilter
 from cicada.models.ports import TextDelta, Usage
 from cicada.models.streaming import Said, Stop
+from cicada.models.thoughts import ThoughtFilter
 
 MAX_EVENT_BYTES = 1 << 20
 """Of one event: a stream with a longer one is not what it says."""

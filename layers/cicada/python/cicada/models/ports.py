@@ -57,6 +57,10 @@ class Finished:
     usage: Usage
 
 
+STOPPED = "stopped"
+"""The fault of a use of a model that was given up because nobody wanted its answer any more."""
+
+
 class Stopped(Exception):
     """The call was given up because nobody wants its answer any more."""
 

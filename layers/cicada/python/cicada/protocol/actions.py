@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from pydantic import (
@@ -14,10 +14,20 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 
 from cicada.errors import InvalidMessage, UnknownAction, UnsupportedVersion
+from cicada.profiles.record import Kind
+from cicada.profiles.rules import (
+    MAX_EDITS,
+    MAX_EPISODES,
+    MAX_FIELD_NAME_CHARS,
+    MAX_NAME_CHARS,
+    MAX_STATEMENT_CHARS,
+    MAX_VALUE_CHARS,
+)
 from cicada.visible import visible
 
 PROTOCOL_VERSION = 1
@@ -101,7 +111,93 @@ class Ping(Action):
     action: Literal["ping"] = "ping"
 
 
-ClientAction = Ask | Resume | Cancel | Ping
+ProfileOperation = Literal["list", "show", "create", "update", "delete", "history", "export"]
+_ProfileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
+
+
+class FieldSet(BaseModel):
+    """A fact that a profile is to keep."""
+
+    model_config = Action.model_config
+
+    field: Annotated[str, StringConstraints(min_length=1, max_length=MAX_FIELD_NAME_CHARS)]
+    value: Annotated[str, StringConstraints(min_length=1, max_length=MAX_VALUE_CHARS)]
+
+
+class ManageProfile(Action):
+    """Look at, or change, what the user keeps of characters, locations, episodes, fragment groups and theories.
+
+    The same action with the same ``requestId`` twice is one change.
+    """
+
+    action: Literal["profile"] = "profile"
+    request_id: RequestId
+    operation: ProfileOperation
+    id: _ProfileId | None = Field(None, description="of the profile")
+    kind: Kind | None = Field(
+        None, description="of a new profile; of those that are listed; beside a name, of that one"
+    )
+    name: Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)] | None = Field(
+        None, description="of a new profile; in place of the id, of the one that is shown; case does not count"
+    )
+    expected_version: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="of update and delete: the version that was seen; another one that stands is not changed"
+    )
+    given: Annotated[tuple[FieldSet, ...], Field(max_length=MAX_EDITS)] = Field(
+        (), alias="set", description="of create and update: fields that are added or replaced"
+    )
+    remove: Annotated[
+        tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_FIELD_NAME_CHARS)], ...],
+        Field(max_length=MAX_EDITS),
+    ] = Field((), description="of update: names of fields that are removed")
+    statement: Annotated[str, StringConstraints(min_length=1, max_length=MAX_STATEMENT_CHARS)] | None = Field(
+        None, description="of create and update: what a theory says"
+    )
+    episodes: Annotated[tuple[_FilterValue, ...], Field(max_length=MAX_EPISODES)] = Field(
+        (), description="beside a statement: the episodes that it is about"
+    )
+    cursor: Annotated[str, StringConstraints(min_length=1, max_length=80)] | None = Field(
+        None, description="the next that the page before told"
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        """Each operation has what it needs, and nothing that it would leave aside."""
+        given = {name for name in self.model_fields_set if getattr(self, name) not in (None, ())}
+        needed, allowed = _FIELDS_OF[self.operation]
+        for name in sorted(needed - given):
+            raise ValueError(f"{self.operation} needs {_told(name)}")
+        for name in sorted(given - needed - allowed - _ALWAYS):
+            raise ValueError(f"{self.operation} takes no {_told(name)}")
+        if self.operation in ("show", "history") and (self.id is None) == (self.name is None):
+            raise ValueError(f"{self.operation} needs either id or name")
+        if self.episodes and self.statement is None:
+            raise ValueError("episodes belong to a statement")
+        return self
+
+
+_ALWAYS = frozenset({"v", "action", "request_id", "operation"})
+_FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
+    operation: (frozenset(needed.split()), frozenset(allowed.split()))
+    for operation, needed, allowed in (
+        ("list", "", "kind cursor"),
+        ("show", "", "id name kind cursor"),
+        ("create", "kind name", "given statement episodes"),
+        ("update", "id expected_version", "given remove statement episodes"),
+        ("delete", "id expected_version", ""),
+        ("history", "", "id name kind cursor"),
+        ("export", "", "cursor"),
+    )
+}
+"""What each operation needs, and what it may have beside."""
+
+
+def _told(name: str) -> str:
+    """A field as it is called on the wire."""
+    return ManageProfile.model_fields[name].alias or name
+
+
+ClientAction = Ask | Resume | Cancel | Ping | ManageProfile
 _ACTIONS: TypeAdapter[ClientAction] = TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
 
 
@@ -118,7 +214,7 @@ def parse_action(body: str | bytes) -> ClientAction:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "union_tag_invalid":
-            raise UnknownAction("action is not one of ask, resume, cancel, ping") from error
+            raise UnknownAction("action is not one of ask, resume, cancel, ping, profile") from error
         if first["loc"][1:] == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
         field = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cicada.corpus.chunking.passages import SECTION_SEPARATOR
+from cicada.corpus.documents import SECTION_SEPARATOR
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import DocumentUnknown, IndexCorrupt
 from cicada.index.loaded import LoadedIndex

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from cicada.errors import (
+    AgentCapReached,
+    AgentUnavailable,
     AnswerIncomplete,
     CacheUnavailable,
     IndexCorrupt,
@@ -21,6 +23,7 @@ INDEX = "index"
 CACHE = "cache"
 _MODEL = "model"
 _EMBEDDER = "embedder"
+_AGENT = "agent"
 
 _Errors = tuple[type[Exception], ...]
 _MODELS: tuple[_Errors, _Errors] = ((ModelBusy, ModelUnavailable, StreamBroken), (ModelRefused, AnswerIncomplete))
@@ -29,6 +32,7 @@ _VERDICTS: dict[str, tuple[_Errors, _Errors]] = {
     _EMBEDDER: _MODELS,
     INDEX: ((IndexUnavailable, IndexCorrupt), (IndexMissing, IndexMismatch)),
     CACHE: ((CacheUnavailable,), ()),
+    _AGENT: ((AgentUnavailable, *_MODELS[0]), (AgentCapReached, *_MODELS[1])),
 }
 """By the kind of dependency: the errors by which it is failing, and those by which it answered, if unpleasantly."""
 
@@ -41,6 +45,11 @@ def model_breaker(model_id: str) -> str:
 def embedder_breaker(model_id: str) -> str:
     """The breaker of an embedding model."""
     return f"{_EMBEDDER}:{model_id}"
+
+
+def agent_breaker(name: str) -> str:
+    """The breaker of a service that runs agents, by the name of its adapter."""
+    return f"{_AGENT}:{name}"
 
 
 def verdict(name: str, error: BaseException) -> Literal["failing", "answered", "nothing"]:

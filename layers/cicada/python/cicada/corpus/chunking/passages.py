@@ -15,7 +15,9 @@ from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.parts import parts_of
 from cicada.corpus.chunking.sections import runs_of
 from cicada.corpus.chunking.units import Edge, Unit, joined
-from cicada.corpus.documents import METADATA_KEYS, Document
+from cicada.corpus.declared.declaration import SECTION
+from cicada.corpus.declared.sectioning import Sectioning
+from cicada.corpus.documents import METADATA_KEYS, SECTION_SEPARATOR, Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.tokens import estimated_tokens
@@ -23,7 +25,6 @@ from cicada.tokens import estimated_tokens
 DOC_TYPE_KEY = "doc_type"
 PAGES_KEY = "pages"
 """Of a passage that goes on over the page: from which to which."""
-SECTION_SEPARATOR = " > "
 ID_DIGITS = 32
 
 
@@ -35,24 +36,30 @@ class Chunk:
     """What it repeats of the chunk before, and its own."""
     own: str
     section: tuple[str, ...]
+    """The headings above all of it."""
+    path: tuple[str, ...]
+    """Those above its beginning."""
     pages: tuple[int, ...]
     """Of its own text, each once, ascending."""
 
 
-def chunks_of(document: Document, options: ChunkOptions, embed: Embed | None = None) -> Iterator[Chunk]:
+def chunks_of(
+    document: Document, options: ChunkOptions, embed: Embed | None = None, sectioning: Sectioning | None = None
+) -> Iterator[Chunk]:
     """Cut a document, in order.
 
     Args:
         document: not a script.
         options: how.
         embed: asked for the vectors of all sentences where ``boundaries`` is ``embedding``.
+        sectioning: the document's declared sections: no chunk has text of two.
 
     Raises:
         ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
         ModelError: from ``embed``.
     """
     size = options.chunk_size
-    for run in runs_of(document.blocks, size):
+    for run in runs_of(document.blocks, size, *(() if sectioning is None else (sectioning.apart,))):
         leads = max(estimated_tokens(unit.lead) + 1 if unit.lead else 0 for unit in run)
         before: Sequence[Unit] = ()
         for group in groups_of(run, size - leads, _likeness(run, options, embed), options.similarity):
@@ -63,6 +70,7 @@ def chunks_of(document: Document, options: ChunkOptions, embed: Embed | None = N
                 text=lead + joined([*repeated, *group]),
                 own=own,
                 section=_common([unit.section for unit in group]),
+                path=group[0].section,
                 pages=tuple(sorted({unit.page for unit in group if unit.page is not None})),
             )
             before = group
@@ -75,6 +83,7 @@ def passages_of(
     *,
     embed: Embed | None = None,
     metadata: Mapping[str, str] = {},
+    sectioning: Sectioning | None = None,
 ) -> list[Indexable]:
     """Cut a document into passages, in order.
 
@@ -88,6 +97,8 @@ def passages_of(
         embed: texts in, a vector each out; asked for all sentences where ``boundaries`` is ``embedding``.
         metadata: of every passage, beside what the document may say of itself
             (:data:`~cicada.corpus.documents.METADATA_KEYS`); wins over it.
+        sectioning: the document's sections, where its collection declares some: each passage is told its own, and whom
+            the declaration names in it.
 
     Raises:
         ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
@@ -97,7 +108,7 @@ def passages_of(
     shared = {**said, **metadata, DOC_TYPE_KEY: document.doc_type}
     seen: Counter[tuple[tuple[str, ...], str]] = Counter()
     items = []
-    for chunk in chunks_of(document, options, embed):
+    for chunk in chunks_of(document, options, embed, sectioning):
         key = (chunk.section, chunk.own)
         below_title = chunk.section[1:] if chunk.section[:1] == (document.title,) else chunk.section
         headings = SECTION_SEPARATOR.join(filter(None, (document.title, *below_title)))
@@ -113,7 +124,8 @@ def passages_of(
                 page=chunk.pages[0] if chunk.pages else None,
                 section=SECTION_SEPARATOR.join(below_title) or None,
             ),
-            metadata={**shared, **pages},
+            metadata={**shared, **pages, **({} if sectioning is None else {SECTION: sectioning.section(chunk.path)})},
+            entities=() if sectioning is None else sectioning.entities(chunk.path, chunk.text),
         )
         seen[key] += 1
         items.append(Indexable(passage, parts_of(chunk.text, headings)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -13,6 +13,13 @@ from cicada.corpus.documents import Block
 SMALL_SHARE = 1 / 8
 """Of ``chunk_size``: a section below it shares its chunk with small neighbours."""
 
+Apart = Callable[[tuple[str, ...]], Hashable]
+"""What the texts below two paths of headings must have in common to share a chunk."""
+
+
+def _alike(_path: tuple[str, ...]) -> Hashable:
+    return None
+
 
 @dataclass(frozen=True)
 class _Section:
@@ -22,19 +29,20 @@ class _Section:
     """Without its heading, which its path tells."""
 
 
-def runs_of(blocks: Sequence[Block], limit: int) -> Iterator[Sequence[Unit]]:
+def runs_of(blocks: Sequence[Block], limit: int, apart: Apart = _alike) -> Iterator[Sequence[Unit]]:
     """The runs of a document, in order: no chunk has units of two.
 
     A heading begins a run, and is told by the ``section`` of the units below it. It stays in the text where nothing is
     below it, and where small sections share a run. Those are neighbours, and no heading between two of them is of a
-    higher level than theirs. A record is a run by itself.
+    higher level than theirs. A record is a run by itself, and what ``apart`` tells apart is not in one run.
     """
     least = round(limit * SMALL_SHARE)
     small: list[_Section] = []
     level = 0
     for section in _sections(blocks, limit):
         fits = section.blocks[0].kind != "record" and sum(unit.tokens for unit in section.body) < least
-        if small and not (fits and _belongs(section, small[0], level)):
+        shared = small and _belongs(section, small[0], level) and apart(section.path) == apart(small[0].path)
+        if small and not (fits and shared):
             yield from _together(small, limit, least)
             small = []
         if fits:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
+from pydantic_core import PydanticCustomError
 
 from cicada.corpus.passages import CorpusModel
 
@@ -13,10 +15,15 @@ SECTION = "section"
 OTHER_SECTION = "other"
 """The section of what no declared section claims. It can be declared, to be described and asked for."""
 
+INCONSISTENT = "declaration_inconsistent"
+"""The type of a validation error whose context lists ``problems``: where each is, and what."""
+
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
 Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 Pattern = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Problem = tuple[tuple[str | int, ...], str]
+"""The place of a field, as pydantic tells it, and what is wrong with it."""
 
 
 class SectionDeclared(CorpusModel):
@@ -74,14 +81,24 @@ class CollectionDeclaration(CorpusModel):
 
     @model_validator(mode="after")
     def _names_are_known_and_differ(self) -> Self:
-        sections = [one.name for one in self.sections]
-        for what, names in (("section", sections), ("intention", [one.name for one in self.intentions])):
-            if twice := sorted({name for name in names if names.count(name) > 1}):
-                raise ValueError(f"{what} {twice[0]} is declared twice")
-        known = {*sections, OTHER_SECTION}
-        for intention in self.intentions:
-            if unknown := sorted(set(intention.sections) - known):
-                raise ValueError(f"intention {intention.name} needs the section {unknown[0]}, which is not declared")
-        if unknown := sorted(set(self.names.headings) - known):
-            raise ValueError(f"names.headings: the section {unknown[0]} is not declared")
+        if problems := list(self._problems()):
+            told = "; ".join(problem for _, problem in problems)
+            raise PydanticCustomError(INCONSISTENT, "{told}", {"told": told, "problems": problems})
         return self
+
+    def _problems(self) -> Iterator[Problem]:
+        sections = [one.name for one in self.sections]
+        intentions = [one.name for one in self.intentions]
+        for what, names in (("section", sections), ("intention", intentions)):
+            for place, name in enumerate(names):
+                if name in names[:place]:
+                    yield (f"{what}s", place, "name"), f"{what} {name} is declared twice"
+        known = {*sections, OTHER_SECTION}
+        for number, intention in enumerate(self.intentions):
+            for place, name in enumerate(intention.sections):
+                if name not in known:
+                    told = f"intention {intention.name} needs the section {name}, which is not declared"
+                    yield ("intentions", number, "sections", place), told
+        for place, name in enumerate(self.names.headings):
+            if name not in known:
+                yield ("names", "headings", place), f"names.headings: the section {name} is not declared"

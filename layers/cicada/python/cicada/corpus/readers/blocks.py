@@ -12,7 +12,8 @@ from cicada.errors import DocumentTooLarge
 
 MAX_HEADING_CHARS = 300
 """A longer heading is cut where it stands above others; its own block holds all of it."""
-_HIGHEST_LEVEL = 9
+MAX_LEVELS = 9
+"""Headings above one another at most."""
 
 
 class Blocks:
@@ -34,9 +35,13 @@ class Blocks:
 
     def enter(self, heading: str, level: int) -> None:
         """Let what follows stand under a heading that is no block of the text."""
-        level = min(max(level, 1), _HIGHEST_LEVEL)
+        level = min(max(level, 1), MAX_LEVELS)
         self._headings = [held for held in self._headings if held[0] < level]
         self._headings.append((level, heading[:MAX_HEADING_CHARS]))
+
+    def place(self, headings: Sequence[str]) -> None:
+        """Let what follows stand under just these headings, none of which is a block of the text."""
+        self._headings = [(level, heading[:MAX_HEADING_CHARS]) for level, heading in enumerate(headings, start=1)]
 
     def add(self, kind: BlockKind, text: str, page: int | None = None) -> None:
         """Add text. What is blank is left out."""

@@ -34,6 +34,8 @@ _PRELOADED = {
     ".markdown": ("markdown_it",),
     ".txt": ("charset_normalizer",),
     ".csv": ("charset_normalizer",),
+    ".yaml": ("yaml",),
+    ".yml": ("yaml",),
 }
 """Heavy libraries by the endings of the names that will need them. Others are loaded by each fork that wants them."""
 _READ_BYTES = 2**20

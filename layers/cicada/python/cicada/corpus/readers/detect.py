@@ -26,6 +26,8 @@ _BY_SUFFIX: dict[str, DocType] = {
     ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
+    ".yaml": "yaml",
+    ".yml": "yaml",
 }
 SUFFIXES = tuple(_BY_SUFFIX)
 """The endings of names that are read."""

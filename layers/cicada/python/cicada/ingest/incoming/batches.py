@@ -8,11 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CicadaError, DocumentRefused, OutOfTime
 from cicada.index.store import ObjectStore
-from cicada.ingest.contracts import Prepared, Quarantined, SourceItem
+from cicada.ingest.contracts import Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.incoming.bucket import UploadChanged, Uploads, UploadUnreadable
-from cicada.ingest.incoming.kept import put_record, read_record_if_there
+from cicada.ingest.incoming.kept import put_record, read_record, read_record_if_there
 from cicada.ingest.incoming.places import outcome_key
 from cicada.ingest.incoming.records import Batch, Outcome, Planned
 
@@ -29,6 +30,18 @@ class Prepare(Protocol):
     def __call__(self, item: SourceItem, path: Path) -> Prepared:
         """Raises DocumentRefused for the document's own faults, and other CicadaErrors for everybody else's."""
         ...
+
+
+def recipe_of(batch: Batch, recipe: Recipe, store: ObjectStore) -> Recipe:
+    """What a batch's documents are prepared by: the collection's recipe, and the rules of its sections.
+
+    Raises:
+        IndexCorrupt: the rules are not there any more, or cannot be read.
+        IndexUnavailable: the bucket does not respond.
+    """
+    if not batch.sections_key:
+        return recipe
+    return recipe.model_copy(update={"sections": read_record(store, batch.sections_key, SectionRules)})
 
 
 def prepare(

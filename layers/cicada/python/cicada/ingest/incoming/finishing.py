@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
+from cicada.corpus.declared.files import DECLARATION
 from cicada.errors import DocumentInvalid, DocumentRefused, PublishConflict
 from cicada.index.store import ObjectStore, PreconditionFailed
+from cicada.index.writer import Declares
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.incoming.bucket import Uploads
 from cicada.ingest.incoming.kept import put_record, read_mirror, read_record, read_record_if_there
@@ -22,6 +24,7 @@ from cicada.ingest.incoming.places import (
     runs_folder,
 )
 from cicada.ingest.incoming.records import (
+    DeclarationPlanned,
     FinishedRun,
     Mirror,
     Mirrored,
@@ -50,7 +53,9 @@ WORKER_LOST = Quarantined(
 class Commit(Protocol):
     """Publishes prepared documents, see :func:`cicada.ingest.committing.commit`."""
 
-    def __call__(self, collection: str, prepared: Sequence[Prepared], gone: Collection[str]) -> IngestReport:
+    def __call__(
+        self, collection: str, prepared: Sequence[Prepared], gone: Collection[str], declares: Declares
+    ) -> IngestReport:
         """Documents that turn out to be in each other's way are quarantined in the report."""
         ...
 
@@ -161,12 +166,18 @@ def _committed(
     store: ObjectStore, plan: Plan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: Commit
 ) -> Progress:
     """Commit a slice and remember it; how far the run has come then."""
-    done = commit(plan.collection, one.prepared, gone) if one.prepared or gone else None
+    last = progress.next + len(one.planned) == len(plan.documents)
+    declaration = plan.declaration if last else None  # only then has the collection all that it is to declare
+    declares = _declares(declaration)
+    changes = one.prepared or gone or declares != "as before"
+    done = commit(plan.collection, one.prepared, gone, declares) if changes else None
     aside = done.quarantined if done else ()
     refused = (*one.refused, *(found for found in aside if _is_refusal(found)))
     failed = (*one.failed, *(found for found in aside if not _is_refusal(found)))
-    _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
+    _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)), declaration)
     report = progress.report
+    if declaration is not None and declaration.refused is not None:
+        refused = (declaration.refused, *refused)
     if done is not None:
         report = report.model_copy(
             update={
@@ -181,6 +192,7 @@ def _committed(
                 "published": report.published or done.published,
                 "cost_usd": _sum(report.cost_usd, done.cost_usd),
                 "notes": report.notes | done.notes,
+                "sections": dict(_added(report.sections, done.sections)),
             }
         )
     return progress.model_copy(
@@ -191,6 +203,16 @@ def _committed(
             "superseded": (*progress.superseded, *one.superseded),
         }
     )
+
+
+def _declares(planned: DeclarationPlanned | None) -> Declares:
+    if planned is None or planned.refused is not None or not (planned.withdrawn or planned.declaration):
+        return "as before"
+    return planned.declaration
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    return ((name, one.get(name, 0) + other.get(name, 0)) for name in {**one, **other})
 
 
 def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> FinishedRun:
@@ -227,7 +249,7 @@ def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> 
 def _empty(plan: Plan) -> IngestReport:
     return IngestReport(
         collection=plan.collection,
-        documents=len(plan.documents) + plan.held + len(plan.refused),
+        documents=len(plan.documents) + plan.held + sum(one.source != DECLARATION for one in plan.refused),
         loaded=plan.held,
         unchanged=plan.held,
     )
@@ -245,6 +267,7 @@ def _remember(
     refused: Sequence[Quarantined],
     failed: Sequence[Quarantined],
     left: frozenset[str],
+    declaration: DeclarationPlanned | None,
 ) -> None:
     stamps = {planned.item.source: planned.stamp for planned in one.planned}
     aside = {found.source for found in (*refused, *failed)}
@@ -264,13 +287,21 @@ def _remember(
             # What is in another document's way is tried again: that one may go.
             stamp = "" if found.code == DocumentInvalid.code else stamps[found.source]
             documents[found.source] = before.model_copy(update={"stamp": stamp, "refused": found})
-        kept = Mirror(recipe_digest=plan.recipe_digest, documents=documents)
+        declared = mirror.declaration if declaration is None else _mirrored(declaration, mirror.declaration)
+        kept = Mirror(recipe_digest=plan.recipe_digest, documents=documents, declaration=declared)
         try:
             store.write(mirror_key(plan.collection), kept.model_dump_json(by_alias=True).encode(), replaces=etag)
         except PreconditionFailed:
             continue
         return
     raise PublishConflict(f"what is mirrored of {plan.collection} keeps changing")
+
+
+def _mirrored(planned: DeclarationPlanned, before: Mirrored | None) -> Mirrored | None:
+    if not planned.stamp:
+        return None
+    loaded = planned.refused is None or (before is not None and before.loaded)
+    return Mirrored(stamp=planned.stamp, loaded=loaded, refused=planned.refused)
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from cicada.errors import IndexCorrupt, PublishConflict
 from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
-from cicada.ingest.contracts import IngestModel
 from cicada.ingest.incoming.places import mirror_key
 from cicada.ingest.incoming.records import Mirror
 
-Record = TypeVar("Record", bound=IngestModel)
+Record = TypeVar("Record", bound=BaseModel)
 
 
 def read_mirror(store: ObjectStore, collection: str) -> tuple[Mirror, str | None]:
@@ -56,7 +55,7 @@ def read_record_if_there(store: ObjectStore, key: str, record: type[Record]) -> 
         return None
 
 
-def put_record(store: ObjectStore, key: str, record: IngestModel) -> None:
+def put_record(store: ObjectStore, key: str, record: BaseModel) -> None:
     """Write a record of this run: see :func:`write_again`."""
     write_again(store, key, record.model_dump_json(by_alias=True).encode())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
+from cicada.corpus.declared.files import misplaced
 from cicada.ingest.contracts import MAX_SOURCE_CHARS
 
 INCOMING = "incoming/"
@@ -21,13 +22,14 @@ _NAME_CHARS = 40
 def collection_and_source(key: str) -> tuple[str, str] | None:
     """The collection that an uploaded object belongs to, and its name there; None for what is no document.
 
-    A folder's marker, a hidden file, a file beside the collections' folders, and a path that is too long are none.
+    A folder's marker, a hidden file, a file beside the collections' folders, a path that is too long, and a declaration
+    that does not lie at the top of the collection's folder are none.
     """
     collection, slash, source = key.removeprefix(INCOMING).partition("/")
     if not (key.startswith(INCOMING) and slash and is_collection(collection)):
         return None
     parts = source.split("/")
-    if len(source) > MAX_SOURCE_CHARS or any(part.startswith(".") or not part for part in parts):
+    if len(source) > MAX_SOURCE_CHARS or misplaced(source) or any(part.startswith(".") or not part for part in parts):
         return None
     return collection, source
 
@@ -60,6 +62,11 @@ def batches_key(collection: str, run: str) -> str:
 def plan_key(collection: str, run: str) -> str:
     """Of a run's plan."""
     return run_folder(collection, run) + "plan.json"
+
+
+def sections_key(collection: str, run: str, round: int) -> str:
+    """Of the rules by which the documents of a run's look at the folder are divided."""
+    return f"{run_folder(collection, run)}sections-{round:03}.json"
 
 
 def outcome_key(collection: str, run: str, digest: str) -> str:

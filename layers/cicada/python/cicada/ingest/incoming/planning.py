@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.sectioning import SectionRules
 from cicada.index.store import ObjectStore
 from cicada.ingest.contracts import Recipe, SourceItem
-from cicada.ingest.incoming.bucket import Upload, Uploads
+from cicada.ingest.declaring import divided
+from cicada.ingest.incoming.bucket import Upload, UploadChanged, Uploads
+from cicada.ingest.incoming.declaring import declared_for
 from cicada.ingest.incoming.kept import put_record, read_mirror, read_record_if_there, write_again
-from cicada.ingest.incoming.places import batches_key, plan_key
+from cicada.ingest.incoming.places import batches_key, plan_key, sections_key
 from cicada.ingest.incoming.records import Batch, Mirror, Plan, Planned, PlanSummary
 from cicada.ingest.incoming.turns import end_turn, take_turn
 
@@ -40,7 +44,8 @@ def plan(
         store: the bucket.
         collection: whose folder.
         run: the run's id, unique among the collection's.
-        recipe: what documents are prepared by: after a change of it, all are prepared again.
+        recipe: what documents are prepared by, beside the collection's declaration: after a change of either that
+            would cut or divide them otherwise, all are prepared again.
         held: what the index has: a document that it has lost, however that was, is loaded again.
         is_running: whether another run has not ended.
         batch_documents: documents of a batch at most.
@@ -57,25 +62,32 @@ def plan(
         return PlanSummary(collection=collection, run=run, needed=False, deferred=True)
     again = True
     while again:
-        planned = _planned(uploads, store, collection, run, recipe, held(collection))
-        if planned.documents or planned.gone or planned.forgotten:
-            return _written(store, planned, batch_documents, batch_bytes)
+        try:
+            planned, rules = _planned(uploads, store, collection, run, recipe, held(collection))
+        except UploadChanged:
+            continue  # the declaration was listed as it is not any more
+        if planned.documents or planned.gone or planned.forgotten or planned.declaration:
+            return _written(store, planned, rules, batch_documents, batch_bytes)
         again, _ = end_turn(store, collection, run, unfinished=False)
     return PlanSummary(collection=collection, run=run, needed=False)
 
 
 def _planned(
     uploads: Uploads, store: ObjectStore, collection: str, run: str, recipe: Recipe, held: Mapping[str, int]
-) -> Plan:
+) -> tuple[Plan, SectionRules | None]:
     mirror, _ = read_mirror(store, collection)
     found = list(uploads.uploads(collection))
+    upload = next((upload for upload in found if upload.source == DECLARATION), None)
+    declared = declared_for(upload, mirror.declaration, uploads, store, collection)
+    found = [upload for upload in found if upload.source != DECLARATION]
+    recipe = divided(recipe, declared.declaration)
     as_known = [upload for upload in found if _is_as_known(upload, mirror, recipe, held)]
     same = {upload.source for upload in as_known}
     refused = (mirror.documents[source].refused for source in sorted(same))
     left = mirror.documents.keys() - {upload.source for upload in found}
     before = read_record_if_there(store, plan_key(collection, run), Plan)
     still_refused = tuple(one for one in refused if one is not None)
-    return Plan(
+    planned = Plan(
         collection=collection,
         run=run,
         round=before.round + 1 if before else 1,
@@ -86,9 +98,11 @@ def _planned(
         gone=tuple(sorted(source for source in left if mirror.documents[source].loaded)),
         forgotten=tuple(sorted(source for source in left if not mirror.documents[source].loaded)),
         held=len(same) - len(still_refused),
-        refused=still_refused,
+        refused=(*still_refused, *((declared.still_refused,) if declared.still_refused else ())),
         ignored=tuple(uploads.ignored(collection)),
+        declaration=declared.planned,
     )
+    return planned, recipe.sections
 
 
 def _is_as_known(upload: Upload, mirror: Mirror, recipe: Recipe, held: Mapping[str, int]) -> bool:
@@ -99,9 +113,17 @@ def _is_as_known(upload: Upload, mirror: Mirror, recipe: Recipe, held: Mapping[s
     return known.refused is not None or held.get(upload.source, 0) == known.passages
 
 
-def _written(store: ObjectStore, planned: Plan, batch_documents: int, batch_bytes: int) -> PlanSummary:
+def _written(
+    store: ObjectStore, planned: Plan, rules: SectionRules | None, batch_documents: int, batch_bytes: int
+) -> PlanSummary:
+    divided_by = ""
+    if rules is not None:
+        divided_by = sections_key(planned.collection, planned.run, planned.round)
+        put_record(store, divided_by, rules)
     batches = [
-        Batch(collection=planned.collection, run=planned.run, number=number, items=tuple(items))
+        Batch(
+            collection=planned.collection, run=planned.run, number=number, items=tuple(items), sections_key=divided_by
+        )
         for number, items in enumerate(_batches(planned.documents, batch_documents, batch_bytes))
     ]
     put_record(store, plan_key(planned.collection, planned.run), planned)

@@ -6,6 +6,7 @@ import hashlib
 
 from pydantic import Field
 
+from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.ingest.contracts import IngestModel, IngestReport, Prepared, Quarantined, SourceItem
 
 
@@ -18,6 +19,15 @@ class Planned(IngestModel):
     def digest(self) -> str:
         """What this upload of the document is known by in keys: 32 hexadecimal digits."""
         return hashlib.sha256(f"{self.item.source}\0{self.stamp}".encode()).hexdigest()[:32]
+
+
+class DeclarationPlanned(IngestModel):
+    """What a run is to do about the collection's declaration: publish one, withdraw it, or report that it is none."""
+
+    stamp: str = Field("", description="of the upload; blank where it is not there any more")
+    declaration: CollectionDeclaration | None = Field(None, description="to be published")
+    refused: Quarantined | None = Field(None, description="why the upload is none: what is published stays")
+    withdrawn: bool = Field(False, description="whether what is published was the folder's, and is not there any more")
 
 
 class Plan(IngestModel):
@@ -40,6 +50,8 @@ class Plan(IngestModel):
     """Those that lie there just as an earlier run refused them."""
     ignored: tuple[str, ...] = ()
     """Keys in the folder that can be no document's."""
+    declaration: DeclarationPlanned | None = None
+    """What is to be done about the collection's declaration, if anything."""
 
 
 class Batch(IngestModel):
@@ -49,6 +61,7 @@ class Batch(IngestModel):
     run: str
     number: int
     items: tuple[Planned, ...]
+    sections_key: str = Field("", description="of the rules of the collection's sections; blank where it declares none")
 
 
 class Outcome(IngestModel):
@@ -80,6 +93,7 @@ class Mirror(IngestModel):
 
     recipe_digest: str = ""
     documents: dict[str, Mirrored] = Field(default_factory=dict, description="by source")
+    declaration: Mirrored | None = Field(None, description="the folder's collection.yaml, if there is one")
 
 
 class Turn(IngestModel):

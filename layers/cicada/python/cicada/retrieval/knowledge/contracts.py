@@ -65,6 +65,13 @@ class Place:
     """What it was found by: the question's words."""
     passages: int
     """That name it there."""
+    spellings: tuple[str, ...] = ()
+    """Every way in which these passages spell it; ``entity`` alone if empty."""
+
+    @property
+    def spelt(self) -> tuple[str, ...]:
+        """What a search for the entity filters by."""
+        return self.spellings or (self.entity,)
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,11 @@
 """Takes a model's reasoning out of its text.
 
-Most servers send reasoning in a field of its own, which is skipped. Some local ones leave it where the model wrote it:
-at the beginning of the text, between ``<think>`` and ``</think>``.
+Most services send reasoning in a field of its own, which is skipped. Some local servers leave it where the model wrote
+it: at the beginning of the text, between ``<think>`` and ``</think>``. Amazon Nova, where it is given tools, writes it
+there itself, between ``<thinking>`` and ``</thinking>``.
 """
 
 from __future__ import annotations
-
-_OPEN, _CLOSE = "<think>", "</think>"
 
 
 class ThoughtFilter:
@@ -15,8 +14,9 @@ class ThoughtFilter:
     Tags later in the text are text: an answer may quote them.
     """
 
-    def __init__(self) -> None:
-        """Begin a text."""
+    def __init__(self, tag: str = "think") -> None:
+        """Begin a text; ``tag`` is what stands around thoughts in it."""
+        self._open, self._close = f"<{tag}>", f"</{tag}>"
         self._held = ""
         self._thinking = False
         self._thought = False
@@ -29,15 +29,15 @@ class ThoughtFilter:
         self._held += piece
         if not self._thinking:
             begun = self._held.lstrip()
-            if begun.startswith(_OPEN):
-                self._thinking, self._held = True, begun.removeprefix(_OPEN)
-            elif _OPEN.startswith(begun):  # an empty text, too, may still begin with the tag
+            if begun.startswith(self._open):
+                self._thinking, self._held = True, begun.removeprefix(self._open)
+            elif self._open.startswith(begun):  # an empty text, too, may still begin with the tag
                 return ""
             else:
                 return self._pass_on()
-        _, close, rest = self._held.partition(_CLOSE)
+        _, close, rest = self._held.partition(self._close)
         if not close:
-            self._held = self._held[-len(_CLOSE) :]  # thoughts are not kept, but for the beginning of a tag
+            self._held = self._held[-len(self._close) :]  # thoughts are not kept, but for the beginning of a tag
             return ""
         self._held, self._thinking, self._thought = "", False, True
         return self.feed(rest)

@@ -1,0 +1,131 @@
+"""The agents of the answer worker: their tools, and the adapter that the settings name.
+
+What an adapter, and the profiles, need is imported with them: a deployment without agents loads none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import boto3
+
+from cicada.agents.ports import Agent
+from cicada.answering.breakers.board import Breakers
+from cicada.answering.breakers.guards import GuardedAgent
+from cicada.answering.breakers.names import INDEX, agent_breaker, model_breaker
+from cicada.answering.strategy import Strategy
+from cicada.protocol.events import StrategyName
+from cicada.retrieval.ports import Retriever
+from cicada.settings import AnswerSettings
+
+AgentKind = Literal["profile", "theory"]
+
+
+def build_agents(
+    settings: AnswerSettings, retriever: Retriever, breakers: Breakers, *, bedrock: Callable[[], Any]
+) -> dict[StrategyName, Strategy]:
+    """The agents' strategies, by name; none where the settings name no adapter.
+
+    Args:
+        settings: the function's.
+        retriever: finds passages, behind its breaker.
+        breakers: of what the agents depend on.
+        bedrock: makes a client of Bedrock's runtime.
+    """
+    if settings.agents_adapter == "none":
+        return {}
+    from cicada.agents.limits import AgentCaps
+    from cicada.agents.tools import tools_for
+    from cicada.answering.agent import AgentStrategy
+    from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
+    from cicada.profiles.desk import ProfileDesk
+    from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+
+    caps = AgentCaps(
+        max_turns=settings.agents_max_turns,
+        max_tool_calls=settings.agents_max_tool_calls,
+        max_tokens=settings.agents_max_tokens,
+        max_turn_tokens=settings.agents_max_turn_tokens,
+        time_s=settings.agents_time_s,
+    )
+    store = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
+    desk = ProfileDesk(store)
+    breaker = _breaker(settings)
+
+    def theories(subject: str) -> Sequence[Any]:
+        return desk.list(subject, "theory")
+
+    def agent(kind: AgentKind) -> GuardedAgent:
+        return GuardedAgent(_agent(settings, kind, bedrock), breakers, breaker)
+
+    return {
+        "profile_agent": AgentStrategy(
+            "profile_agent",
+            agent("profile"),
+            retriever=retriever,
+            tools=lambda watched: tools_for("profile", desk, watched),
+            opening=ProfileOpening(desk.list),
+            needs=(breaker,),
+            caps=caps,
+        ),
+        "theory_agent": AgentStrategy(
+            "theory_agent",
+            agent("theory"),
+            retriever=retriever,
+            tools=lambda watched: tools_for("theory", desk, watched),
+            opening=TheoryOpening(theories),
+            needs=(INDEX, breaker),
+            caps=caps,
+        ),
+    }
+
+
+def _breaker(settings: AnswerSettings) -> str:
+    """The breaker of what runs the agents."""
+    adapter = settings.agents_adapter
+    return model_breaker(_model_id(settings)) if adapter == "converse" else agent_breaker(adapter)
+
+
+def _model_id(settings: AnswerSettings) -> str:
+    return settings.agents_model_id or settings.generation_model_id
+
+
+def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]) -> Agent:
+    """The adapter of one agent."""
+    deployed, model_id = settings.agents_deployed.get(kind, {}), _model_id(settings)
+    match settings.agents_adapter:
+        case "classic":
+            from cicada.agents.classic.agent import ClassicAgent, DeployedAgent
+            from cicada.agents.classic.client import agent_client_config
+            from cicada.agents.classic.invocation import Invocations
+
+            client = boto3.client("bedrock-agent-runtime", config=agent_client_config())
+            return ClassicAgent(
+                Invocations(client),
+                DeployedAgent(deployed["agentId"], deployed["aliasId"], model_id),
+                max_turn_tokens=settings.agents_max_turn_tokens,
+            )
+        case "harness":
+            from cicada.agents.harness.agent import HarnessAgent
+            from cicada.agents.harness.invocation import Harness
+            from cicada.models.bedrock import bedrock_client_config
+
+            return HarnessAgent(
+                boto3.client("bedrock-agentcore", config=bedrock_client_config(read_timeout_s=40)),
+                Harness(deployed["harnessArn"], deployed["endpoint"]),
+                model_id,
+                max_turn_tokens=settings.agents_max_turn_tokens,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+            )
+        case _:
+            from cicada.agents.converse.agent import ConverseAgent
+
+            return ConverseAgent(
+                bedrock(),
+                model_id,
+                max_turn_tokens=settings.agents_max_turn_tokens,
+                temperature=settings.temperature,
+                top_p=settings.top_p,
+            )

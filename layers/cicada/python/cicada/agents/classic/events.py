@@ -1,0 +1,148 @@
+"""The events of InvokeAgent's stream, as far as a run needs them.
+
+The stream has no event that ends it. What does is in the trace: the observation of the final response, which carries
+the whole text. It comes before the text's chunk or after the last one, and a stream that ends without it, or without
+giving back control, was cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cicada.agents.classic.parameters import ParameterGiven
+from cicada.models.ports import Usage
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The next bytes of the final response."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class TurnBegan:
+    """The service calls the model."""
+
+    prompt: str
+
+
+@dataclass(frozen=True)
+class TurnEnded:
+    """The model has answered."""
+
+    usage: Usage
+    took_ms: int
+    stop_reason: str | None = None
+    """As the model's raw response calls it, where it says so."""
+
+
+@dataclass(frozen=True)
+class Invoked:
+    """A function's call, as the model made it."""
+
+    group: str
+    name: str
+    parameters: tuple[ParameterGiven, ...]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the action-group function returned."""
+
+    text: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Returned:
+    """The service waits for what the caller is to do."""
+
+    invocation_id: str
+    calls: tuple[Invoked, ...]
+
+
+@dataclass(frozen=True)
+class FinalResponse:
+    """The whole answer."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """A guardrail stepped in."""
+
+
+@dataclass(frozen=True)
+class StepFailed:
+    """A step of the run failed; an exception of the stream follows as a rule."""
+
+
+AgentEvent = Chunk | TurnBegan | TurnEnded | Invoked | Observed | Returned | FinalResponse | Blocked | StepFailed
+
+
+def read_event(event: Mapping[str, Any]) -> Iterable[AgentEvent]:
+    """What one event of the stream says. Kinds that a run does not need say nothing.
+
+    Raises:
+        KeyError, TypeError, ValueError: the event is not of the service's form.
+    """
+    match event:
+        case {"chunk": {"bytes": content}}:
+            return (Chunk(content),)
+        case {"returnControl": payload}:
+            inputs = (one["functionInvocationInput"] for one in payload["invocationInputs"])
+            return (Returned(payload["invocationId"], tuple(map(_returned_call, inputs))),)
+        case {"trace": {"trace": {"orchestrationTrace": trace}}}:
+            return tuple(_read_trace(trace))
+        case {"trace": {"trace": {"guardrailTrace": {"action": "INTERVENED"}}}}:
+            return (Blocked(),)
+        case {"trace": {"trace": {"failureTrace": _}}}:
+            return (StepFailed(),)
+        case _:
+            return ()
+
+
+def _read_trace(trace: Mapping[str, Any]) -> Iterator[AgentEvent]:
+    match trace:
+        case {"modelInvocationInput": asked}:
+            yield TurnBegan(asked.get("text", ""))
+        case {"modelInvocationOutput": answered}:
+            metadata = answered.get("metadata", {})
+            usage = metadata.get("usage")
+            yield TurnEnded(
+                Usage(reported=False) if usage is None else Usage(usage["inputTokens"], usage["outputTokens"]),
+                int(metadata.get("totalTimeMs", 0)),
+                _stop_reason(answered.get("rawResponse", {}).get("content", "")),
+            )
+        case {"invocationInput": {"actionGroupInvocationInput": made}}:
+            if made.get("executionType", "LAMBDA") == "LAMBDA":
+                yield Invoked(made["actionGroupName"], made["function"], _parameters(made))
+        case {"observation": {"actionGroupInvocationOutput": {"text": text}}}:
+            yield Observed(text, failed=False)
+        case {"observation": {"repromptResponse": {"source": "ACTION_GROUP", "text": text}}}:
+            yield Observed(text, failed=True)
+        case {"observation": {"finalResponse": {"text": text}}}:
+            yield FinalResponse(text)
+
+
+def _returned_call(made: Mapping[str, Any]) -> Invoked:
+    return Invoked(made["actionGroup"], made["function"], _parameters(made))
+
+
+def _parameters(made: Mapping[str, Any]) -> tuple[ParameterGiven, ...]:
+    return tuple(ParameterGiven(one["name"], one["value"], one.get("type")) for one in made.get("parameters", ()))
+
+
+def _stop_reason(content: str) -> str | None:
+    """Why the model stopped, where its raw response says so: its form is the model's own."""
+    try:
+        raw = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    reason = raw.get("stop_reason", raw.get("stopReason")) if isinstance(raw, dict) else None
+    return reason if isinstance(reason, str) else None

@@ -1,0 +1,178 @@
+"""The action-group function: a call of a tool that reads, as the agents' service makes it, and the answer.
+
+The event's parameters are a model's words. In whose name the tool acts stands in the session attributes, which the
+worker sets; it is believed only as far as the requests' table bears it out: the request is that user's, and open.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from cicada.agents.classic.carrying import CarriedShelf, pack
+from cicada.agents.classic.parameters import ParameterGiven, read_parameters
+from cicada.agents.classic.session import RunAttributes
+from cicada.agents.output import bounded
+from cicada.agents.ports import Actor, Tool, ToolCall
+from cicada.agents.toolbox import ToolBox
+from cicada.delivery.record import Head, RequestKey
+from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
+from cicada.retrieval.ports import TimeLimit
+
+logger = logging.getLogger(__name__)
+
+MAX_PARAMETERS = 20
+"""More than the service gives to any function."""
+MAX_VALUE_CHARS = 20_000
+
+_Name = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z][0-9a-zA-Z_-]{0,199}$")]
+_Attributes = dict[
+    Annotated[str, StringConstraints(max_length=256)], Annotated[str, StringConstraints(max_length=8192)]
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True, alias_generator=to_camel)
+
+
+class Given(_Part):
+    """A parameter of the call."""
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=256)]
+    value: Annotated[str, StringConstraints(max_length=MAX_VALUE_CHARS)]
+    type: Annotated[str, StringConstraints(max_length=64)] | None = None
+
+
+class FunctionEvent(_Part):
+    """What the service sends, as far as it is read. The user's words are in it too, and are not read."""
+
+    message_version: Literal["1.0"]
+    action_group: _Name
+    function: _Name
+    parameters: tuple[Given, ...] = Field((), max_length=MAX_PARAMETERS)
+    session_attributes: _Attributes = Field(default_factory=dict)
+    prompt_session_attributes: _Attributes = Field(default_factory=dict)
+
+
+class Requests(Protocol):
+    """Where requests are kept: :class:`cicada.delivery.dynamodb.DynamoDbLog`."""
+
+    def head(self, key: RequestKey) -> Head:
+        """A request's head. Raises RequestUnknown, RequestExpired, DeliveryUnavailable."""
+        ...
+
+
+class ActionFunction:
+    """Answers the service's calls."""
+
+    def __init__(
+        self,
+        requests: Requests,
+        tools: Sequence[Tool[Any]],
+        *,
+        now_s: Callable[[], float],
+        most_s: float = 20.0,
+        on_admitted: Callable[[RequestKey], None] = lambda _: None,
+    ) -> None:
+        """Wire the function.
+
+        Args:
+            requests: tell which request is whose, and whether it is open.
+            tools: of all agents, some of them perhaps twice; those that write are never run here.
+            now_s: epoch seconds.
+            most_s: how long one call may take.
+            on_admitted: told whose request a call is made for, once that is sure.
+        """
+        self._requests = requests
+        self._tools = list({tool.name: tool for tool in tools if not tool.writes}.values())
+        self._now_s = now_s
+        self._most_s = most_s
+        self._on_admitted = on_admitted
+
+    def answer(self, event: Mapping[str, Any]) -> dict[str, Any]:
+        """Run the tool that is called for, and answer in the service's form.
+
+        What is wrong with the model's call is told to the model (``REPROMPT``). A run that may not be served ends with
+        a dependency's failure (``FAILURE``).
+
+        Raises:
+            ToolInvalid: the event is none of the service's.
+        """
+        try:
+            called = FunctionEvent.model_validate(event)
+        except ValidationError as error:
+            raise ToolInvalid(f"the event is none of an action group's: {error.error_count()} problems") from None
+        try:
+            attributes = RunAttributes.read(called.session_attributes)
+            head = self._admitted(attributes)
+        except CicadaError as error:
+            logger.warning("a run is refused", extra={"code": error.code, "why": str(error)})
+            return _response(called, error.told, state="FAILURE")
+        self._on_admitted(head.key)
+        shelf = CarriedShelf(attributes.shelf)
+        body, failed = self._call(called, head, shelf, attributes.until_ms / 1000)
+        if failed:
+            return _response(called, body, state="REPROMPT")
+        return _response(called, body, attributes=attributes.with_shelf(shelf.keys))
+
+    def _admitted(self, attributes: RunAttributes) -> Head:
+        """The request in whose name a run goes on. Raises CicadaError if it does not, or no more."""
+        if self._now_s() * 1000 >= attributes.until_ms:
+            raise ToolInvalid("the run's time is over")
+        head = self._requests.head(RequestKey(attributes.subject, attributes.request_id))
+        if head.state != "open" or head.expired(self._now_s()):
+            raise RequestUnknown("the request is not open")
+        return head
+
+    def _call(self, called: FunctionEvent, head: Head, shelf: CarriedShelf, until_s: float) -> tuple[str, bool]:
+        """The answer's text, and whether the call failed."""
+        ends_s = min(until_s, self._now_s() + self._most_s)
+        limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
+        box = ToolBox(self._tools, actor=actor_of(head), shelf=shelf, limits=limits)
+        try:
+            reply = box.call(ToolCall("1", called.function, self._given(called)))
+            return (reply.text, True) if reply.failed else (pack(reply.text, shelf.sources), False)
+        except CicadaError as error:  # more than an answer can hold, or out of time
+            why = str(error) if isinstance(error, ToolInvalid) else error.told
+            return bounded({"error": error.code, "why": why}), True
+
+    def _given(self, called: FunctionEvent) -> Any:
+        tool = next((tool for tool in self._tools if tool.name == called.function), None)
+        given = [ParameterGiven(one.name, one.value, one.type) for one in called.parameters]
+        return {} if tool is None else read_parameters(tool.form, given)
+
+
+def actor_of(head: Head) -> Actor:
+    """In whose name a request's tools act."""
+    question = head.question
+    return Actor(
+        subject=head.key.subject,
+        request_id=head.key.request_id,
+        message=question.query,
+        said_at_ms=head.accepted_at_ms,
+        tenant=question.tenant,
+        collections=question.collections,
+        episodes=question.episodes,
+    )
+
+
+def _response(
+    called: FunctionEvent, text: str, *, state: str | None = None, attributes: RunAttributes | None = None
+) -> dict[str, Any]:
+    function: dict[str, Any] = {"responseBody": {"TEXT": {"body": text}}}
+    if state is not None:
+        function["responseState"] = state
+    return {
+        "messageVersion": "1.0",
+        "response": {
+            "actionGroup": called.action_group,
+            "function": called.function,
+            "functionResponse": function,
+        },
+        "sessionAttributes": called.session_attributes if attributes is None else attributes.write(),
+        "promptSessionAttributes": called.prompt_session_attributes,
+    }

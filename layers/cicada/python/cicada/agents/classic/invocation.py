@@ -1,0 +1,171 @@
+"""One InvokeAgent: its request made again while that can help, and its stream read until it is whole or broken."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cicada.agents.classic.events import AgentEvent, FinalResponse, Returned, read_event
+from cicada.agents.classic.failures import Failure, read_failure
+from cicada.errors import AgentUnavailable, CicadaError, OutOfTime, StreamBroken
+from cicada.models.lines import carry_lines
+from cicada.models.ports import Stopped
+from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
+from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
+from cicada.retrieval.ports import Limits
+
+
+class Invocations:
+    """Makes InvokeAgent calls with one client."""
+
+    def __init__(
+        self,
+        client: Any,
+        *,
+        silence_s: float = 30.0,
+        retry: RetryPolicy = INTERACTIVE,
+        pause: Callable[[float, threading.Event], None] = wait,
+        share: Callable[[], float] = random.random,
+    ) -> None:
+        """Take what calls need.
+
+        Args:
+            client: boto3's ``bedrock-agent-runtime`` client.
+            silence_s: a stream that sends no event for this long is broken; the start of the action-group function and
+                a model's turn lie between two events.
+            retry: for calls that are turned away before their stream begins.
+            pause: waits between retries for some seconds, less if the event is set meanwhile.
+            share: uniform in [0, 1), for the retries' jitter.
+        """
+        carry_lines(client)
+        self._client = client
+        self._silence_s = silence_s
+        self._retry = retry
+        self._pause = pause
+        self._share = share
+
+    def events(
+        self, request: Mapping[str, Any], limits: Limits, *, try_again: Callable[[], None]
+    ) -> Generator[AgentEvent, None, None]:
+        """The events of one invocation, to the end of its stream: what that end means, the caller knows.
+
+        Closing the iterator early, and the limits' stop, close the connection.
+
+        Args:
+            request: InvokeAgent's.
+            limits: tell the time that is left, and when nobody wants the answer any more.
+            try_again: asked before any try after the first one. Where it raises an error of ours, no further one is
+                made, and the last failure is raised.
+
+        Raises:
+            AgentUnavailable, AgentError: the service refused, or failed.
+            StreamBroken: the stream broke.
+            OutOfTime: no time is left.
+            Stopped: nobody wants the answer any more.
+        """
+        stopped = threading.Event()
+        readers: list[StreamReader] = []
+
+        def stop() -> None:
+            stopped.set()
+            for reader in readers:
+                reader.stop()
+
+        def call() -> EventStream:
+            stream: EventStream = self._client.invoke_agent(**request)["completion"]
+            return stream
+
+        unregister = limits.on_stop(stop)
+        try:
+            attempts = 0
+            while True:
+                _check(stopped)
+                with closing(StreamReader(call)) as reader:
+                    readers[:] = [reader]
+                    if stopped.is_set():
+                        reader.stop()
+                    try:
+                        yield from self._read(reader, limits, stopped)
+                        return
+                    except _NotBegun as not_begun:
+                        failure = not_begun.failure
+                attempts += 1
+                pause_s = self._retry.pause_s(attempts, left_s=limits.time_left_s(), share=self._share())
+                if not failure.retry or pause_s is None or not _allowed(try_again):
+                    raise failure.error
+                self._pause(pause_s, stopped)
+        finally:
+            unregister()
+
+    def _read(
+        self, reader: StreamReader, limits: Limits, stopped: threading.Event
+    ) -> Generator[AgentEvent, None, None]:
+        begun = False
+        while True:
+            left_s = limits.time_left_s()
+            item = reader.next(min(left_s, self._silence_s)) if left_s > 0 else None
+            _check(stopped)
+            match item:
+                case StreamEvent(content):
+                    begun = True
+                    try:
+                        said = tuple(read_event(content))
+                    except (KeyError, TypeError, ValueError) as error:
+                        raise StreamBroken(f"an event cannot be read: {type(error).__name__}") from error
+                    if any(isinstance(one, FinalResponse | Returned) for one in said):
+                        reader.finish()
+                    yield from said
+                case StreamEnded():
+                    reader.finish()
+                    return
+                case CallFailed(error):
+                    failure = read_failure(error)
+                    raise error if failure is None else _caused(_NotBegun(failure), error)
+                case ReadFailed(error):
+                    raise _caused(_broken(error, begun=begun), error)
+                case None:
+                    if limits.time_left_s() <= 0:
+                        raise OutOfTime("the agent took longer than it may")
+                    why = f"nothing arrived for {self._silence_s:g} s"
+                    raise StreamBroken(why) if begun else AgentUnavailable(why)
+
+
+class _NotBegun(Exception):
+    """The call was turned away: nothing has been done, so it may be made again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.error))
+        self.failure = failure
+
+
+def _broken(error: Exception, *, begun: bool) -> Exception:
+    """What an error of the stream means: an exception that the service sent, or a cut."""
+    failure = read_failure(error) if isinstance(error, ClientError) else None
+    if failure is None:
+        return StreamBroken(f"{type(error).__name__}: {error}")
+    return _NotBegun(failure) if failure.retry and not begun else failure.error
+
+
+def _caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    if isinstance(error, _NotBegun):
+        error.failure.error.__cause__ = cause
+    return error
+
+
+def _check(stopped: threading.Event) -> None:
+    if stopped.is_set():
+        raise Stopped("nobody wants the answer any more")
+
+
+def _allowed(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except CicadaError:  # no call, or no time, is left: the failure itself says more
+        return False
+    return True

@@ -1,0 +1,137 @@
+"""Tools as the functions of an action group, within what the service takes.
+
+A function has at most five parameters, each a string, a number, an integer, a boolean or an array, and an array's items
+have no type. So whatever is no plain value is a string that holds JSON, and its description says what the JSON is.
+Source of the limits: Amazon Bedrock User Guide, "Amazon Bedrock Agents quotas", and the API's own model.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from cicada.agents.ports import ToolInput
+from cicada.models.forms import form_schema
+
+MAX_FUNCTIONS = 11
+"""Of all action groups of one agent."""
+MAX_PARAMETERS = 5
+MAX_DESCRIPTION_CHARS = 1_200
+MAX_PARAMETER_DESCRIPTION_CHARS = 500
+MIN_INSTRUCTION_CHARS, MAX_INSTRUCTION_CHARS = 40, 4_000
+
+READING_GROUP, WRITING_GROUP = "reading", "writing"
+"""The action groups: the first one's functions run in the action-group function, the second one's in the worker."""
+
+Kind = Literal["string", "number", "integer", "boolean"]
+_PLAIN: tuple[Kind, ...] = ("string", "number", "integer", "boolean")
+
+
+class Described(Protocol):
+    """What is told of a tool: :class:`cicada.agents.ports.Tool` without what runs it."""
+
+    @property
+    def name(self) -> str:
+        """See the port."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """See the port."""
+        ...
+
+    @property
+    def form(self) -> type[ToolInput]:
+        """See the port."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a function."""
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool
+    is_json: bool = False
+    """The string is JSON."""
+
+
+@dataclass(frozen=True)
+class FunctionSchema:
+    """A function as an agent is told of it."""
+
+    name: str
+    description: str
+    parameters: tuple[Parameter, ...]
+
+
+def function_of(tool: Described) -> FunctionSchema:
+    """A tool as a function of an action group.
+
+    Raises:
+        ValueError: the tool does not fit into the service's limits; the message says how.
+    """
+    parameters = parameters_of(tool.form)
+    if len(parameters) > MAX_PARAMETERS:
+        raise ValueError(f"{tool.name} has {len(parameters)} parameters, and a function at most {MAX_PARAMETERS}")
+    if not 0 < len(tool.description) <= MAX_DESCRIPTION_CHARS:
+        raise ValueError(f"the description of {tool.name} has not 1 to {MAX_DESCRIPTION_CHARS} characters")
+    for parameter in parameters:
+        if not 0 < len(parameter.description) <= MAX_PARAMETER_DESCRIPTION_CHARS:
+            raise ValueError(
+                f"the description of {tool.name}.{parameter.name} has not 1 to {MAX_PARAMETER_DESCRIPTION_CHARS} "
+                "characters"
+            )
+    return FunctionSchema(tool.name, tool.description, parameters)
+
+
+def parameters_of(form: type[ToolInput]) -> tuple[Parameter, ...]:
+    """A form's fields as parameters, in order."""
+    schema = form_schema(form)
+    required = schema["required"]
+    return tuple(_parameter(name, field, name in required) for name, field in schema["properties"].items())
+
+
+def _parameter(name: str, field: Mapping[str, Any], required: bool) -> Parameter:
+    told = str(field.get("description", name)).rstrip(".") + "."
+    shape = _without_null(field)
+    kind = shape.get("type")
+    if kind in _PLAIN:
+        allowed = shape.get("enum", [shape["const"]] if "const" in shape else ())
+        listed = f" One of: {', '.join(map(str, allowed))}." if allowed else ""
+        return Parameter(name, kind, f"{told}{listed}", required)
+    return Parameter(name, "string", f"{told} As JSON: {outline(shape)}", required, is_json=True)
+
+
+def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A field's schema, where it may be null as well: without that."""
+    options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
+    return options[0] if len(options) == 1 else field
+
+
+def outline(schema: Mapping[str, Any]) -> str:
+    """What a piece of JSON looks like, for a model to imitate: ``[{"name": string, "cites"?: [integer]}]``."""
+    shape = _without_null(schema)
+    if "const" in shape:
+        return json.dumps(shape["const"])
+    if "enum" in shape:
+        return " | ".join(json.dumps(value) for value in shape["enum"])
+    options: Sequence[Mapping[str, Any]] = shape.get("anyOf") or shape.get("oneOf") or ()
+    if options:
+        return " | ".join(outline(option) for option in options)
+    match shape.get("type"):
+        case "array":
+            return f"[{outline(shape.get('items', {}))}]"
+        case "object":
+            required = shape.get("required", ())
+            fields = [
+                f"{json.dumps(name)}{'' if name in required else '?'}: {outline(field)}"
+                for name, field in shape.get("properties", {}).items()
+            ]
+            return f"{{{', '.join(fields)}}}"
+        case kind:
+            return str(kind or "any")

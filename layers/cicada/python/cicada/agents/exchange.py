@@ -1,0 +1,65 @@
+"""The turns of an agent's exchange with a model, as ConverseStream takes them, and a harness too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cicada.agents.instructions import user_turn
+from cicada.agents.ports import AgentTask, Tool, ToolReply
+from cicada.models.converse_turn import StreamedTurn
+from cicada.models.forms import form_schema
+from cicada.models.ports import Usage
+from cicada.tokens import estimated_tokens
+
+_CHARS_A_TOKEN = 3
+"""Of JSON, whose signs a tokenizer joins: :func:`cicada.tokens.estimated_tokens`, which counts each, is for prose."""
+
+
+class Exchange:
+    """A task, the tools that are offered, and what was said so far."""
+
+    def __init__(self, task: AgentTask, tools: Sequence[Tool[Any]]) -> None:
+        """Begin with a task. What was done already stands there as if the model had asked for it."""
+        self.system = task.instructions
+        self.messages: list[dict[str, Any]] = [{"role": "user", "content": [{"text": user_turn(task.question)}]}]
+        self.tool_config = {"tools": [{"toolSpec": _spec(tool)} for tool in tools]} if tools else None
+        if task.done:
+            uses = [
+                {"toolUse": {"toolUseId": done.call.call_id, "name": done.call.name, "input": done.call.given}}
+                for done in task.done
+            ]
+            self.messages.append({"role": "assistant", "content": uses})
+            self.messages.append({"role": "user", "content": [_result(done.reply) for done in task.done]})
+        head = estimated_tokens(self.system) + len(json.dumps(self.tool_config, ensure_ascii=False)) // _CHARS_A_TOKEN
+        self._input_tokens = head + sum(map(_tokens, self.messages))
+
+    @property
+    def input_tokens(self) -> int:
+        """About how many tokens the next turn will read: from what the last one was reported to, where it was."""
+        return self._input_tokens
+
+    def replied(self, turn: StreamedTurn, usage: Usage, replies: Sequence[ToolReply]) -> None:
+        """Add a turn that uses tools, and their replies: all of them in one turn, as the service wants it."""
+        said = {"role": "assistant", "content": turn.content}
+        results = {"role": "user", "content": [_result(reply) for reply in replies]}
+        self.messages += [said, results]
+        if usage.reported and usage.input_tokens:
+            self._input_tokens = usage.input_tokens + usage.output_tokens + _tokens(results)
+        else:
+            self._input_tokens += _tokens(said) + _tokens(results)
+
+
+def _spec(tool: Tool[Any]) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "inputSchema": {"json": form_schema(tool.form)}}
+
+
+def _result(reply: ToolReply) -> dict[str, Any]:
+    """A reply as text, which is what the model reads of JSON either way."""
+    status = "error" if reply.failed else "success"
+    return {"toolResult": {"toolUseId": reply.call_id, "content": [{"text": reply.text}], "status": status}}
+
+
+def _tokens(message: Mapping[str, Any]) -> int:
+    return len(json.dumps(message, ensure_ascii=False, default=len)) // _CHARS_A_TOKEN

@@ -1,0 +1,206 @@
+"""One invocation of a harness: what is sent, and what its stream says.
+
+Sources: botocore's service model ``bedrock-agentcore`` of 2024-02-28, InvokeHarness; the AgentCore developer guide,
+"Connect to tools" and "Security and access controls".
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from cicada.agents.exchange import Exchange
+from cicada.errors import (
+    AgentCapReached,
+    AgentError,
+    AnswerIncomplete,
+    AnswerTruncated,
+    ModelError,
+    ModelUnavailable,
+    StreamBroken,
+)
+from cicada.models.bedrock import read_failure
+from cicada.models.converse_events import NORMAL_STOPS, MessageStop, incomplete, read_event
+from cicada.models.converse_turn import TOOL_USE, StreamedTurn
+from cicada.models.failure import Failure
+from cicada.models.sampling import Sampling
+from cicada.models.stream_reader import EventStream
+from cicada.models.streaming import Said, Stop
+
+logger = logging.getLogger(__name__)
+
+MAX_ITERATIONS = 1
+"""Of one invocation: the model is asked once. All tools are ours, and the use of one stops the invocation before the
+model could be asked again."""
+MAX_TIMEOUT_S = 3600
+NO_TOOL = "no_tool"
+"""Allowed where no tool is offered: an empty list could be read as no limit, and every session has a shell."""
+
+_CAPS = {
+    "max_iterations_exceeded": "iterations: the harness may ask the model once in an invocation",
+    "timeout_exceeded": "time: the harness stopped when its time was over",
+}
+_TRUNCATED = "max_output_tokens_exceeded"
+_UNAVAILABLE = "RuntimeClientError"
+"""The harness itself failed: its session did not start, or broke down."""
+
+
+@dataclass(frozen=True)
+class Harness:
+    """A harness that is deployed."""
+
+    arn: str
+    endpoint: str
+    """Its endpoint, which names the version that is used."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What tells one invocation from another, and bounds it."""
+
+    actor_id: str
+    session_id: str
+    """33 to 100 letters, digits, hyphens and underscores."""
+    max_turn_tokens: int
+    left_s: float
+
+
+def request_of(
+    harness: Harness, model_id: str, exchange: Exchange, run: Run, sampled: Mapping[str, float]
+) -> dict[str, Any]:
+    """The parameters of InvokeHarness.
+
+    What the harness was deployed with would hold for whatever is left out. Nothing is: neither the model nor the tools
+    depend on what somebody may have changed there.
+    """
+    tools = [_inline(spec["toolSpec"]) for spec in (exchange.tool_config or {}).get("tools", ())]
+    model = {"modelId": model_id, "maxTokens": run.max_turn_tokens, "apiFormat": "converse_stream", **sampled}
+    return {
+        "harnessArn": harness.arn,
+        "qualifier": harness.endpoint,
+        "runtimeSessionId": run.session_id,
+        "actorId": run.actor_id,
+        "messages": exchange.messages,
+        "systemPrompt": [{"text": exchange.system}] if exchange.system.strip() else [],
+        "model": {"bedrockModelConfig": model},
+        "tools": tools,
+        "skills": [],
+        "allowedTools": [tool["name"] for tool in tools] or [NO_TOOL],
+        "maxIterations": MAX_ITERATIONS,
+        "maxTokens": run.max_turn_tokens,
+        "timeoutSeconds": max(1, min(MAX_TIMEOUT_S, math.ceil(run.left_s))),
+    }
+
+
+def _inline(spec: Mapping[str, Any]) -> dict[str, Any]:
+    config = {"description": spec["description"], "inputSchema": spec["inputSchema"]["json"]}
+    return {"type": "inline_function", "name": spec["name"], "config": {"inlineFunction": config}}
+
+
+class HarnessCall:
+    """One try, as :class:`cicada.models.streaming.Call`."""
+
+    def __init__(
+        self,
+        client: Any,
+        request: Mapping[str, Any],
+        sampled: dict[str, float],
+        sampling: Sampling,
+        turn: StreamedTurn,
+    ) -> None:
+        """Make a call.
+
+        Args:
+            client: boto3's ``bedrock-agentcore`` client.
+            request: InvokeHarness's parameters.
+            sampled: the sampling parameters among them.
+            sampling: learns what the model refuses.
+            turn: gathers the turn's blocks.
+        """
+        self._client = client
+        self._request = request
+        self._sampled = sampled
+        self._sampling = sampling
+        self._turn = turn
+        self._places = _Places()
+
+    def open(self) -> EventStream:
+        """See the port."""
+        stream: EventStream = self._client.invoke_harness(**self._request)["stream"]
+        return stream
+
+    def read(self, event: Mapping[str, Any]) -> Iterable[Said]:
+        """See the port.
+
+        Raises:
+            AgentCapReached: the harness stopped at a cap of its own.
+            AgentError: it ran a tool itself.
+        """
+        event = self._places.placed(event)
+        _check_whose(event)
+        self._turn.add(event)
+        said = read_event(event)
+        if not isinstance(said, MessageStop):
+            return () if said is None else (said,)
+        if said.reason in _CAPS:
+            raise AgentCapReached(_CAPS[said.reason])
+        normal = said.reason in NORMAL_STOPS or said.reason == TOOL_USE
+        return (Stop(said.reason, None if normal else _incomplete(said.reason)),)
+
+    def failure(self, error: Exception, *, opened: bool) -> Failure | None:
+        """See the port."""
+        if isinstance(error, ClientError):
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            if code[:1].upper() + code[1:] == _UNAVAILABLE:
+                return Failure(_unavailable(error), retry=True)
+        return read_failure(error) if isinstance(error, ClientError) or not opened else None
+
+    def learn(self, failure: Failure) -> bool:
+        """See the port."""
+        model_id = str(self._request["model"]["bedrockModelConfig"]["modelId"])
+        if not failure.invalid or not self._sampling.learn(model_id, self._sampled, str(failure.error)):
+            return False
+        logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
+        return True
+
+
+class _Places:
+    """Gives every block of a turn a place of its own: harnesses have been seen to use one for two uses of tools.
+
+    Source: the notes of the library req_managed_agents, 0.1.0, on the streams that it was tested with.
+    """
+
+    def __init__(self) -> None:
+        self._now: dict[int, int] = {}
+        self._next = 0
+
+    def placed(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
+        """An event with its block's own place. Raises StreamBroken if it names none."""
+        for kind in ("contentBlockStart", "contentBlockDelta"):
+            if kind in event:
+                told = event[kind].get("contentBlockIndex")
+                if not isinstance(told, int):
+                    raise StreamBroken("an event of the stream has no contentBlockIndex")
+                if kind == "contentBlockStart" or told not in self._now:
+                    self._now[told], self._next = self._next, self._next + 1
+                return {kind: {**event[kind], "contentBlockIndex": self._now[told]}}
+        return event
+
+
+def _check_whose(event: Mapping[str, Any]) -> None:
+    start = event.get("contentBlockStart", {}).get("start", {})
+    if "toolResult" in start or start.get("toolUse", {}).get("type", TOOL_USE) != TOOL_USE:
+        raise AgentError("the harness ran a tool of its own, although none is allowed")
+
+
+def _incomplete(reason: str) -> type[AnswerIncomplete]:
+    return AnswerTruncated if reason == _TRUNCATED else type(incomplete(reason, None))
+
+
+def _unavailable(error: ClientError) -> ModelError:
+    return ModelUnavailable(f"the harness failed: {error}")

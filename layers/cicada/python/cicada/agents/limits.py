@@ -1,0 +1,84 @@
+"""What one run of an agent may take at most."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cicada.errors import AgentCapReached
+from cicada.models.ports import ModelUse, Usage
+from cicada.retrieval.ports import Limits
+
+
+@dataclass(frozen=True)
+class AgentCaps:
+    """The caps on one run, as a deployer sets them; each ends it with AgentCapReached."""
+
+    max_turns: int = 8
+    """Calls of the model, one a turn: each either uses tools or answers."""
+    max_tool_calls: int = 12
+    """By the model; those that our code makes first do not count."""
+    max_tokens: int = 48_000
+    """Read and written by all turns together: every turn reads all that was said before it."""
+    max_turn_tokens: int = 2_048
+    """Written in one turn."""
+    time_s: float = 45.0
+    """Seconds from the first call that our code makes to the end of the answer."""
+
+
+class CappedLimits:
+    """:class:`cicada.retrieval.ports.Limits` of a run: those of the attempt, and the caps on tokens and time beside.
+
+    A call sets aside the most that it can take, and gives back what it did not take as soon as that is known. The calls
+    of one run follow one upon the other: each is noted before the next is allowed.
+    """
+
+    def __init__(self, within: Limits, caps: AgentCaps, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """The time runs from now; ``within`` are the attempt's, ``clock`` gives monotonic seconds."""
+        self._within = within
+        self._caps = caps
+        self._clock = clock
+        self._deadline = clock() + caps.time_s
+        self._lock = threading.Lock()
+        self._tokens = 0
+        self._set_aside = 0
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return max(0.0, min(self._within.time_left_s(), self._deadline - self._clock()))
+
+    def check_time(self) -> None:
+        """Raise AgentCapReached where the run has had its time."""
+        if self._clock() >= self._deadline:
+            raise AgentCapReached(f"time: a run may take {self._caps.time_s:g} s")
+
+    def call(self) -> None:
+        """See the port. Raises AgentCapReached where the run has had its time."""
+        self.check_time()
+        self._within.call()
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port. Raises AgentCapReached if the call could take more tokens than the run may."""
+        tokens = most.input_tokens + most.output_tokens
+        with self._lock:
+            if self._tokens + tokens > self._caps.max_tokens:
+                raise AgentCapReached(
+                    f"tokens: the next turn could take {tokens}, and {self._tokens} of {self._caps.max_tokens} are used"
+                )
+            self._within.allow(model_id, most)
+            self._tokens += tokens
+            self._set_aside += tokens
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        return self._within.on_stop(wake)
+
+    def note(self, use: ModelUse) -> None:
+        """See the port."""
+        with self._lock:
+            if use.usage.reported:
+                self._tokens += use.usage.input_tokens + use.usage.output_tokens - self._set_aside
+            self._set_aside = 0
+        self._within.note(use)

@@ -1,0 +1,189 @@
+"""A bounded loop of a model's turns and our tools, whatever service makes the turns."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from typing import Protocol
+
+from cicada.agents.exchange import Exchange
+from cicada.agents.holding import HeldText
+from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, ToolCall, Tools
+from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
+from cicada.models.converse_turn import StreamedTurn
+from cicada.models.ports import STOPPED, Finished, ModelUse, Stopped, TextDelta, Usage
+from cicada.models.streaming import Call, Streaming
+from cicada.models.thoughts import ThoughtFilter
+from cicada.retrieval.ports import Limits
+
+logger = logging.getLogger(__name__)
+
+PURPOSE = "agent"
+_MAX_MALFORMED = 1
+"""As often in a run may a model write what its service cannot read: then the turn is asked for once more."""
+
+
+class Turns(Protocol):
+    """What makes a model's turns."""
+
+    def call(self, task: AgentTask, exchange: Exchange, turn: StreamedTurn, *, left_s: float) -> Call:
+        """One try at the next turn, anew for every try.
+
+        Args:
+            task: what the run is for.
+            exchange: all that was said so far.
+            turn: gathers what the service sends.
+            left_s: seconds that the turn may take, from its first try on.
+        """
+        ...
+
+
+class AgentLoop:
+    """Asks for a turn, runs the tools that it uses, and asks again, until a turn uses none.
+
+    A turn counts only when its end arrived: no tool runs for a turn that broke off. Reasoning is given back to the
+    model as it came, and is no part of the answer; nor is text that stands before the use of a tool, if it is short
+    enough to be held back (:class:`cicada.agents.holding.HeldText`).
+    """
+
+    def __init__(
+        self,
+        model_id: str,
+        turns: Turns,
+        streaming: Streaming,
+        *,
+        max_turn_tokens: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wire the loop.
+
+        Args:
+            model_id: the model, for what is set aside and noted.
+            turns: makes the calls.
+            streaming: makes them again where that helps, and ends them.
+            max_turn_tokens: the longest turn, in tokens.
+            clock: monotonic seconds.
+        """
+        self._model_id = model_id
+        self._turns = turns
+        self._streaming = streaming
+        self._max_turn_tokens = max_turn_tokens
+        self._clock = clock
+
+    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+        """See :meth:`cicada.agents.ports.Agent.run`.
+
+        Raises:
+            AnswerIncomplete: a turn stopped for another reason than a normal finish; ``str(error)`` is the reason.
+        """
+        exchange = Exchange(task, tools.tools)
+        text = HeldText()
+        usage = Usage()
+        malformed = 0
+        while True:
+            tools.turn()
+            use = _TurnUse(self._model_id, limits, self._clock)
+            try:
+                turn, finished = yield from self._turn(task, exchange, text, limits, use)
+            except AnswerMalformed:
+                malformed += 1
+                if malformed > _MAX_MALFORMED or use.shown:
+                    raise
+                text.turn_over()
+                usage += use.usage
+                logger.info("the model's turn could not be read, and is asked for again", extra=self._about)
+                continue
+            usage += finished.usage
+            uses = turn.uses
+            logger.debug(
+                "a turn of the agent",
+                extra={**self._about, "tools": len(uses), "stop": finished.stop_reason, "took_ms": use.took_ms},
+            )
+            if not uses:
+                yield AgentFinished(finished.stop_reason, usage)
+                return
+            replies = [tools.call(ToolCall(one.id, one.name, one.given)) for one in uses]
+            exchange.replied(turn, finished.usage, replies)
+
+    @property
+    def _about(self) -> dict[str, str]:
+        return {"model": self._model_id}
+
+    def _turn(
+        self, task: AgentTask, exchange: Exchange, text: HeldText, limits: Limits, use: _TurnUse
+    ) -> Generator[TextDelta, None, tuple[StreamedTurn, Finished]]:
+        """One turn: its text as far as it is of the answer, and what it was as a whole."""
+        limits.allow(self._model_id, Usage(exchange.input_tokens, self._max_turn_tokens))
+        left_s = limits.time_left_s()
+        if left_s <= 0:
+            raise OutOfTime("no time is left for another turn of the agent")
+        turn = StreamedTurn()
+
+        def call() -> Call:
+            nonlocal turn
+            turn = StreamedTurn()
+            return self._turns.call(task, exchange, turn, left_s=left_s)
+
+        thoughts = ThoughtFilter("thinking")
+        with use, closing(self._streaming.stream(call, time_budget_s=left_s, leash=use)) as pieces:
+            for piece in pieces:
+                if isinstance(piece, Finished):
+                    use.usage = piece.usage
+                    if turn.uses_tools:
+                        text.tool_used()
+                    out = text.feed(thoughts.end()) + text.turn_over()
+                    if out:
+                        use.shown = True
+                        yield TextDelta(out)
+                    return turn, piece
+                if turn.uses_tools:
+                    text.tool_used()
+                out = text.feed(thoughts.feed(piece.text))
+                if out:
+                    use.shown = True
+                    yield TextDelta(out)
+            raise StreamBroken("the model's stream ended without a finish")
+
+
+class _TurnUse:
+    """Counts and times one turn, retries included; the leash that its calls are held by."""
+
+    def __init__(self, model_id: str, limits: Limits, clock: Callable[[], float]) -> None:
+        self.usage = Usage(reported=False)
+        self.shown = False
+        self.took_ms = 0
+        self._model_id = model_id
+        self._limits = limits
+        self._clock = clock
+        self._calls = 0
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        self._limits.call()
+        self._calls += 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See :class:`cicada.models.ports.Leash`."""
+        return self._limits.on_stop(wake)
+
+    def __enter__(self) -> None:
+        self._started = self._clock()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: object) -> None:
+        """Note what the turn took, however it ended."""
+        fault: str | None = None
+        match error:
+            case None:
+                pass
+            case CicadaError():
+                fault = error.code
+                if isinstance(error, ModelError) and error.usage is not None:
+                    self.usage = error.usage
+            case Stopped() | GeneratorExit():
+                fault = STOPPED
+            case _:  # a bug
+                fault = CicadaError.code
+        self.took_ms = round((self._clock() - self._started) * 1000)
+        self._limits.note(ModelUse(PURPOSE, self._model_id, self._calls, self.usage, self.took_ms, fault))

@@ -1,0 +1,283 @@
+"""The tools of one run: what a model asks for is validated, run, bounded and recorded, whatever service it runs on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from cicada.agents.limits import AgentCaps
+from cicada.agents.output import bounded
+from cicada.agents.ports import Actor, Done, Shelf, Tool, ToolCall, ToolInput, ToolReply
+from cicada.errors import (
+    AgentCapReached,
+    CicadaError,
+    OutOfTime,
+    ProfileConflict,
+    ProfileInvalid,
+    ProfileUnknown,
+    ToolInvalid,
+)
+from cicada.models.forms import FormMisfit, read_form
+from cicada.retrieval.ports import Limits
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+MAX_INPUT_CHARS = 16_000
+"""Of what a model gives to a tool, as JSON."""
+MAX_SAME_CALLS = 2
+"""As often may one call be made, as long as nothing was changed meanwhile; with one more, the run is a loop."""
+
+_SAID_TO_THE_MODEL = (ToolInvalid, ProfileUnknown, ProfileInvalid, ProfileConflict)
+"""Their messages are written for it. Others' messages are for the log: they may hold names of resources."""
+
+By = Literal["code", "model"]
+
+
+@dataclass(frozen=True)
+class ToolRecord:
+    """One call of a tool, for whoever looks into a run. It holds no text."""
+
+    name: str
+    """``unknown`` for a tool that is not offered: what the model wrote there is anything."""
+    by: By
+    writes: bool
+    given_chars: int
+    reply_chars: int
+    took_ms: int
+    fault: str | None = None
+    """The code of what was wrong, if anything was."""
+    repeated: bool = False
+    """The same call had been made before, and its reply was given again."""
+
+
+class ToolBox:
+    """:class:`cicada.agents.ports.Tools` over a list of tools. For one run, and one thread at a time.
+
+    Who acts is fixed when it is made: nothing that a model writes reaches the :class:`Actor`.
+    """
+
+    def __init__(
+        self,
+        tools: Sequence[Tool[Any]],
+        *,
+        actor: Actor,
+        shelf: Shelf,
+        limits: Limits,
+        caps: AgentCaps | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Make the tools of one run.
+
+        Args:
+            tools: those that are offered; their names differ.
+            actor: in whose name they act.
+            shelf: gets the passages that they show.
+            limits: what the tools themselves may take.
+            caps: on turns and calls.
+            clock: monotonic seconds.
+
+        Raises:
+            ValueError: two tools have one name.
+        """
+        self._by_name = {tool.name: tool for tool in tools}
+        if len(self._by_name) != len(tools):
+            raise ValueError(f"two tools have one name: {', '.join(sorted(tool.name for tool in tools))}")
+        self._actor = actor
+        self._shelf = shelf
+        self._limits = limits
+        self._caps = caps or AgentCaps()
+        self._clock = clock
+        self._turns = 0
+        self._calls = 0
+        self._openings = 0
+        self._seen: Counter[str] = Counter()
+        self._replies: dict[str, ToolReply] = {}
+        self.records: list[ToolRecord] = []
+        """Every call so far, in order."""
+
+    @property
+    def tools(self) -> Sequence[Tool[Any]]:
+        """See the port."""
+        return tuple(self._by_name.values())
+
+    @property
+    def actor(self) -> Actor:
+        """See the port."""
+        return self._actor
+
+    @property
+    def shelf(self) -> Shelf:
+        """See the port."""
+        return self._shelf
+
+    @property
+    def turns(self) -> int:
+        """Turns of the model that have begun."""
+        return self._turns
+
+    def succeeded(self, name: str) -> bool:
+        """Whether a tool has done what it was asked for, at least once."""
+        return any(record.name == name and record.fault is None for record in self.records)
+
+    def turn(self) -> None:
+        """See the port."""
+        if self._turns >= self._caps.max_turns:
+            raise AgentCapReached(f"turns: a run has {self._caps.max_turns}")
+        if self._limits.time_left_s() <= 0:
+            raise OutOfTime("no time is left for another turn of the agent")
+        self._turns += 1
+
+    def open(self, name: str, given: Mapping[str, Any]) -> Done:
+        """Make a call by code, before the model is asked. It counts towards no cap.
+
+        Raises:
+            CicadaError: whatever the tool raises: what must happen first has not happened.
+            ToolInvalid: our own input does not fit, or the tool is not offered.
+            Stopped: nobody wants the answer any more.
+        """
+        self._openings += 1
+        call = ToolCall(f"opening_{self._openings}", name, given)
+        tool = self._by_name.get(name)
+        if tool is None:
+            raise ToolInvalid(f"{name} is not offered")
+        written, valid = self._validated(tool, given)
+        key = _key(name, written)
+        self._seen[key] += 1
+        started = self._clock()
+        try:
+            text = bounded(tool.run(valid, self._actor, self._shelf, self._limits))
+        except CicadaError as error:
+            self._record("code", tool, written, 0, started, fault=error.code)
+            raise
+        self._record("code", tool, written, len(text), started)
+        reply = self._replies[key] = ToolReply(call.call_id, name, text)
+        return Done(call, reply)
+
+    def call(self, call: ToolCall) -> ToolReply:
+        """See the port."""
+        self._calls += 1
+        if self._calls > self._caps.max_tool_calls:
+            raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
+        started = self._clock()
+        tool = self._by_name.get(call.name)
+        if tool is None:
+            wrong = ToolInvalid(f"there is no such tool: use one of {', '.join(self._by_name) or 'none'}")
+            return self._refused(call, None, "", started, wrong)
+        try:
+            written, valid = self._validated(tool, call.given)
+        except ToolInvalid as error:
+            self._count(_key(call.name, repr(error)))  # the same mistake again and again is a loop too
+            return self._refused(call, tool, "", started, error)
+        key = _key(tool.name, written)
+        self._count(key)
+        known = self._replies.get(key)
+        if known is not None:
+            self._record("model", tool, written, len(known.text), started, repeated=True)
+            return ToolReply(call.call_id, tool.name, known.text)
+        try:
+            result = tool.run(valid, self._actor, self._shelf, self._limits)
+        except OutOfTime:
+            self._record("model", tool, written, 0, started, fault=OutOfTime.code)
+            raise
+        except CicadaError as error:
+            return self._refused(call, tool, written, started, error)
+        reply = ToolReply(call.call_id, tool.name, bounded(result))
+        self._record("model", tool, written, len(reply.text), started)
+        if tool.writes:  # what was read before may look different now
+            self._seen.clear()
+            self._replies.clear()
+        self._seen[key] = max(1, self._seen[key])
+        self._replies[key] = reply
+        return reply
+
+    def ran(self, call: ToolCall, reply: ToolReply) -> None:
+        """See the port."""
+        started = self._clock()
+        self._calls += 1
+        tool = self._by_name.get(call.name)
+        written = json.dumps(call.given, sort_keys=True, default=str, separators=(",", ":"))
+        fault = ToolInvalid.code if reply.failed else None
+        self._record("model", tool, written, len(reply.text), started, fault=fault)
+        if self._calls > self._caps.max_tool_calls:
+            raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
+        self._count(_key(call.name, written))
+
+    def _validated(self, tool: Tool[Any], given: object) -> tuple[str, ToolInput]:
+        """The input in its canonical form, and as the tool takes it. Raises ToolInvalid."""
+        written = _canonical(given)
+        try:
+            return written, read_form(tool.form, given)
+        except FormMisfit as misfit:
+            raise ToolInvalid(f"the input does not fit: {misfit}") from None
+
+    def _count(self, key: str) -> None:
+        self._seen[key] += 1
+        if self._seen[key] > MAX_SAME_CALLS:
+            raise AgentCapReached(f"loop: the same call was made {self._seen[key]} times")
+
+    def _refused(
+        self, call: ToolCall, tool: Tool[Any] | None, written: str, started: float, error: CicadaError
+    ) -> ToolReply:
+        why = str(error) if isinstance(error, _SAID_TO_THE_MODEL) else error.told
+        text = bounded({"error": error.code, "why": why})
+        self._record("model", tool, written, len(text), started, fault=error.code)
+        logger.info("a tool's use failed", extra={"tool": tool.name if tool else "unknown", "code": error.code})
+        return ToolReply(call.call_id, tool.name if tool else call.name, text, failed=True)
+
+    def _record(
+        self,
+        by: By,
+        tool: Tool[Any] | None,
+        written: str,
+        reply_chars: int,
+        started: float,
+        *,
+        fault: str | None = None,
+        repeated: bool = False,
+    ) -> None:
+        record = ToolRecord(
+            name=tool.name if tool else "unknown",
+            by=by,
+            writes=bool(tool and tool.writes),
+            given_chars=len(written),
+            reply_chars=reply_chars,
+            took_ms=round((self._clock() - started) * 1000),
+            fault=fault,
+            repeated=repeated,
+        )
+        self.records.append(record)
+        tell(
+            logger,
+            "tool_call",
+            "tool called",
+            tool=record.name,
+            by=record.by,
+            given_chars=record.given_chars,
+            reply_chars=record.reply_chars,
+            took_ms=record.took_ms,
+            shelf=len(self._shelf.sources),
+            repeated=record.repeated,
+            fault=record.fault,
+        )
+
+
+def _canonical(given: object) -> str:
+    """An input in the one form that equal inputs have. Raises ToolInvalid."""
+    try:
+        written = json.dumps(given, sort_keys=True, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        raise ToolInvalid("the input is no JSON object") from None
+    if len(written) > MAX_INPUT_CHARS:
+        raise ToolInvalid(f"the input is longer than {MAX_INPUT_CHARS} characters")
+    return written
+
+
+def _key(name: str, written: str) -> str:
+    return hashlib.sha256(f"{name}\0{written}".encode()).hexdigest()

@@ -1,0 +1,55 @@
+"""The tools of the profile agent and the theory agent, over the desk of profiles and a retriever.
+
+Each acts as the connected user alone: the owner is the actor's subject, and nothing that a model gives names another.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from cicada.agents.ports import Tool
+from cicada.agents.tools.evidence import GatherEvidenceTool
+from cicada.agents.tools.profile_reading import ListProfilesTool, ProfileHistoryTool, ShowProfileTool
+from cicada.agents.tools.profile_writing import CreateProfileTool, DeleteProfileTool, UpdateProfileTool
+from cicada.agents.tools.search import SearchScriptTool
+from cicada.agents.tools.theories import ListTheoriesTool, RefineTheoryTool, StateTheoryTool
+from cicada.agents.tools.verdicts import RecordVerdictTool
+from cicada.profiles.desk import ProfileDesk
+from cicada.retrieval.ports import Retriever
+
+__all__ = ["AgentKind", "tools_for"]
+
+AgentKind = Literal["profile", "theory"]
+
+
+def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[Tool[Any]]:
+    """The tools of an agent. They keep nothing from call to call: one list serves any number of runs.
+
+    Args:
+        kind: which agent's.
+        desk: the profiles.
+        retriever: finds passages.
+    """
+    search, show = SearchScriptTool(desk, retriever), ShowProfileTool(desk, retriever)
+    history, delete = ProfileHistoryTool(desk, retriever), DeleteProfileTool(desk, retriever)
+    if kind == "profile":
+        return [
+            search,
+            ListProfilesTool(desk, retriever),
+            show,
+            CreateProfileTool(desk, retriever),
+            UpdateProfileTool(desk, retriever),
+            delete,
+            history,
+        ]
+    return [
+        search,
+        ListTheoriesTool(desk, retriever),
+        show,
+        StateTheoryTool(desk, retriever),
+        RefineTheoryTool(desk, retriever),
+        GatherEvidenceTool(desk, retriever),
+        RecordVerdictTool(desk, retriever),
+        delete,
+        history,
+    ]

@@ -1,0 +1,67 @@
+"""What the tools have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from cicada.agents.ports import Actor, ToolInput
+from cicada.errors import ToolInvalid
+from cicada.models.forms import form_description, form_name
+from cicada.profiles.changes import By
+from cicada.profiles.desk import ProfileDesk, operation
+from cicada.profiles.record import NoteProof
+from cicada.profiles.rules import clipped
+from cicada.retrieval.ports import Filters, Retriever
+from cicada.visible import visible
+
+
+@dataclass(frozen=True)
+class DeskTool:
+    """A tool that is called as its form is: see :class:`cicada.agents.ports.Tool`."""
+
+    desk: ProfileDesk
+    retriever: Retriever
+
+    form: ClassVar[type[ToolInput]]
+    writes: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """See the port."""
+        return form_name(self.form)
+
+    @property
+    def description(self) -> str:
+        """See the port."""
+        return form_description(self.form)
+
+    def by(self, given: ToolInput, actor: Actor) -> By:
+        """Who changes something: the same call for the same request is one operation, however often it is made."""
+        done = operation(actor.request_id, self.name, given.model_dump(mode="json"))
+        return By(actor.subject, actor.request_id, done)
+
+
+def note_of(actor: Actor) -> NoteProof:
+    """The user's message as a proof."""
+    words = clipped(" ".join(visible(actor.message).split()))
+    return NoteProof(request_id=actor.request_id, words=words, said_at_ms=actor.said_at_ms)
+
+
+def scope_of(actor: Actor, collections: Sequence[str] = (), episodes: Sequence[str] = ()) -> Filters:
+    """What a search may look at: what is asked for, within what the user limits the question to.
+
+    Raises:
+        ToolInvalid: it lies outside of that.
+    """
+    return Filters(
+        collections=_within("collections", collections, actor.collections),
+        episodes=_within("episodes", episodes, actor.episodes),
+    )
+
+
+def _within(what: str, wanted: Sequence[str], allowed: tuple[str, ...]) -> tuple[str, ...]:
+    if allowed and not set(wanted) <= set(allowed):
+        raise ToolInvalid(f"the user limits this question to the {what} {', '.join(allowed)}")
+    return tuple(dict.fromkeys(wanted)) or allowed

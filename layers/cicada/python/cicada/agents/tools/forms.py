@@ -1,0 +1,154 @@
+"""What each tool takes from a model. The docstrings and descriptions are what the model is told."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from cicada.agents.ports import ToolInput
+from cicada.profiles.rules import (
+    MAX_EDITS,
+    MAX_EPISODE_CHARS,
+    MAX_EPISODES,
+    MAX_EVIDENCE,
+    MAX_FIELD_NAME_CHARS,
+    MAX_NAME_CHARS,
+    MAX_STATEMENT_CHARS,
+    MAX_VALUE_CHARS,
+)
+
+MAX_QUERY_CHARS = 500
+_MAX_COLLECTION_CHARS = 128
+
+ProfileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
+_Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)]
+_FieldName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FIELD_NAME_CHARS)]
+_Statement = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STATEMENT_CHARS)]
+_Episodes = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_EPISODE_CHARS)], ...],
+    Field(max_length=MAX_EPISODES),
+]
+_Collections = Annotated[
+    tuple[Annotated[str, StringConstraints(min_length=1, max_length=_MAX_COLLECTION_CHARS)], ...],
+    Field(max_length=MAX_EPISODES),
+]
+_Version = Annotated[int, Field(ge=1)]
+PlainKind = Literal["character", "location", "episode", "fragment_group"]
+AnyKind = Literal["character", "location", "episode", "fragment_group", "theory"]
+
+
+class SearchScript(ToolInput):
+    """Search the script and every other collection for passages. Use it before you say what the text says."""
+
+    query: Annotated[
+        str,
+        Field(min_length=1, max_length=MAX_QUERY_CHARS, description="what is looked for, in a sentence or a few words"),
+    ]
+    collections: _Collections = Field((), description="only these collections; all when left out")
+    episodes: _Episodes = Field((), description="only these episodes; all when left out")
+
+
+class ListProfiles(ToolInput):
+    """List the user's profiles: kind, name, id, version and how many facts each has."""
+
+    kind: AnyKind | None = Field(None, description="only of this kind; all when left out")
+
+
+class ShowProfile(ToolInput):
+    """Show one profile of the user's with its facts, each with the number of its source. Give its name or its id."""
+
+    name: _Name | None = Field(None, description="its name; case does not count")
+    id: ProfileId | None = Field(None, description="its id, as a list of profiles has it")
+
+
+class Fact(ToolInput):
+    """One fact to be kept."""
+
+    field: _FieldName = Field(description="what it is about, in a word or two, such as occupation")
+    value: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_VALUE_CHARS,
+            description="the fact, in the words of the user's message, or of the passage that is cited",
+        ),
+    ]
+    citation: Annotated[int, Field(ge=1)] | None = Field(
+        None,
+        description="the number of the passage that says so; left out where the user's own message says so",
+    )
+
+
+_Facts = Annotated[tuple[Fact, ...], Field(max_length=MAX_EDITS)]
+
+
+class CreateProfile(ToolInput):
+    """Make a profile because the user wants one. Only facts that the user's message or a cited passage states."""
+
+    kind: PlainKind
+    name: _Name = Field(description="as the user names it")
+    fields: _Facts = Field((), description="what is to be kept")
+
+
+class UpdateProfile(ToolInput):
+    """Set or remove facts of a profile because the user wants that. Look at it first: its version is needed."""
+
+    id: ProfileId
+    expected_version: _Version = Field(description="the version that you have seen")
+    set: _Facts = Field((), description="facts that are added or replaced")
+    remove: Annotated[tuple[_FieldName, ...], Field(max_length=MAX_EDITS)] = Field(
+        (), description="names of facts that are removed; only those that the user's message names"
+    )
+
+
+class DeleteProfile(ToolInput):
+    """Delete a profile with its history. Only where the user's message names the profile and wants it deleted."""
+
+    id: ProfileId
+    expected_version: _Version = Field(description="the version that you have seen")
+
+
+class ProfileHistory(ToolInput):
+    """Show what has changed in a profile, and when: each change with the values before and after."""
+
+    id: ProfileId
+
+
+class ListTheories(ToolInput):
+    """List the user's theories: statement, id, version, and the verdict where there is one."""
+
+
+class StateTheory(ToolInput):
+    """Keep a theory that the user has stated, in the user's words."""
+
+    statement: _Statement = Field(description="what is claimed, as one sentence")
+    episodes: _Episodes = Field((), description="the episodes that it is about; all when left out")
+
+
+class RefineTheory(ToolInput):
+    """Replace a theory's statement because the user has changed it. Its evidence and verdict go with the old one."""
+
+    id: ProfileId
+    expected_version: _Version = Field(description="the version that you have seen")
+    statement: _Statement = Field(description="what is claimed now, as one sentence")
+
+
+class GatherEvidence(ToolInput):
+    """Search what speaks for a theory and what speaks against it. Give the statement, or the id of a theory."""
+
+    statement: _Statement | None = Field(None, description="what is claimed, as one sentence")
+    id: ProfileId | None = Field(None, description="of a theory of the user's")
+    episodes: _Episodes = Field((), description="only these episodes; all, or the theory's own, when left out")
+
+
+class RecordVerdict(ToolInput):
+    """Keep a verdict on a theory, with the evidence that was gathered for it. Gather evidence first, and cite it."""
+
+    id: ProfileId
+    expected_version: _Version = Field(description="the version that you have seen")
+    verdict: Literal["supported", "contradicted", "open"]
+    citations: Annotated[
+        tuple[Annotated[int, Field(ge=1)], ...],
+        Field(min_length=1, max_length=MAX_EVIDENCE, description="numbers of the evidence that the verdict rests on"),
+    ]

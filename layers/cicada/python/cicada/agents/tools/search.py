@@ -1,0 +1,38 @@
+"""``search_script``: passages onto the shelf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cicada.agents.ports import Actor, Shelf
+from cicada.agents.tools.base import DeskTool, scope_of
+from cicada.agents.tools.forms import SearchScript
+from cicada.agents.tools.shown import passage_source, shelve, shown
+from cicada.protocol.events import Reason
+from cicada.retrieval.ports import Limits, SearchQuery
+
+TOP_K = 8
+"""Passages that one search brings at most."""
+
+
+class SearchScriptTool(DeskTool):
+    """Searches the corpus, within what the user limits the question to."""
+
+    form = SearchScript
+
+    def run(self, given: SearchScript, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+        """See the port."""
+        filters = scope_of(actor, given.collections, given.episodes)
+        result = self.retriever.search(SearchQuery(given.query, filters, top_k=TOP_K, limits=limits))
+        why = Reason(kind="tool", name=self.name)
+        sources = [passage_source(hit, why) for hit in result.hits]
+        passages = [shown(source, n) for n, source in shelve(sources, shelf)]
+        told: dict[str, Any] = {"passages": passages}
+        if not sources:
+            told["note"] = "nothing was found"
+        elif len(passages) < len(sources):
+            told["note"] = "there is no room for more passages: answer from those that are here"
+        if result.degraded:
+            told["incomplete"] = [one.message for one in result.degraded]
+        return told

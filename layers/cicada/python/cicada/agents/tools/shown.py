@@ -1,0 +1,211 @@
+"""What tools show: passages and notes as numbered sources, and proofs made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from cicada.agents.ports import Actor, Shelf
+from cicada.agents.tools.base import note_of
+from cicada.agents.tools.wording import lacking, share_of
+from cicada.corpus.passages import NoteLocator
+from cicada.errors import ToolInvalid
+from cicada.profiles.record import Evidence, NoteProof, PassageProof, Profile, Proof
+from cicada.profiles.rules import clipped, folded, kept_place
+from cicada.protocol.events import Reason, Source
+from cicada.retrieval.ports import Hit
+
+NOTES = "profiles"
+"""The collection that notes are shown under: none of the corpus."""
+MAX_TEXT_CHARS = 1_000
+"""Of a passage, as much as a proof can keep."""
+MAX_CONTEXT_CHARS = 600
+MIN_SHARE_OF_PASSAGE = 0.6
+"""The share of a fact's words that the passage which is cited for it must have."""
+_UNNUMBERED = 1
+"""The shelf gives the numbers."""
+_SEARCHING = frozenset({"search_script", "gather_evidence"})
+"""Tools that bring passages from the index, as they stand there now."""
+
+
+def passage_source(hit: Hit, *why: Reason) -> Source:
+    """A passage that a search has found."""
+    passage = hit.passage
+    text = clipped(passage.text, MAX_TEXT_CHARS)
+    context = clipped(passage.context, MAX_CONTEXT_CHARS)
+    return Source(
+        n=_UNNUMBERED,
+        passage_id=passage.id,
+        collection=passage.collection,
+        locator=passage.locator,
+        score=min(1.0, max(0.0, hit.score)),
+        text=text,
+        context=context if passage.context != passage.text else None,
+        clipped=text != passage.text,
+        why=why,
+    )
+
+
+def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, score: float = 1.0) -> Source:
+    """What supports a fact of a profile, from what the profile keeps of it."""
+    match proof:
+        case PassageProof():
+            return Source(
+                n=_UNNUMBERED,
+                passage_id=proof.passage_id,
+                collection=proof.collection,
+                locator=proof.locator,
+                score=score,
+                text=proof.quote,
+                origin="profile",
+            )
+        case NoteProof():
+            said = "" if folded(proof.words) == folded(value) else f"\n“{proof.words}”"
+            return Source(
+                n=_UNNUMBERED,
+                passage_id=f"note:{profile.id}:{folded(field)}",
+                collection=NOTES,
+                locator=NoteLocator(
+                    profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=proof.said_at_ms
+                ),
+                score=score,
+                text=f"{profile.name} · {field}: {value}{said}",
+                origin="profile",
+            )
+
+
+def shown(source: Source, n: int | None) -> dict[str, Any]:
+    """A source as the model reads it."""
+    context = {} if source.context is None else {"context": source.context}
+    return {"n": n, "where": source.locator.label(), "text": source.text, **context}
+
+
+def shelve(sources: Sequence[Source], shelf: Shelf) -> Iterator[tuple[int, Source]]:
+    """Put sources on the shelf, as many as there is room for, each with its number.
+
+    Raises:
+        ToolInvalid: there is no room for any of them.
+    """
+    for place, source in enumerate(sources):
+        try:
+            n = shelf.put(source)
+        except ToolInvalid:
+            if place == 0:
+                raise
+            return
+        yield n, source
+
+
+def numbered(shelf: Shelf, source: Source) -> int | None:
+    """The source's number on the shelf; None where there is no room for it: it can be read then, and not cited."""
+    try:
+        return shelf.put(source)
+    except ToolInvalid:
+        return None
+
+
+def profile_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
+    """A profile as the model reads it: each fact with the number of its source."""
+    fields = []
+    for field in profile.fields:
+        n = numbered(shelf, proof_source(profile, field.name, field.value, field.proof))
+        told = "a passage" if isinstance(field.proof, PassageProof) else "the user"
+        fields.append({"field": field.name, "value": field.value, "citation": n, "from": told})
+    return {
+        "id": profile.id,
+        "kind": profile.kind,
+        "name": profile.name,
+        "version": profile.version,
+        "changed": moment(profile.changed_at_ms),
+        **_theory_shown(profile, shelf),
+        "fields": fields,
+    }
+
+
+def _theory_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
+    theory = profile.theory
+    if theory is None:
+        return {}
+    statement = numbered(shelf, proof_source(profile, "statement", theory.statement, theory.proof))
+    kept = [_evidence_shown(profile, one, shelf) for one in theory.evidence]
+    judgement = theory.judgement
+    return {
+        "statement": theory.statement,
+        "statement_citation": statement,
+        "episodes": list(theory.episodes),
+        "evidence_kept": kept,
+        "verdict": None
+        if judgement is None
+        else {
+            "verdict": judgement.verdict,
+            "citations": [told["n"] for one, told in zip(theory.evidence, kept, strict=True) if one.cited],
+            "recorded": moment(judgement.at_ms),
+        },
+    }
+
+
+def _evidence_shown(profile: Profile, evidence: Evidence, shelf: Shelf) -> dict[str, Any]:
+    source = proof_source(profile, "evidence", "", evidence.proof, score=evidence.strength)
+    return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(shelf, source))}
+
+
+def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: Shelf, index_version: str) -> Proof:
+    """What supports a fact that a model wants to keep: a passage on the shelf, or the user's own message.
+
+    Args:
+        field: its name, for the message.
+        value: the fact.
+        citation: the passage's number; the message where it is None.
+        actor: who has sent the message.
+        shelf: the passages.
+        index_version: the version of the index that they were read in.
+
+    Raises:
+        ToolInvalid: neither says so; the message tells which words are nowhere.
+    """
+    if citation is None:
+        invented = lacking(value, actor.message)
+        if invented:
+            raise ToolInvalid(
+                f"{field}: the user's message does not say {', '.join(invented[:6])}. Keep only what it says, in its "
+                "words, or cite the passage that says it"
+            )
+        return note_of(actor)
+    source = cited(citation, shelf)
+    locator = source.locator
+    if isinstance(locator, NoteLocator) or not _is_searched(source):
+        raise ToolInvalid(f"{field}: [{citation}] is what a profile keeps: search for the passage itself, and cite it")
+    if share_of(value, source.text, source.context or "", locator.label()) < MIN_SHARE_OF_PASSAGE:
+        raise ToolInvalid(f"{field}: passage [{citation}] does not say so. Use its words, or cite another")
+    return passage_proof(source, index_version)
+
+
+def passage_proof(source: Source, index_version: str) -> PassageProof:
+    """A passage as a proof keeps it. Raises ToolInvalid for a note."""
+    if isinstance(source.locator, NoteLocator):
+        raise ToolInvalid(f"[{source.n}] is a note, and no passage of the text")
+    return PassageProof(
+        passage_id=source.passage_id,
+        collection=source.collection,
+        locator=kept_place(source.locator),
+        quote=clipped(source.text),
+        index_version=index_version,
+    )
+
+
+def cited(n: int, shelf: Shelf) -> Source:
+    """The source of a number. Raises ToolInvalid."""
+    found = next((source for source in shelf.sources if source.n == n), None)
+    if found is None:
+        raise ToolInvalid(f"there is no passage [{n}]: cite one that a tool has returned")
+    return found
+
+
+def moment(at_ms: int) -> str:
+    """A time as people read it: UTC, to the minute."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _is_searched(source: Source) -> bool:
+    return source.origin != "profile" or any(reason.name in _SEARCHING for reason in source.why)

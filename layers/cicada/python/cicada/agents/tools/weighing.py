@@ -1,0 +1,120 @@
+"""How a passage bears on a statement: on which side it stands, and how strongly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cicada.answering.citations.checking import Checker
+from cicada.corpus.passages import ScriptLocator
+from cicada.profiles.record import Side
+from cicada.protocol.events import Reason, Source
+
+STRONG = 0.7
+MODERATE = 0.5
+"""Strengths from which evidence is called so; what is below is weak, and no verdict rests on it alone."""
+OFF_ITS_SEARCH = 0.8
+"""By what the strength of a passage is multiplied that the search for its own side did not find."""
+GATHERING = "gather_evidence"
+_STATEMENT_CHARS = 60
+"""Of a statement, as a reason names it."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A passage, and how well each side's search found it."""
+
+    source: Source
+    scores: Mapping[Side, float]
+    """Calibrated, in [0, 1]; a side that did not find it is absent."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A passage and what it says of a statement."""
+
+    source: Source
+    side: Side | None
+    """None where it is near to the statement and says neither."""
+    strength: float
+    """In [0, 1]; 0 without a side."""
+
+
+def weigh(statement: str, found: Found) -> Weighed:
+    """On which side a passage stands: one, or none; never both.
+
+    The side is read from the passage by the rules that check citations: a passage that holds what the statement says
+    speaks for it, one that denies it, says the opposite or says it of somebody else speaks against it. Its strength is
+    the calibrated score of the search, times (1 + share) / 2 where ``share`` of the statement's words, weighted by
+    rarity, are in it; less where only the other side's search found it.
+    """
+    source = found.source
+    finding = Checker([source]).check(statement, source, [source])
+    side: Side
+    if finding.objection is None:
+        side = "for"
+    elif finding.objection.code == "contradicted":
+        side = "against"
+    else:
+        return Weighed(source, None, 0.0)
+    score = found.scores.get(side, max(found.scores.values()) * OFF_ITS_SEARCH)
+    return Weighed(source, side, round(min(1.0, score) * (1 + finding.similarity) / 2, 2))
+
+
+def strength_words(strength: float) -> str:
+    """``strong``, ``moderate`` or ``weak``."""
+    if strength >= STRONG:
+        return "strong"
+    return "moderate" if strength >= MODERATE else "weak"
+
+
+def part_of(source: Source) -> str:
+    """The episode that evidence belongs to, or the document: what holds in one need not hold in another."""
+    locator = source.locator
+    return f"{locator.episode_id} · {locator.episode_name}" if isinstance(locator, ScriptLocator) else locator.label()
+
+
+def balance_words(weighed: list[Weighed]) -> str:
+    """What the evidence of one part, or of all, amounts to: numbers, and plain words about how much that is."""
+    told = []
+    for side in ("for", "against"):
+        strengths = [one.strength for one in weighed if one.side == side]
+        if strengths:
+            best = max(strengths)
+            told.append(f"{len(strengths)} {side} it, the strongest {strength_words(best)} ({best:.2f})")
+        else:
+            told.append(f"nothing {side} it")
+    words = "; ".join(told)
+    strengths = [one.strength for one in weighed if one.side is not None]
+    if not strengths:
+        return f"{words}. Nothing that was found says either: no verdict can rest on this"
+    if max(strengths) < MODERATE:
+        return f"{words}. All of it is weak: the verdict can only be open"
+    return words
+
+
+def reason_of(statement: str, weighed: Weighed) -> Reason:
+    """Why a gathered passage is among the sources: it tells the side, and of which statement."""
+    if weighed.side is None:
+        return Reason(kind="tool", name=GATHERING)
+    matched = f"{weighed.side}: {_named(statement)}"
+    return Reason(kind="tool", name=GATHERING, matched=matched, confidence=weighed.strength)
+
+
+def gathered_for(statement: str, source: Source) -> Weighed | None:
+    """What was gathered in this run: a source as evidence for or against this very statement, else None.
+
+    It is read from the source, so that a verdict can be checked wherever the evidence was gathered.
+    """
+    sides: tuple[Side, Side] = ("for", "against")
+    for reason in source.why:
+        for side in sides:
+            named = reason.matched == f"{side}: {_named(statement)}"
+            if (reason.kind, reason.name) == ("tool", GATHERING) and named:
+                return Weighed(source, side, reason.confidence or 0.0)
+    return None
+
+
+def _named(statement: str) -> str:
+    line = " ".join(statement.split())
+    return line if len(line) <= _STATEMENT_CHARS else f"{line[: _STATEMENT_CHARS - 1]}…"

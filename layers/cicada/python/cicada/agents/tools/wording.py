@@ -1,0 +1,62 @@
+"""Whether a text has the words of another: what a model would keep as a fact must have been said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cicada.answering.citations.english_tables import NEGATIONS as ENGLISH_NEGATIONS
+from cicada.answering.citations.language import language_of
+from cicada.answering.semantic_cache.guards.other_languages import NEGATIONS
+from cicada.index.lexical.stopwords import FREQUENT
+from cicada.index.lexical.tokens import normalised, tokens
+from cicada.index.lexical.words import terms_of
+
+_ENGLISH = "eng"
+_ENGLISH_EMPTY = frozenset(
+    "a an the am is are was were be been being has have had do does did and that this these those it its he him his "
+    "she her hers they them their i me my mine you your yours we us our of to in on at as for with by from who "
+    "which".split()
+)
+"""Words that a fact can be told with or without: no *not*, no *before*, no *all*."""
+
+
+def lacking(words: str, *texts: str) -> tuple[str, ...]:
+    """The words of a text that none of the others has in any inflection; numbers and negations are words too.
+
+    Words that carry no meaning of their own are left out, unless there are no others.
+    """
+    language = language_of(" ".join((*texts, words)))
+    there = {term for text in texts for token in tokens(normalised(text)) for term in _terms(token, language)}
+    return tuple(word for word in _content(words, language) if not there.issuperset(terms_of(word, language).parts))
+
+
+def share_of(words: str, *texts: str) -> float:
+    """The share, in [0, 1], of a text's words that others have: 0 where a number or a negation is missing."""
+    language = language_of(" ".join((*texts, words)))
+    missing = lacking(words, *texts)
+    if any(word[0].isdigit() or word in _negations(language) for word in missing):
+        return 0.0
+    count = len(_content(words, language))
+    return 1 - len(missing) / count if count else 0.0
+
+
+def names_any(name: str, text: str) -> bool:
+    """Whether a text has a word of a name."""
+    language = language_of(text)
+    return len(lacking(name, text)) < len(_content(name, language))
+
+
+def _content(text: str, language: str) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(tokens(normalised(text))))
+    empty = _ENGLISH_EMPTY if language == _ENGLISH else FREQUENT.get(language, frozenset())
+    kept = tuple(token for token in found if token not in empty or token in _negations(language))
+    return kept or found
+
+
+def _terms(token: str, language: str) -> Iterable[str]:
+    terms = terms_of(token, language)
+    return (*terms.parts, *(term for term, _ in terms.beside))
+
+
+def _negations(language: str) -> frozenset[str]:
+    return ENGLISH_NEGATIONS if language == _ENGLISH else frozenset(NEGATIONS.get(language, frozenset()))

@@ -1,0 +1,176 @@
+"""The strategies of the agents: profile and theory, over whatever service runs the agent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from cicada.agents.instructions import PROFILE_INSTRUCTIONS, THEORY_INSTRUCTIONS
+from cicada.agents.limits import AgentCaps, CappedLimits
+from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Tool
+from cicada.agents.shelf import NumberedShelf
+from cicada.agents.toolbox import ToolBox
+from cicada.answering.agent_limits import AgentLimits, ToolLimits
+from cicada.answering.agent_opening import Opening
+from cicada.answering.citations import check_citations, not_attributed
+from cicada.answering.grounding import tell_retrieved
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.answering.verdicts import lacks_evidence
+from cicada.answering.watched import WatchedRetriever
+from cicada.errors import AgentUngrounded, AnswerIncomplete, StreamBroken
+from cicada.retrieval.ports import Retriever
+
+AgentName = Literal["profile_agent", "theory_agent"]
+
+_INSTRUCTIONS: dict[AgentName, str] = {"profile_agent": PROFILE_INSTRUCTIONS, "theory_agent": THEORY_INSTRUCTIONS}
+RECORDS_VERDICT = "record_verdict"
+"""The tool whose use states a verdict."""
+
+
+class AgentStrategy:
+    """:class:`cicada.answering.strategy.Strategy` over an agent and its tools.
+
+    What must happen first is done here, by code: the opening calls. Who acts comes from the request alone. What the
+    tools brought are the answer's sources: they are shown before its first text, and once more if others were added.
+    """
+
+    def __init__(
+        self,
+        name: AgentName,
+        agent: Agent,
+        *,
+        retriever: Retriever,
+        tools: Callable[[Retriever], Sequence[Tool[Any]]],
+        opening: Opening,
+        needs: tuple[str, ...],
+        caps: AgentCaps | None = None,
+    ) -> None:
+        """Wire the strategy.
+
+        Args:
+            name: which agent it is.
+            agent: answers.
+            retriever: finds passages.
+            tools: makes the tools of one run, over a retriever.
+            opening: makes the calls that come before the model.
+            needs: the circuit breakers of what it cannot do without.
+            caps: on one run.
+        """
+        self.name: AgentName = name
+        self.needs = needs
+        self._agent = agent
+        self._retriever = retriever
+        self._tools = tools
+        self._opening = opening
+        self._caps = caps or AgentCaps()
+
+    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+        """See the port.
+
+        Raises:
+            AgentCapReached: a cap was reached.
+            AgentUngrounded: a theory is judged, and no citation of it holds.
+            AnswerIncomplete: the agent wrote nothing.
+        """
+        run = self._begin(asked, spending)
+        shown: int | None = None
+        with closing(self._agent.run(run.task, run.box, run.limits)) as steps:
+            for step in steps:
+                if isinstance(step, AgentFinished):
+                    run.stop_reason = step.stop_reason
+                    break
+                if not run.pieces:
+                    shown = len(run.shelf.sources)
+                    yield self._retrieved(run)
+                run.pieces.append(step.text)
+                yield step
+        if run.stop_reason is None:
+            raise StreamBroken("the agent ended without a finish")
+        yield from self._end(run, shown)
+
+    def _begin(self, asked: Asked, spending: Spending) -> _Run:
+        """The run, with what comes before the model done."""
+        allowance = spending.agent_allowance()
+        limits = CappedLimits(AgentLimits(spending, allowance), self._caps, clock=spending.monotonic)
+        shelf = NumberedShelf()
+        index = WatchedRetriever(self._retriever)
+        box = ToolBox(
+            self._tools(index),
+            actor=actor_of(asked),
+            shelf=shelf,
+            limits=ToolLimits(spending, allowance, limits.time_left_s),
+            caps=self._caps,
+            clock=spending.monotonic,
+        )
+        started = spending.monotonic()
+        done = self._opening(box, asked)
+        task = AgentTask(_INSTRUCTIONS[self.name], asked.query, done, conversation_of(asked))
+        took_ms = round((spending.monotonic() - started) * 1000)
+        return _Run(task, box, shelf, index, limits, took_ms)
+
+    def _end(self, run: _Run, shown: int | None) -> Generator[Step, None, None]:
+        """What follows the last text: sources that were added, and the checked citations."""
+        text = "".join(run.pieces)
+        if not text.strip():
+            raise AnswerIncomplete("the agent wrote nothing")
+        sources = run.shelf.sources
+        citations = check_citations(text, sources)
+        grounded = any(citation.verdict == "verified" for citation in citations)
+        if self.name == "theory_agent" and not grounded:
+            changed = any(record.writes and record.fault is None for record in run.box.records)
+            if lacks_evidence(text, recorded=run.box.succeeded(RECORDS_VERDICT), changed=changed):
+                raise AgentUngrounded("a theory is judged, and no citation holds")
+        if shown is None or len(sources) > shown:
+            yield self._retrieved(run)
+        yield Answered(run.stop_reason or "", self._agent.model_id, citations, not_attributed(text, sources))
+
+    def _retrieved(self, run: _Run) -> Retrieved:
+        sources = run.shelf.sources
+        retrieved = Retrieved(
+            sources,
+            found=len(sources),
+            index_version=run.index.seen,
+            searched=run.index.searched,
+            engine=run.index.engine,
+            retrieval_ms=run.opening_ms,
+        )
+        tell_retrieved(retrieved)
+        return retrieved
+
+
+@dataclass
+class _Run:
+    """One run so far."""
+
+    task: AgentTask
+    box: ToolBox
+    shelf: NumberedShelf
+    index: WatchedRetriever
+    limits: CappedLimits
+    opening_ms: int
+    pieces: list[str] = field(default_factory=list)
+    stop_reason: str | None = None
+
+
+def actor_of(asked: Asked) -> Actor:
+    """In whose name the tools of a request act: the request's own user, whatever the question says."""
+    question = asked.question
+    return Actor(
+        subject=asked.key.subject,
+        request_id=asked.key.request_id,
+        message=question.query,
+        said_at_ms=asked.at_ms,
+        tenant=question.tenant,
+        collections=question.collections,
+        episodes=question.episodes,
+    )
+
+
+def conversation_of(asked: Asked) -> str:
+    """The name of a request's conversation for a service that keeps one: a digest, in which the user is."""
+    within = asked.question.session_id or asked.key.request_id
+    return hashlib.sha256(f"{asked.key.subject}\0{within}".encode()).hexdigest()

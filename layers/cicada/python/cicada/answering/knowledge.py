@@ -1,0 +1,118 @@
+"""Contexts chosen by what collections declare, as the strategies use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from cicada.answering.breakers.board import Breakers
+from cicada.answering.breakers.guards import GuardedForms
+from cicada.answering.breakers.names import INDEX
+from cicada.answering.prompt import number_sources, passage_tokens
+from cicada.protocol.events import Source
+from cicada.retrieval.knowledge.search import Gathered
+from cicada.retrieval.ports import Retriever, SearchQuery
+
+if TYPE_CHECKING:
+    from cicada.index.reader import IndexReader
+    from cicada.models.choosing import Models
+    from cicada.settings import AnswerSettings
+
+
+class Knowledge(Protocol):
+    """Gathers contexts: :class:`cicada.retrieval.knowledge.search.KnowledgeSearch`."""
+
+    def gather(self, asked: SearchQuery) -> Gathered | None:
+        """The context of a question; None where no collection that it may search declares anything.
+
+        Raises:
+            CicadaError: one of the steps failed, and so the whole.
+            Stopped: the limits' stop.
+        """
+        ...
+
+
+class GuardedKnowledge:
+    """:class:`Knowledge` that raises DependencyDown, too, while the index's breaker is open.
+
+    The breaker is asked once for all searches of a question: side by side they would take a probe's place from each
+    other.
+    """
+
+    def __init__(self, knowledge: Knowledge, breakers: Breakers) -> None:
+        """Guard the way to a context; ``breakers`` are told how it went for the index."""
+        self._knowledge = knowledge
+        self._breakers = breakers
+
+    def gather(self, asked: SearchQuery) -> Gathered | None:
+        """See the port.
+
+        Raises:
+            DependencyDown: the index keeps failing, and is left alone for now.
+        """
+        with self._breakers.admit(INDEX) as call:
+            gathered = self._knowledge.gather(asked)
+            if gathered is not None:
+                call.succeeded()
+        return gathered
+
+
+def chosen_sources(gathered: Gathered) -> tuple[Source, ...]:
+    """The passages of a context as numbered sources, each with why it is there."""
+    numbered = number_sources([one.hit for one in gathered.chosen])
+    return tuple(
+        source.model_copy(update={"why": one.why}) for source, one in zip(numbered, gathered.chosen, strict=True)
+    )
+
+
+def build_knowledge_of(
+    settings: AnswerSettings, reader: IndexReader, shards: Retriever, models: Models, breakers: Breakers
+) -> Knowledge | None:
+    """What gathers contexts as a deployment's settings say; None where they do not want it.
+
+    Args:
+        settings: the answer worker's.
+        reader: the index.
+        shards: one plain search a query, of the very index whose declarations, names and sections are used.
+        models: makes the models that choose and that find names.
+        breakers: told of every call.
+    """
+    if not settings.knowledge_enabled:
+        return None
+    from cicada.retrieval.knowledge.wiring import KnowledgeOptions, build_knowledge  # loads what nothing else needs
+
+    options = KnowledgeOptions(
+        selector_model_id=settings.selector_model_id or settings.direct_model_id,
+        extractor_model_id=settings.extractor_model_id or settings.direct_model_id,
+        extractor=settings.knowledge_extractor,
+        min_intention_confidence=settings.min_intention_confidence,
+        min_entity_confidence=settings.min_entity_confidence,
+        context_tokens=settings.context_tokens,
+        passages_per_collection=settings.passages_per_collection,
+        min_score=settings.min_score,
+        budget_s=settings.knowledge_budget_s,
+    )
+    knowledge = build_knowledge(
+        options,
+        reader=reader,
+        retriever=shards,
+        models=models,
+        tokens_of=passage_tokens,
+        guard_model=lambda model: GuardedForms(model, breakers),
+    )
+    return GuardedKnowledge(knowledge, breakers)
+
+
+def knowledge_shape(settings: AnswerSettings) -> tuple[object, ...]:
+    """What of the settings shapes the answers that contexts are gathered for; nothing where none are."""
+    if not settings.knowledge_enabled:
+        return ()
+    return (
+        "knowledge",
+        settings.selector_model_id or settings.direct_model_id,
+        settings.extractor_model_id or settings.direct_model_id,
+        settings.knowledge_extractor,
+        settings.min_intention_confidence,
+        settings.min_entity_confidence,
+        settings.context_tokens,
+        settings.passages_per_collection,
+    )

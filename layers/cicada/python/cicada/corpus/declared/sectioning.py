@@ -1,0 +1,130 @@
+"""Which section of its collection a passage belongs to, and whom the sections' headings and records name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from fnmatch import translate
+from functools import lru_cache
+from typing import Self
+
+from cicada.corpus.declared.declaration import OTHER_SECTION, CollectionDeclaration, NamesDeclared, Pattern, Word
+from cicada.corpus.declared.naming import DeclaredNames
+from cicada.corpus.documents import SECTION_SEPARATOR, Block
+from cicada.corpus.passages import CorpusModel
+
+NAME_FIELDS = ("name", "title")
+"""The fields of a record that are its name: the first that it has."""
+_RECORDS = ("record", "row")
+
+Path = tuple[str, ...]
+
+
+class SectionPatterns(CorpusModel):
+    """What belongs to a section."""
+
+    name: Word
+    headings: tuple[Pattern, ...]
+    sources: tuple[Pattern, ...]
+
+
+class SectionRules(CorpusModel):
+    """What of a declaration decides what its passages are: a change of the rest changes none of them."""
+
+    sections: tuple[SectionPatterns, ...]
+    names: NamesDeclared
+
+    @classmethod
+    def of(cls, declaration: CollectionDeclaration) -> Self:
+        """The rules of a collection."""
+        sections = (
+            SectionPatterns(name=one.name, headings=one.headings, sources=one.sources) for one in declaration.sections
+        )
+        return cls(sections=tuple(sections), names=declaration.names)
+
+
+class Sectioning:
+    """The sections of one document."""
+
+    def __init__(self, rules: SectionRules, source: str, title: str, blocks: Sequence[Block] = ()) -> None:
+        """Take the document: its source, its title, and its blocks in order; a script has none."""
+        self._rules = rules
+        self._source = source
+        self._title = title
+        self._known: dict[Path, tuple[str, int]] = {}
+        self._naming = frozenset(rules.names.headings)
+        self._named_at, named = self._read(blocks)
+        self.names = DeclaredNames(rules.names.aliases, named)
+        """Whom the collection declares, and the document's headings and records name."""
+
+    def section(self, path: Path) -> str:
+        """The section of what stands under these headings, outermost first."""
+        return self._placed(path)[0]
+
+    def apart(self, path: Path) -> Hashable:
+        """What two places must have in common for their texts to share a passage.
+
+        It is the section; and what is named in a section of names stands by itself.
+        """
+        section = self.section(path)
+        return section, path if section in self._naming else None
+
+    def entities(self, path: Path, text: str) -> tuple[str, ...]:
+        """Whom a passage under these headings names: first whom it is about, then whom its text names; each once."""
+        about = self._named_at.get(path)
+        names = () if about is None else self.names.filed_under(about)
+        return tuple(dict.fromkeys((*names, *self.names.of(text))))
+
+    def _read(self, blocks: Sequence[Block]) -> tuple[Mapping[Path, str], list[str]]:
+        """What the headings and records of sections of names name: by their paths, and all."""
+        at: dict[Path, str] = {}
+        rows: list[str] = []
+        if not self._naming:
+            return at, rows
+        paths = dict.fromkeys(block.section for block in blocks)
+        above = {path[:depth] for path in paths for depth in range(len(path))}
+        for block in blocks:
+            path = block.section
+            section, fitted = self._placed(path)
+            if section not in self._naming:
+                continue
+            if block.kind in _RECORDS:
+                name = record_name({name.casefold(): value for name, value in block.fields})
+                if name is not None:
+                    rows.append(name)
+                    if path and name.startswith(path[-1]):
+                        at[path] = name
+            elif len(path) > fitted and path not in above:
+                at[path] = path[-1]
+        return at, [*at.values(), *rows]
+
+    def _placed(self, path: Path) -> tuple[str, int]:
+        """The section, and how many of the headings its pattern needed to fit."""
+        found = self._known.get(path)
+        if found is None:
+            found = self._known[path] = self._find(path)
+        return found
+
+    def _find(self, path: Path) -> tuple[str, int]:
+        title = 1 if path[:1] == (self._title,) else 0
+        for section in self._rules.sections:
+            for pattern in section.headings:
+                for start in range(title + 1):
+                    for end in range(min(start + 1, len(path)), len(path) + 1):
+                        if _compiled(pattern).fullmatch(SECTION_SEPARATOR.join(path[start:end])):
+                            return section.name, end
+            if any(_compiled(pattern).fullmatch(self._source) for pattern in section.sources):
+                return section.name, title
+        return OTHER_SECTION, len(path)
+
+
+def record_name(fields: Mapping[str, object]) -> str | None:
+    """The name of a record, if it has one."""
+    found = (fields.get(field) for field in NAME_FIELDS)
+    return next((name for name in found if isinstance(name, str) and name.strip()), None)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """A pattern of ``*`` and ``?`` for whole texts, in any case; a bracket is a bracket."""
+    return re.compile(translate(pattern.replace("[", "[[]")), re.IGNORECASE)

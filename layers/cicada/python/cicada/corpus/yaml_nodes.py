@@ -1,0 +1,176 @@
+"""YAML, read into plain nodes that know their lines. Nothing in a file makes anything but text, lists and mappings.
+
+Scalars stay the text that was written: ``yes`` is no truth value, ``1_000`` no number and ``2026-11-21`` no date. Tags
+are not gone by. What aliases stand for is counted as often as it stands there, so that a small file cannot become a
+large one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_MERGE = "<<"
+
+
+class YamlInvalid(Exception):
+    """The text is not YAML that is read; the message says why, without the line."""
+
+    def __init__(self, line: int | None, told: str) -> None:
+        """Take the line, counted from 1, where it is known."""
+        super().__init__(told)
+        self.line = line
+
+
+class YamlTooLarge(Exception):
+    """The text is nested too deeply, or is more than may be read; the message names the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value."""
+
+    value: str | list[Node] | dict[str, Node] | None
+    """The text of a scalar, None of one that is blank or ``null``."""
+    line: int
+    """Where it is written, or the name that it belongs to, counted from 1."""
+    size: int
+    """Nodes in it, and itself."""
+
+
+def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = True) -> Iterator[Node]:
+    """The documents of a text, as they are read.
+
+    Args:
+        text: what is written.
+        max_depth: of values in one another.
+        max_nodes: of all documents, with what aliases stand for.
+        aliases: whether there may be any.
+
+    Raises:
+        YamlInvalid: it is not YAML, a mapping names a field twice or by something else than text, an alias stands for
+            what holds it, or there is one where none may be.
+        YamlTooLarge: a limit is reached.
+    """
+    import yaml
+
+    left = max_nodes
+    try:
+        events = iter(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                node = _Builder(events, max_depth, left, aliases).build()
+                left -= node.size
+                yield node
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlInvalid(mark.line + 1 if mark else None, f"is not YAML: {error.problem or error.context}") from None
+    except yaml.YAMLError as error:
+        told = str(error).partition("\n")[0]
+        raise YamlInvalid(None, f"is not YAML: {told}") from None
+
+
+class _Builder:
+    """One document's value, from the parser's events; a stack stands for recursion."""
+
+    def __init__(self, events: Iterator[Any], max_depth: int, max_nodes: int, aliases: bool) -> None:
+        self._events = events
+        self._max_depth = max_depth
+        self._max_nodes = max_nodes
+        self._aliases = aliases
+        self._anchored: dict[str, Node] = {}
+        self._open: list[_Collection] = []
+
+    def build(self) -> Node:
+        import yaml
+
+        while True:
+            event = next(self._events)
+            line = event.start_mark.line + 1
+            if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
+                self._refuse_anchor(event.anchor, line)
+                if len(self._open) == self._max_depth:
+                    raise YamlTooLarge(f"is nested more than {self._max_depth} deep (max_depth)")
+                self._open.append(_Collection(isinstance(event, yaml.MappingStartEvent), event.anchor, line))
+                continue
+            if isinstance(event, yaml.ScalarEvent):
+                self._refuse_anchor(event.anchor, line)
+                plain = event.implicit[0] and not event.style
+                node = Node(None if plain and event.value in _NULLS else event.value, line, 1)
+                anchor = event.anchor
+            elif isinstance(event, yaml.AliasEvent):
+                self._refuse_anchor(event.anchor, line)
+                node, anchor = self._aliased(event.anchor or "", line), None
+            else:  # the end of a mapping or a sequence
+                closed = self._open.pop()
+                node, anchor = closed.node(), closed.anchor
+            if anchor is not None:
+                self._anchored[anchor] = node
+            if not self._open:
+                self._count(node.size)
+                return node
+            self._open[-1].take(node)
+            self._count(sum(one.size for one in self._open))
+
+    def _refuse_anchor(self, anchor: str | None, line: int) -> None:
+        if anchor is not None and not self._aliases:
+            raise YamlInvalid(line, "anchors and aliases (& and *) are not read here: write it out")
+
+    def _aliased(self, anchor: str, line: int) -> Node:
+        found = self._anchored.get(anchor)
+        if found is None:
+            raise YamlInvalid(line, f"the alias *{anchor[:80]} stands for nothing before it, or for what holds it")
+        return Node(found.value, line, found.size)
+
+    def _count(self, nodes: int) -> None:
+        if nodes > self._max_nodes:
+            raise YamlTooLarge(f"holds more than {self._max_nodes:,} values, those that aliases stand for among them")
+
+
+class _Collection:
+    """A mapping or a sequence whose end is not read yet."""
+
+    def __init__(self, mapping: bool, anchor: str | None, line: int) -> None:
+        self.anchor = anchor
+        self.size = 1
+        self._line = line
+        self._items: list[Node] = []
+        self._entries: dict[str, Node] = {}
+        self._merged: list[Node] = []
+        self._mapping = mapping
+        self._key: tuple[str, int] | None = None
+
+    def take(self, node: Node) -> None:
+        self.size += node.size
+        if not self._mapping:
+            self._items.append(node)
+        elif self._key is None:
+            if isinstance(node.value, list | dict):
+                raise YamlInvalid(node.line, "a mapping's name must be text")
+            self._key = (node.value or "", node.line)
+        else:
+            (name, line), self._key = self._key, None
+            if name == _MERGE and isinstance(node.value, list | dict):
+                self._merge(node)
+            elif name in self._entries:
+                raise YamlInvalid(line, f"names {name[:80]} a second time")
+            else:
+                self._entries[name] = Node(node.value, line, node.size)
+
+    def node(self) -> Node:
+        if not self._mapping:
+            return Node(self._items, self._line, self.size)
+        # What a mapping says itself goes before what is merged into it, and that before what is merged later.
+        for merged in self._merged:
+            if isinstance(merged.value, dict):
+                for name, node in merged.value.items():
+                    self._entries.setdefault(name, node)
+        return Node(self._entries, self._line, self.size)
+
+    def _merge(self, node: Node) -> None:
+        sources = node.value if isinstance(node.value, list) else [node]
+        if not all(isinstance(source.value, dict) for source in sources):
+            raise YamlInvalid(node.line, "only mappings can be merged (<<)")
+        self._merged += sources

@@ -1,0 +1,312 @@
+"""What each operation makes of a record: decisions without I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cicada.errors import ProfileInvalid
+from cicada.profiles.record import (
+    Change,
+    Edit,
+    Evidence,
+    Judgement,
+    Kind,
+    NoteProof,
+    Operation,
+    Profile,
+    ProfileField,
+    Proof,
+    Record,
+    Theory,
+    Verdict,
+)
+from cicada.profiles.rules import (
+    MAX_EDITS,
+    MAX_EVIDENCE,
+    MAX_FIELD_NAME_CHARS,
+    MAX_NAME_CHARS,
+    MAX_STATEMENT_CHARS,
+    ProfileLimits,
+    clipped,
+    episodes_of,
+    fitted,
+    folded,
+    line,
+    profile_id,
+    value_of,
+)
+
+_OF_THEORIES = frozenset({"statement", "episodes", "evidence", "verdict"})
+"""What the history calls the parts of a theory: no field is called so."""
+
+
+@dataclass(frozen=True)
+class By:
+    """Who changes something, and because of what."""
+
+    subject: str
+    """Whose profiles they are: see :attr:`cicada.identity.Caller.owner`."""
+    request_id: str
+    operation_id: str
+    """The same for a repeated operation, so that it is no second change: see :func:`cicada.profiles.desk.operation`."""
+
+
+@dataclass(frozen=True)
+class FieldGiven:
+    """A fact to be kept."""
+
+    name: str
+    value: str
+    proof: Proof
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What a theory says."""
+
+    statement: str
+    proof: NoteProof
+    episodes: Sequence[str] = ()
+
+
+def created(
+    old: Record | None,
+    kind: Kind,
+    name: str,
+    fields: Sequence[FieldGiven],
+    stated: Stated | None,
+    *,
+    by: By,
+    at_ms: int,
+    limits: ProfileLimits,
+) -> Record:
+    """The record of a new profile; ``old`` is what a deleted one of its name has left.
+
+    Raises:
+        ProfileInvalid: it breaks a rule or a limit.
+    """
+    name = line("the name", name, MAX_NAME_CHARS)
+    if (kind == "theory") != (stated is not None):
+        raise ProfileInvalid("a theory has a statement, and nothing else has one")
+    kept, edits = _set((), fields, (), at_ms=at_ms, limits=limits, in_theory=kind == "theory")
+    theory = None
+    if stated is not None:
+        theory, of_theory = _stated(None, stated, limits)
+        edits = (*of_theory, *edits)
+    profile = Profile(
+        id=profile_id(kind, name),
+        kind=kind,
+        name=name,
+        version=old.version + 1 if old else 1,
+        created_at_ms=at_ms,
+        changed_at_ms=at_ms,
+        fields=kept,
+        theory=theory,
+    )
+    return _recorded(old, profile, "created", edits, by=by, limits=limits)
+
+
+def updated(
+    old: Record,
+    profile: Profile,
+    given: Sequence[FieldGiven],
+    remove: Sequence[str],
+    stated: Stated | None,
+    *,
+    by: By,
+    at_ms: int,
+    limits: ProfileLimits,
+) -> Record:
+    """The record with fields set and removed, and a theory's statement refined: what was gathered for the old one goes.
+
+    A value that stands there already is left as it is, with its proof; where nothing is changed, the record is the old.
+
+    Raises:
+        ProfileInvalid: it breaks a rule or a limit, or removes what is not there.
+    """
+    if len(given) + len(remove) > MAX_EDITS:
+        raise ProfileInvalid(f"one change sets and removes {MAX_EDITS} fields at most")
+    theory = profile.theory
+    of_theory: tuple[Edit, ...] = ()
+    if stated is not None:
+        if theory is None:
+            raise ProfileInvalid("only a theory has a statement")
+        theory, of_theory = _stated(theory, stated, limits)
+    fields, edits = _set(
+        profile.fields, given, remove, at_ms=at_ms, limits=limits, in_theory=profile.theory is not None
+    )
+    return _next(old, profile, {"fields": fields, "theory": theory}, (*of_theory, *edits), by, at_ms, limits)
+
+
+def judged(
+    old: Record,
+    profile: Profile,
+    verdict: Verdict,
+    evidence: Sequence[Evidence],
+    *,
+    by: By,
+    at_ms: int,
+    limits: ProfileLimits,
+) -> Record:
+    """The record of a theory with what speaks for and against it, and what is concluded from that.
+
+    Args:
+        old: what stands.
+        profile: of it.
+        verdict: the conclusion.
+        evidence: all that was gathered; what the verdict rests on is kept, and the strongest of the rest.
+        by: who concludes it.
+        at_ms: when.
+        limits: of the record.
+
+    Raises:
+        ProfileInvalid: it is no theory, or the verdict rests on nothing that was gathered.
+    """
+    if profile.theory is None:
+        raise ProfileInvalid("only a theory has a verdict")
+    if not 1 <= sum(one.cited for one in evidence) <= MAX_EVIDENCE:
+        raise ProfileInvalid(f"a verdict rests on 1 to {MAX_EVIDENCE} passages of its evidence")
+    ranked = sorted(evidence, key=lambda one: (not one.cited, -one.strength))[:MAX_EVIDENCE]
+    kept = tuple(sorted(ranked, key=lambda one: -one.strength))
+    judgement = Judgement(verdict=verdict, at_ms=at_ms)
+    theory = profile.theory.model_copy(update={"evidence": kept, "judgement": judgement})
+    edits = (
+        *_edit("evidence", evidence_words(profile.theory), evidence_words(theory), limits),
+        *_edit("verdict", verdict_words(profile.theory), verdict_words(theory), limits),
+    )
+    return _next(old, profile, {"theory": theory}, edits, by, at_ms, limits)
+
+
+def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
+    """What a deleted profile leaves: versions and operations, and none of its words."""
+    bare = tuple(change.model_copy(update={"edits": ()}) for change in old.history)
+    left = old.model_copy(
+        update={
+            "version": old.version + 1,
+            "profile": None,
+            "history": (*bare, _change(old.version + 1, at_ms, "deleted", (), by)),
+            "expires_at": at_ms // 1000 + limits.deleted_kept_s,
+        }
+    )
+    return fitted(left, limits)
+
+
+def evidence_words(theory: Theory) -> str | None:
+    """``3 for, 1 against``; None without any."""
+    if not theory.evidence:
+        return None
+    for_it = sum(one.side == "for" for one in theory.evidence)
+    return f"{for_it} for, {len(theory.evidence) - for_it} against"
+
+
+def verdict_words(theory: Theory) -> str | None:
+    """The verdict, and on how many passages it rests; None without one."""
+    if theory.judgement is None:
+        return None
+    return f"{theory.judgement.verdict}, by {sum(one.cited for one in theory.evidence)} of its evidence"
+
+
+def _stated(old: Theory | None, stated: Stated, limits: ProfileLimits) -> tuple[Theory, tuple[Edit, ...]]:
+    statement = line("the statement", stated.statement, MAX_STATEMENT_CHARS)
+    episodes = episodes_of(stated.episodes)
+    if old is not None and (old.statement, old.episodes) == (statement, episodes):
+        return old, ()
+    new = Theory(statement=statement, episodes=episodes, proof=stated.proof)
+    edits: tuple[Edit, ...] = _edit("statement", old.statement if old else None, statement, limits)
+    edits += _edit("episodes", ", ".join(old.episodes) if old else None, ", ".join(episodes), limits)
+    if old is not None:
+        edits += _edit("evidence", evidence_words(old), None, limits)
+        edits += _edit("verdict", verdict_words(old), None, limits)
+    return new, edits
+
+
+def _set(
+    fields: Sequence[ProfileField],
+    given: Sequence[FieldGiven],
+    remove: Sequence[str],
+    *,
+    at_ms: int,
+    limits: ProfileLimits,
+    in_theory: bool,
+) -> tuple[tuple[ProfileField, ...], tuple[Edit, ...]]:
+    kept: dict[str, ProfileField] = {folded(field.name): field for field in fields}
+    edits: list[Edit] = []
+    named: set[str] = set()
+    for name in remove:
+        key = _once(named, name)
+        if key not in kept:
+            raise ProfileInvalid(f"there is no field {clipped(name, MAX_FIELD_NAME_CHARS)}")
+        gone = kept.pop(key)
+        edits += _edit(gone.name, gone.value, None, limits)
+    for one in given:
+        name = line("a field's name", one.name, MAX_FIELD_NAME_CHARS)
+        key = _once(named, name)
+        if in_theory and key in _OF_THEORIES:
+            raise ProfileInvalid(f"{name} is a part of a theory itself: no field of it can be called so")
+        value = value_of(name, one.value)
+        old = kept.get(key)
+        if old is not None and old.value == value:
+            continue
+        kept[key] = ProfileField(name=old.name if old else name, value=value, proof=one.proof, changed_at_ms=at_ms)
+        edits += _edit(kept[key].name, old.value if old else None, value, limits)
+    if len(kept) > limits.fields:
+        raise ProfileInvalid(f"a profile has {limits.fields} fields at most")
+    return tuple(kept.values()), tuple(edits)
+
+
+def _once(named: set[str], name: str) -> str:
+    key = folded(name)
+    if key in named:
+        raise ProfileInvalid(f"{clipped(name, MAX_FIELD_NAME_CHARS)} is set or removed twice")
+    named.add(key)
+    return key
+
+
+def _edit(field: str, before: str | None, after: str | None, limits: ProfileLimits) -> tuple[Edit, ...]:
+    before, after = before or None, after or None
+    if before == after:
+        return ()
+    shown = (None if text is None else clipped(text, limits.history_chars) for text in (before, after))
+    first, second = shown
+    return (Edit(field=field, before=first, after=second),)
+
+
+def _next(
+    old: Record,
+    profile: Profile,
+    update: Mapping[str, object],
+    edits: tuple[Edit, ...],
+    by: By,
+    at_ms: int,
+    limits: ProfileLimits,
+) -> Record:
+    if not edits and all(getattr(profile, name) == value for name, value in update.items()):
+        return old
+    new = profile.model_copy(update={**update, "version": old.version + 1, "changed_at_ms": at_ms})
+    return _recorded(old, new, "updated", edits, by=by, limits=limits)
+
+
+def _recorded(
+    old: Record | None,
+    profile: Profile,
+    operation: Operation,
+    edits: tuple[Edit, ...],
+    *,
+    by: By,
+    limits: ProfileLimits,
+) -> Record:
+    change = _change(profile.version, profile.changed_at_ms, operation, edits, by)
+    history = (*(old.history if old else ()), change)
+    return fitted(Record(id=profile.id, version=profile.version, profile=profile, history=history), limits)
+
+
+def _change(version: int, at_ms: int, operation: Operation, edits: tuple[Edit, ...], by: By) -> Change:
+    return Change(
+        version=version,
+        at_ms=at_ms,
+        operation=operation,
+        request_id=by.request_id,
+        operation_id=by.operation_id,
+        edits=edits,
+    )

@@ -1,0 +1,258 @@
+"""The operations on profiles, each in the name of one user."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
+from cicada.profiles import changes
+from cicada.profiles.changes import By, FieldGiven, Stated
+from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
+from cicada.profiles.rules import MAX_NAME_CHARS, ProfileLimits, folded, line, profile_id
+from cicada.profiles.store import ProfileStore, RecordChanged
+
+PAGE = 50
+"""Records that are read at a time."""
+_ID = re.compile(r"[0-9a-f]{20}")
+
+
+def operation(request_id: str, name: str, given: Any) -> str:
+    """The id of an operation: that of a repeated one is the same.
+
+    Args:
+        request_id: the request that it is done for.
+        name: what is done: a tool's name, or an action's operation.
+        given: its input, as JSON can hold it.
+    """
+    canonical = json.dumps(given, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return hashlib.sha256(f"{request_id}\0{name}\0{canonical}".encode()).hexdigest()[:32]
+
+
+class ProfileDesk:
+    """Lists, shows and changes the profiles of the user who asks.
+
+    A profile of somebody else is unknown, and so is one that is not there: the owner is part of every key that is read.
+    Every method raises :class:`cicada.errors.ProfilesUnavailable` when the store fails.
+    """
+
+    def __init__(
+        self, store: ProfileStore, *, limits: ProfileLimits | None = None, now_s: Callable[[], float] = time.time
+    ) -> None:
+        """``now_s``: epoch seconds."""
+        self._store = store
+        self._limits = limits or ProfileLimits()
+        self._now_s = now_s
+
+    # --- looking ---
+
+    def list(self, subject: str, kind: Kind | None = None) -> tuple[Profile, ...]:
+        """A user's profiles, by kind and name."""
+        found = [record.profile for record in self.records(subject) if record.profile is not None]
+        wanted = (profile for profile in found if kind in (None, profile.kind))
+        return tuple(sorted(wanted, key=lambda profile: (profile.kind, folded(profile.name))))
+
+    def show(self, subject: str, profile_id: str) -> Profile:
+        """One profile. Raises ProfileUnknown."""
+        return self._read(subject, profile_id)[1]
+
+    def find(self, subject: str, name: str, kind: Kind | None = None) -> Profile:
+        """The profile of a name.
+
+        Raises:
+            ProfileUnknown: there is none.
+            ProfileInvalid: there are some of several kinds, and ``kind`` is not given.
+        """
+        if kind is not None:
+            return self.show(subject, profile_id(kind, name))
+        found = [profile for profile in self.list(subject) if folded(profile.name) == folded(name)]
+        if not found:
+            raise ProfileUnknown("this user has no profile of that name")
+        if len(found) > 1:
+            kinds = ", ".join(profile.kind for profile in found)
+            raise ProfileInvalid(f"there are several of that name: say which kind ({kinds})")
+        return found[0]
+
+    def records(self, subject: str, after: str = "") -> Iterator[Record]:
+        """A user's records in the order of their ids, from the one after an id; those of deleted profiles too."""
+        if after and not _ID.fullmatch(after):
+            raise ProfileInvalid("that is no place to go on from")
+        while page := self._store.page(subject, after, PAGE):
+            yield from page
+            after = page[-1].id
+
+    def with_history(self, subject: str, profile_id: str) -> tuple[Profile, tuple[Change, ...]]:
+        """A profile and its changes, oldest first, as they stand at one moment. Raises ProfileUnknown."""
+        record, profile = self._read(subject, profile_id)
+        return profile, record.history
+
+    # --- changing ---
+
+    def create(
+        self, by: By, kind: Kind, name: str, fields: Sequence[FieldGiven] = (), stated: Stated | None = None
+    ) -> Profile:
+        """Make a profile.
+
+        Args:
+            by: in whose name, and because of what.
+            kind: what it is of.
+            name: one user has one profile of a kind and name; case does not count.
+            fields: what is known already.
+            stated: what a theory says; of kind ``theory`` alone.
+
+        Raises:
+            ProfileConflict: there is one of that kind and name; the message names its id and version.
+            ProfileUnknown: this very operation made it, and it was deleted since.
+            ProfileInvalid: it breaks a rule or a limit.
+        """
+        name = line("the name", name, MAX_NAME_CHARS)
+        new_id = profile_id(kind, name)
+        old = self._store.read(by.subject, new_id)
+        if (done := _done(old, by)) is not None:
+            return done
+        self._refuse_existing(old)
+        if sum(record.profile is not None for record in self.records(by.subject)) >= self._limits.profiles:
+            raise ProfileInvalid(f"a user has {self._limits.profiles} profiles at most")
+        new = changes.created(old, kind, name, fields, stated, by=by, at_ms=self._now_ms(), limits=self._limits)
+        try:
+            self._store.write(by.subject, new, over=old.version if old else 0)
+        except RecordChanged:
+            stands = self._store.read(by.subject, new_id)
+            if (done := _done(stands, by)) is not None:
+                return done
+            self._refuse_existing(stands)
+            raise ProfileConflict("it was deleted this very moment: try again") from None
+        return _profile(new)
+
+    def update(
+        self,
+        by: By,
+        profile_id: str,
+        expected_version: int,
+        *,
+        given: Sequence[FieldGiven] = (),
+        remove: Sequence[str] = (),
+        stated: Stated | None = None,
+    ) -> Profile:
+        """Set and remove fields, or refine a theory: its evidence and verdict were the old statement's, and go.
+
+        Args:
+            by: in whose name, and because of what.
+            profile_id: which.
+            expected_version: that whoever asks has seen.
+            given: what is to be kept; a value that stands there already keeps its proof.
+            remove: names of fields.
+            stated: what the theory says now.
+
+        Raises:
+            ProfileUnknown: this user has no such profile.
+            ProfileConflict: it has another version; the message names it.
+            ProfileInvalid: it breaks a rule or a limit.
+        """
+
+        def change(old: Record, profile: Profile) -> Record:
+            at_ms = self._now_ms()
+            return changes.updated(old, profile, given, remove, stated, by=by, at_ms=at_ms, limits=self._limits)
+
+        return _profile(self._change(by, profile_id, expected_version, change))
+
+    def judge(
+        self,
+        by: By,
+        profile_id: str,
+        expected_version: int,
+        verdict: Verdict,
+        evidence: Sequence[Evidence],
+    ) -> Profile:
+        """Keep what speaks for and against a theory, and what is concluded from it.
+
+        Raises:
+            ProfileUnknown, ProfileConflict: see :meth:`update`.
+            ProfileInvalid: it is no theory, or no piece of the evidence is cited.
+        """
+
+        def change(old: Record, profile: Profile) -> Record:
+            at_ms = self._now_ms()
+            return changes.judged(old, profile, verdict, evidence, by=by, at_ms=at_ms, limits=self._limits)
+
+        return _profile(self._change(by, profile_id, expected_version, change))
+
+    def delete(self, by: By, profile_id: str, expected_version: int) -> int:
+        """Delete a profile with its history, and return the version that this makes.
+
+        Raises:
+            ProfileUnknown, ProfileConflict: see :meth:`update`.
+        """
+        return self._change(
+            by,
+            profile_id,
+            expected_version,
+            lambda old, _profile: changes.deleted(old, by=by, at_ms=self._now_ms(), limits=self._limits),
+        ).version
+
+    # --- below ---
+
+    def _change(
+        self, by: By, profile_id: str, expected_version: int, change: Callable[[Record, Profile], Record]
+    ) -> Record:
+        old = self._known(by.subject, profile_id)
+        if old is not None and old.change_of(by.operation_id) is not None:
+            return old
+        old, profile = _living(old)
+        if old.version != expected_version:
+            raise ProfileConflict(f"version {old.version} stands, not {expected_version}: look at it again first")
+        new = change(old, profile)
+        if new is old:
+            return old
+        try:
+            self._store.write(by.subject, new, over=old.version)
+        except RecordChanged:
+            stands = self._known(by.subject, profile_id)
+            if stands is not None and stands.change_of(by.operation_id) is not None:
+                return stands
+            stands, _ = _living(stands)
+            raise ProfileConflict(f"version {stands.version} stands: look at it again first") from None
+        return new
+
+    def _read(self, subject: str, profile_id: str) -> tuple[Record, Profile]:
+        return _living(self._known(subject, profile_id))
+
+    def _known(self, subject: str, profile_id: str) -> Record | None:
+        """An id that is none of ours is never a part of a key."""
+        return self._store.read(subject, profile_id) if _ID.fullmatch(profile_id) else None
+
+    @staticmethod
+    def _refuse_existing(old: Record | None) -> None:
+        if old is not None and old.profile is not None:
+            raise ProfileConflict(f"there is one of that kind and name: id {old.id}, version {old.version}")
+
+    def _now_ms(self) -> int:
+        return int(self._now_s() * 1000)
+
+
+def _living(record: Record | None) -> tuple[Record, Profile]:
+    if record is None or record.profile is None:
+        raise ProfileUnknown("this user has no such profile")
+    return record, record.profile
+
+
+def _done(record: Record | None, by: By) -> Profile | None:
+    """The profile as it stands, where this very operation has made it; None where it has not.
+
+    Raises:
+        ProfileUnknown: it has, and the profile was deleted since: whoever does it again does not bring it back.
+    """
+    if record is None or record.change_of(by.operation_id) is None:
+        return None
+    return _profile(record)
+
+
+def _profile(record: Record) -> Profile:
+    """Of a record that an operation has changed. Raises ProfileUnknown where it was deleted since."""
+    if record.profile is None:
+        raise ProfileUnknown("this user has no such profile any more")
+    return record.profile

@@ -1,0 +1,124 @@
+"""What a profile may hold, and how names are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
+from cicada.errors import ProfileInvalid
+from cicada.profiles.record import Kind, Record
+from cicada.visible import visible
+
+MAX_NAME_CHARS = 80
+MAX_FIELD_NAME_CHARS = 60
+MAX_VALUE_CHARS = 1_000
+MAX_STATEMENT_CHARS = 500
+MAX_QUOTE_CHARS = 1_000
+"""Of a passage, or of a user's message, as a proof keeps it."""
+MAX_EPISODES = 20
+"""That one theory is limited to."""
+MAX_EPISODE_CHARS = 128
+MAX_EVIDENCE = 16
+"""Passages that a theory keeps, for and against together."""
+MAX_EDITS = 20
+"""Fields that one change sets and removes together."""
+_PLACE_CHARS = 200
+"""Of each name in a locator that a proof keeps."""
+
+
+@dataclass(frozen=True)
+class ProfileLimits:
+    """The limits that a deployer may want others of."""
+
+    profiles: int = 200
+    """That one user has."""
+    fields: int = 50
+    """That one profile has."""
+    history_entries: int = 50
+    """That are kept of one profile: the newest."""
+    history_chars: int = 300
+    """Of a value, before and after, as the history keeps it."""
+    record_bytes: int = 256 * 1024
+    """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest entries of the history
+    make room; what does not fit without them is refused."""
+    deleted_kept_s: int = 90 * 24 * 3600
+    """Seconds for which a deleted profile's version is remembered."""
+
+
+def folded(name: str) -> str:
+    """A name as names are compared: what is seen of it, without case, in compatibility form (NFKC), single-spaced."""
+    seen = unicodedata.normalize("NFKC", visible(name)).casefold()
+    return " ".join(unicodedata.normalize("NFKC", seen).split())
+
+
+def profile_id(kind: Kind, name: str) -> str:
+    """The id of a user's profile of this kind and name: 20 hexadecimal digits."""
+    return hashlib.sha256(f"{kind}\0{folded(name)}".encode()).hexdigest()[:20]
+
+
+def line(what: str, given: str, max_chars: int) -> str:
+    """A text on one line, without characters that nobody sees.
+
+    Raises:
+        ProfileInvalid: nothing is left of it, or it is longer than ``max_chars``; the message calls it ``what``.
+    """
+    return _bounded(what, " ".join(visible(given).split()), max_chars)
+
+
+def value_of(field: str, given: str) -> str:
+    """A field's value: it may have several lines. Raises ProfileInvalid."""
+    return _bounded(f"the value of {field}", visible(given).strip(), MAX_VALUE_CHARS)
+
+
+def episodes_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Episodes, each once. Raises ProfileInvalid."""
+    if len(given) > MAX_EPISODES:
+        raise ProfileInvalid(f"{MAX_EPISODES} episodes at most")
+    return tuple(dict.fromkeys(line("an episode", episode, MAX_EPISODE_CHARS) for episode in given))
+
+
+def clipped(text: str, max_chars: int = MAX_QUOTE_CHARS) -> str:
+    """A text of at most so many characters, with an ellipsis where it was cut."""
+    return text if len(text) <= max_chars else text[: max_chars - 1].rstrip() + "…"
+
+
+def kept_place(locator: Locator) -> Locator:
+    """A locator as a proof keeps it: headings and titles of any length would outgrow it."""
+    match locator:
+        case DocumentLocator():
+            section = None if locator.section is None else clipped(locator.section, _PLACE_CHARS)
+            title = clipped(locator.title, _PLACE_CHARS)
+            return locator.model_copy(update={"title": title, "section": section})
+        case ScriptLocator():
+            names = {"episode_name": locator.episode_name, "speaker": locator.speaker}
+            return locator.model_copy(update={key: clipped(name, _PLACE_CHARS) for key, name in names.items()})
+
+
+def fitted(record: Record, limits: ProfileLimits) -> Record:
+    """The record within its limits: the oldest entries of its history are dropped.
+
+    Raises:
+        ProfileInvalid: it is too large without any entry but its newest.
+    """
+    record = record.model_copy(update={"history": record.history[-limits.history_entries :]})
+    while (size := len(dumped(record).encode())) > limits.record_bytes:
+        if len(record.history) <= 1:
+            raise ProfileInvalid(f"the profile has {size} bytes of {limits.record_bytes}: remove something first")
+        record = record.model_copy(update={"history": record.history[(len(record.history) + 1) // 2 :]})
+    return record
+
+
+def dumped(record: Record) -> str:
+    """A record as JSON."""
+    return record.model_dump_json(by_alias=True, exclude_none=True)
+
+
+def _bounded(what: str, text: str, max_chars: int) -> str:
+    if not text:
+        raise ProfileInvalid(f"{what} is empty")
+    if len(text) > max_chars:
+        raise ProfileInvalid(f"{what} has {len(text)} characters of {max_chars}")
+    return text

@@ -1,0 +1,43 @@
+"""What profiles need of the outside: a store of records, by owner."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from cicada.profiles.record import Record
+
+
+class RecordChanged(Exception):
+    """Somebody else has written the record meanwhile."""
+
+
+class ProfileStore(Protocol):
+    """The store of records. The owner is part of every key: another's record is absent, and answers no other way.
+
+    Every method raises :class:`cicada.errors.ProfilesUnavailable` when the store fails.
+    """
+
+    def read(self, subject: str, profile_id: str) -> Record | None:
+        """A consistent read; None where there is none."""
+        ...
+
+    def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
+        """The next records of a user above an id, in the order of their ids, those of deleted profiles among them.
+
+        A consistent read. Fewer than ``limit``, which is from 1, are returned only where there are no more of them; a
+        page that the store itself cuts short is read on.
+        """
+        ...
+
+    def write(self, subject: str, record: Record, *, over: int) -> None:
+        """Replace a record, whole.
+
+        Args:
+            subject: whose.
+            record: what it becomes.
+            over: the version that it replaces; 0 where there is none.
+
+        Raises:
+            RecordChanged: another version stands.
+        """
+        ...

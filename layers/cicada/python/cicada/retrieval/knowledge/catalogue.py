@@ -1,0 +1,14 @@
+"""What the collections of a version declare of themselves."""
+
+from __future__ import annotations
+
+from cicada.index.manifest import Manifest
+from cicada.retrieval.knowledge.contracts import Catalogue
+
+
+def catalogue_of(manifest: Manifest) -> Catalogue:
+    """The declarations of a version.
+
+    They were read with its manifest: nothing is read here, and nothing needs to be kept.
+    """
+    return Catalogue(manifest.version, manifest.declarations)

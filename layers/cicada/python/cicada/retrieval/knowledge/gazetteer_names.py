@@ -1,0 +1,306 @@
+"""Known names, ready to be found in a question: as they are written, by an alias, inflected, in part, or misspelt."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
+from cicada.retrieval.knowledge.gazetteer_runs import RunNames
+from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged, owned, runs_of, ways_of
+from cicada.retrieval.knowledge.gazetteer_words import (
+    ARTICLES,
+    Line,
+    Word,
+    inflection_keys,
+    inflects,
+    is_frequent,
+    words_of,
+)
+
+Kind = Literal["exact", "alias", "inflected", "part", "alike"]
+"""How a name is found. What is found in two ways at once is called by the later one."""
+
+CONFIDENCE: Mapping[Kind, float] = {"exact": 1.0, "alias": 0.95, "inflected": 0.85, "part": 0.8, "alike": 0.9}
+"""Of what is written large or has several words; ``alike`` is multiplied with the likeness."""
+WRITTEN_SMALL = 0.85
+"""What a single word's confidence is multiplied with where the question writes it small."""
+RARELY_APART = 1.5
+"""A word that is written small stands for a name that no declaration gives, or for one that it is a part of, only if at
+most so many times as many passages have the word as have the name: *ottoline* does for Ottoline Prawle, and *bell* does
+not for the Bell of Warding."""
+MAX_OWNERS = 32
+"""A word that more names have is no part to tell one by."""
+_LEAST_PART = 3
+
+Counts = Callable[[str], int]
+"""How many passages have a word, folded."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A known name in a text."""
+
+    name: str
+    """As it is filed."""
+    confidence: float
+    """In (0, 1]."""
+    matched: str
+    """The text's words."""
+    kind: Kind
+    start: int
+    """Where they begin, in the text in compatibility form."""
+
+
+class _Key(NamedTuple):
+    """One way to write a name."""
+
+    words: tuple[str, ...]
+    names: tuple[int, ...]
+    """Whose it is."""
+    alias: bool
+
+
+class _Reading(NamedTuple):
+    """A known word that a text's word may be."""
+
+    kind: Kind
+    """``exact``, ``inflected`` or ``alike``."""
+    likeness: float
+
+
+class _Match(NamedTuple):
+    """Words of a text that are a name's."""
+
+    stop: int
+    key: _Key
+    kind: Kind
+    confidence: float
+
+
+class KnownNames:
+    """The names of some collections. Immutable, safe for several threads.
+
+    About 2 KB a name. A text is read from left to right, at each word the longest name first, and what is surer before
+    what is less: names as they are written, then misspelt ones, then parts of names.
+    """
+
+    def __init__(
+        self, filed: Iterable[Filed], aliases: Iterable[tuple[str, Sequence[str]]] = (), *, counts: Counts | None = None
+    ) -> None:
+        """Take the names.
+
+        Args:
+            filed: names, each spelling once. Spellings that differ in case or spaces alone are one name, spelt as most
+                passages do.
+            aliases: other names, by the name that they stand for. One that is filed too, by itself, is no name of its
+                own.
+            counts: tells words of every day from parts of names and from misspelt ones; without it these are less sure.
+        """
+        self._counts = counts
+        aliases = list(aliases)
+        self._names = merged(filed, aliases)
+        ways = owned(self._names, aliases, ways_of)
+        self._keys = [_Key(words, owners, alias) for words, (owners, alias) in ways.items()]
+        runs = owned(self._names, aliases, runs_of)
+        self._runs = RunNames((run, owners, alias) for (run,), (owners, alias) in runs.items())
+        self._by_first: defaultdict[str, list[_Key]] = defaultdict(list)
+        for key in self._keys:
+            self._by_first[key.words[0]].append(key)
+        for keys in self._by_first.values():
+            keys.sort(key=lambda key: -len(key.words))
+        self._words = frozenset(word for key in self._keys for word in key.words)
+        self._owners = self._owners_of_words(aliases)
+        self._inflected: defaultdict[str, list[str]] = defaultdict(list)
+        for word in sorted(self._words):
+            for stem in inflection_keys(word):
+                self._inflected[stem].append(word)
+        self._like = LikeWords(sorted(word for word in self._words if not is_frequent(word)))
+
+    def __len__(self) -> int:
+        """How many names."""
+        return len(self._names)
+
+    def find(self, text: str) -> tuple[Found, ...]:
+        """The names in a text, each once, surest first, of equally sure ones in the text's order."""
+        return self._find(words_of(text), told=False)
+
+    def _find(self, line: Line, *, told: bool) -> tuple[Found, ...]:
+        """See :meth:`find`; ``told`` if somebody says that it is a name, so that capitals need not tell."""
+        surest: dict[int, Found] = {}
+        for found, names in self._found(line, told=told):
+            for name in names:
+                if name not in surest or surest[name].confidence < found.confidence:
+                    surest[name] = Found(
+                        self._names[name].name, found.confidence, found.matched, found.kind, found.start
+                    )
+        return tuple(sorted(surest.values(), key=lambda one: (-one.confidence, one.start, one.name)))
+
+    def spelling_of(self, name: str) -> Found | None:
+        """The known name that a text is, whole; the surest, if it can be several."""
+        line = words_of(name)
+        for found in self._find(line, told=True):
+            matched = words_of(found.matched)
+            if len(matched.run) >= len(line.run) and (line.run or len(matched.words) >= _significant(line)):
+                return found
+        return None
+
+    def _found(self, line: Line, *, told: bool) -> Iterable[tuple[Found, Sequence[int]]]:
+        if line.run:
+            for start, stop, names, alias in self._runs.find(line.run):
+                begins, ends = line.places[start], line.places[stop - 1] + 1
+                kind: Kind = "alias" if alias else "exact"
+                yield Found("", CONFIDENCE[kind], line.text[begins:ends], kind, begins), names
+        words = line.words
+        readings = [self._readings(word.key) for word in words]
+        taken = [False] * len(words)
+        self._add_alike(words, readings)
+        yield from self._sequences(line, readings, taken, told=told)
+        yield from self._in_part(line, readings, taken, told=told)
+
+    def _readings(self, word: str) -> dict[str, _Reading]:
+        """The known words that a word may be, but for misspellings."""
+        readings: dict[str, _Reading] = {}
+        for stem in inflection_keys(word):
+            for known in self._inflected.get(stem, ()):
+                if inflects(word, known):
+                    readings[known] = _INFLECTED
+        if word in self._words:
+            readings[word] = _EXACT
+        return readings
+
+    def _add_alike(self, words: Sequence[Word], readings: Sequence[dict[str, _Reading]]) -> None:
+        """Add what words that are not known may be misspelt. A word that passages have is spelt as it should be."""
+        for word, of_word in zip(words, readings, strict=True):
+            if of_word or is_frequent(word.key):
+                continue
+            alike = self._like.like(word.key)
+            if alike and not (self._counts is not None and self._counts(word.key)):
+                of_word.update((known, _Reading("alike", likeness)) for known, likeness in alike)
+
+    def _sequences(
+        self, line: Line, readings: Sequence[dict[str, _Reading]], taken: list[bool], *, told: bool
+    ) -> Iterable[tuple[Found, Sequence[int]]]:
+        """Whole names among the free words, which are taken then."""
+        at = 0
+        while at < len(readings):
+            match = None if taken[at] or not readings[at] else self._longest(line.words, readings, taken, at, told=told)
+            if match is None:
+                at += 1
+                continue
+            taken[at : match.stop] = [True] * (match.stop - at)
+            here = line.words[at : match.stop]
+            matched = line.text[here[0].start : here[-1].end]
+            yield Found("", match.confidence, matched, match.kind, here[0].start), match.key.names
+            at = match.stop
+
+    def _longest(
+        self,
+        words: Sequence[Word],
+        readings: Sequence[dict[str, _Reading]],
+        taken: Sequence[bool],
+        at: int,
+        *,
+        told: bool,
+    ) -> _Match | None:
+        best: _Match | None = None
+        for first in readings[at]:
+            for key in self._by_first.get(first, ()):
+                stop = at + len(key.words)
+                if best is not None and stop < best.stop:
+                    break  # the longest come first
+                if stop > len(words):
+                    continue
+                read = [readings[at + n].get(word) for n, word in enumerate(key.words)]
+                if any(one is None for one in read) or any(taken[at:stop]):
+                    continue
+                match = self._judged(key, words[at:stop], [one for one in read if one is not None], stop, told=told)
+                if match is not None and (best is None or (stop, match.confidence) > (best.stop, best.confidence)):
+                    best = match
+        return best
+
+    def _judged(
+        self, key: _Key, words: Sequence[Word], read: Sequence[_Reading], stop: int, *, told: bool
+    ) -> _Match | None:
+        """How surely some words are a name; None if they are rather words of every day."""
+        kinds = {one.kind for one in read}
+        kind: Kind = "alias" if key.alias else "exact"
+        confidence = CONFIDENCE[kind]
+        for other in _LESS_SURE:
+            if other in kinds:
+                kind, confidence = other, min(confidence, CONFIDENCE[other])
+        confidence *= min(one.likeness for one in read)
+        if len(words) == 1 and not told and not _tells(words[0]):
+            if is_frequent(words[0].key) or not any(self._stands_alone(key, name) for name in key.names):
+                return None
+            confidence *= 1.0 if words[0].capital else WRITTEN_SMALL
+        return _Match(stop, key, kind, confidence)
+
+    def _stands_alone(self, key: _Key, name: int) -> bool:
+        """Whether a single word that is written small is a name all the same."""
+        return self._names[name].given or self._counts is None or self._seldom_apart(key.words[0], name)
+
+    def _in_part(
+        self, line: Line, readings: Sequence[dict[str, _Reading]], taken: Sequence[bool], *, told: bool
+    ) -> Iterable[tuple[Found, Sequence[int]]]:
+        """Names of which free words, one after the other, are parts that no other name has together."""
+        at = 0
+        while at < len(line.words):
+            stop, count, owners, confidence = at, 0, frozenset[int](), 1.0
+            for place in range(at, len(line.words)):
+                frequent = is_frequent(line.words[place].key)
+                if taken[place] or (frequent and not count):
+                    break
+                if frequent:
+                    continue
+                of_word = {known: one for known, one in readings[place].items() if known in self._owners}
+                both = frozenset[int]().union(*(self._owners[known] for known in of_word))
+                both = owners & both if count else both
+                if not both:
+                    break
+                surest = max(CONFIDENCE[one.kind] * one.likeness for one in of_word.values())
+                stop, count, owners, confidence = place + 1, count + 1, both, min(confidence, surest)
+            if len(owners) == 1 and (told or count > 1 or self._stands_for(line.words[at], min(owners))):
+                here = line.words[at:stop]
+                matched = line.text[here[0].start : here[-1].end]
+                yield Found("", CONFIDENCE["part"] * confidence, matched, "part", here[0].start), tuple(owners)
+            at = max(stop, at + 1)
+
+    def _stands_for(self, word: Word, name: int) -> bool:
+        """Whether a word is more than a word that a name happens to have."""
+        return _tells(word) or (self._counts is not None and self._seldom_apart(word.key, name))
+
+    def _seldom_apart(self, word: str, name: int) -> bool:
+        return self._counts is not None and self._counts(word) <= RARELY_APART * max(1, self._names[name].passages)
+
+    def _owners_of_words(self, aliases: Sequence[tuple[str, Sequence[str]]]) -> dict[str, frozenset[int]]:
+        """Which names have each word. An alias that is written small describes: its words by themselves name nobody."""
+        described = {way for _, others in aliases for one in others if one.islower() for way in ways_of(one)}
+        owners: defaultdict[str, set[int]] = defaultdict(set)
+        for key in self._keys:
+            if key.words not in described:
+                for word in key.words:
+                    owners[word].update(key.names)
+        return {
+            word: frozenset(names)
+            for word, names in owners.items()
+            if len(names) <= MAX_OWNERS and len(word) >= _LEAST_PART and not is_frequent(word) and not word.isdecimal()
+        }
+
+
+def _tells(word: Word) -> bool:
+    """Whether a word's capital tells that it is a name."""
+    return word.capital and not word.opens
+
+
+_LESS_SURE: Sequence[Kind] = ("inflected", "alike")
+_EXACT = _Reading("exact", 1.0)
+_INFLECTED = _Reading("inflected", 1.0)
+
+
+def _significant(line: Line) -> int:
+    """How many words a text has but for an article at its beginning."""
+    words = [word.key for word in line.words]
+    return len(words) - (len(words) > 1 and words[0] in ARTICLES)

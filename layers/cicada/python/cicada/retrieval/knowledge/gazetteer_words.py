@@ -1,0 +1,202 @@
+"""A question and a name as words that can be compared: folded, without endings, and runs of scripts without spaces."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from cicada.index.lexical.scripts import UNSPACED, marks, script_of
+from cicada.index.lexical.stopwords import EVIDENCE
+from cicada.index.lexical.tokens import normalised
+from cicada.index.lexical.words import folded, stemmed
+
+MAX_TEXT_CHARS = 4_000
+"""Of a longer text, this much is looked at."""
+ARTICLES = frozenset("the a an der die das den dem des ein eine einen le la les l un une el los las il lo gli".split())
+"""Left out before a name."""
+_POSSESSIVE = re.compile(r"(?:'s|'|s')$")
+_ELIDED = re.compile(r"(?:l|d|qu|j|m|t|s|c|n|un|all|dell|nell|sull|dall)'(?=..)", re.IGNORECASE)
+"""An article or pronoun before a word that begins with a vowel, in French and Italian."""
+_LEAST_STEM = 3
+"""Letters that a word and its inflection have in common at least."""
+_ENDINGS = frozenset(
+    "s es en n e er ern ens em y ies f fe ves i ae a o os as us is um on in ar ir x aux ' 's s'".split()
+) | {""}
+"""What a noun and its inflection may differ in, in languages of Latin letters. Those of verbs are none of them:
+*hoping* is not *Hope*."""
+_MOST_ENDING = 3
+_JOINING = "・=＝ "
+_SENTENCE_ENDS = frozenset('.!?:"“”„«»()[]\n')
+
+
+class Word(NamedTuple):
+    """A word of a text."""
+
+    start: int
+    end: int
+    """Without a possessive's ending."""
+    key: str
+    """Folded, without a possessive's ending."""
+    capital: bool
+    """Whether it is written large."""
+    opens: bool
+    """Whether a sentence begins with it, so that its capital says nothing."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A text, read."""
+
+    text: str
+    """In compatibility form (NFKC)."""
+    words: tuple[Word, ...]
+    """Of the scripts that have spaces."""
+    run: str
+    """All its letters and digits, where some are of a script without spaces, else nothing: in lower case, with a space
+    for what parts words."""
+    places: tuple[int, ...]
+    """Where each character of ``run`` stands in the text."""
+
+
+def words_of(text: str) -> Line:
+    """Read a text; any string is one."""
+    plain = unicodedata.normalize("NFKC", text[:MAX_TEXT_CHARS].encode("utf-8", "ignore").decode())
+    word = _patterns()[0]
+    found: list[Word] = []
+    end = 0
+    for match in word.finditer(plain):
+        start = match.start()
+        between = plain[end:start]
+        opens = not found or not _SENTENCE_ENDS.isdisjoint(between)
+        written = match.group()
+        elided, bare, key = _key(written)
+        start += elided
+        end = start + len(bare)
+        found.append(Word(start, end, key, bare[:1].isupper(), opens))
+        end = match.end()
+    run, places = _run_of(plain)
+    return Line(plain, tuple(found), run, places)
+
+
+def written_in(name: str, text: Line) -> str | None:
+    """A name as a text has it, which may be with another ending; None if it has not."""
+    wanted = words_of(name)
+    if wanted.run:
+        at = text.run.find(wanted.run)
+        return None if at < 0 else text.text[text.places[at] : text.places[at + len(wanted.run) - 1] + 1]
+    count = len(wanted.words)
+    for at in range(len(text.words) - count + 1 if count else 0):
+        here = text.words[at : at + count]
+        if all(same_word(one.key, other.key) for one, other in zip(wanted.words, here, strict=True)):
+            return text.text[here[0].start : here[-1].end]
+    return None
+
+
+def same_word(one: str, other: str) -> bool:
+    """Whether two words, folded, are the same but for an ending."""
+    return one == other or (not inflection_keys(one).isdisjoint(inflection_keys(other)) and inflects(one, other))
+
+
+@lru_cache(maxsize=16_384)
+def inflection_keys(word: str) -> frozenset[str]:
+    """What a folded word has in common with its inflections: stems, and its form without a plural's ending.
+
+    Only with :func:`inflects` do two words that share one count as the same.
+    """
+    if len(word) < _LEAST_STEM or any(map(str.isdigit, word)):
+        return frozenset()
+    keys = {stemmed(word, "")}
+    if script_of(word[0]) == "latin":
+        keys.add(stemmed(word, "deu"))
+        keys.update(f"\n{form}" for form in _without_plural(word))  # a namespace that no stem is in
+    return frozenset(keys)
+
+
+def inflects(one: str, other: str) -> bool:
+    """Whether two folded words can be forms of one noun: by what follows the letters that they begin with alike."""
+    common = 0
+    for letter, its in zip(one, other, strict=False):
+        if letter != its:
+            break
+        common += 1
+    if common < _LEAST_STEM or max(len(one), len(other)) - common > _MOST_ENDING:
+        return False
+    return script_of(one[0]) != "latin" or (one[common:] in _ENDINGS and other[common:] in _ENDINGS)
+
+
+def is_frequent(word: str) -> bool:
+    """Whether a folded word is one of the most frequent of a language: a name only if it is written large."""
+    return word in EVIDENCE or word in _ASKING or len(word) < 2
+
+
+_ASKING = frozenset(
+    "tell remind show list explain describe compare does did doing done am me my mine our ours us your yours myself "
+    "should could would may might must shall will want wants need needs know knows give gives get gets got take takes "
+    "make makes made let use uses using work works many much any some every each other another again ever never "
+    "please thanks hello yes no not since during between into against without within why where whose whom which "
+    "name names thing things one two three four five six seven eight nine ten first last next "
+    "bitte erzähle sag zeige wieviel welche welcher welches warum weshalb kann kannst muss soll mein meine dein deine "
+    "hope grace joy faith bill mark art chase frank grant miles dean rob sue".split()
+)
+"""Words of asking, and words of every day that are given names as well."""
+
+
+@lru_cache(maxsize=16_384)
+def _key(written: str) -> tuple[int, str, str]:
+    """How many characters of a word are an elided article; the rest without a possessive's ending; and that folded."""
+    elided = _ELIDED.match(written.replace("’", "'"))
+    begins = elided.end() if elided else 0
+    bare = written = written[begins:]
+    flat = written.replace("’", "'")
+    ending = _POSSESSIVE.search(flat)
+    if ending is not None and "'" in ending[0] and ending.start():
+        bare = written[: ending.start()] + ("s" if ending[0] == "s'" else "")
+    return begins, bare, folded(normalised(bare).replace("'", ""))
+
+
+def _without_plural(word: str) -> set[str]:
+    """A word, and what it may be the plural of in English."""
+    forms = {word}
+    if word.endswith("ies") and len(word) > 4:
+        forms.add(word[:-3] + "y")
+    if word.endswith("ves") and len(word) > 4:
+        forms |= {word[:-3] + "f", word[:-3] + "fe"}
+    if word.endswith("es") and len(word) > 4:
+        forms.add(word[:-2])
+    if word.endswith("s") and not word.endswith("ss"):
+        forms.add(word[:-1])
+    return forms
+
+
+def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
+    """See :class:`Line`. What joins a name's parts (``・``) parts nothing, nor does a space beside such a script."""
+    unspaced = _patterns()[1]
+    if plain.isascii() or unspaced.search(plain) is None:
+        return "", ()
+    characters: list[str] = []
+    places: list[int] = []
+    parted = ""
+    for place, character in enumerate(plain):
+        if not (character.isalnum() or unspaced.match(character)):
+            parted += character
+            continue
+        lower = character.lower() if len(character.lower()) == 1 else character
+        if parted and characters:
+            beside = unspaced.match(characters[-1]) or unspaced.match(character)
+            if not beside or parted.strip(_JOINING):
+                characters.append(" ")
+                places.append(place - 1)
+        parted = ""
+        characters.append(lower)
+        places.append(place)
+    return "".join(characters), tuple(places)
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Words with their apostrophes, and characters of scripts without spaces."""
+    letter = rf"(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{marks()}])"
+    return re.compile(rf"{letter}+(?:['’]{letter}*)*"), re.compile(f"[{UNSPACED}]")

@@ -1,0 +1,109 @@
+"""The searches for a question: for every intention of every collection, and for everything that is named, at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from cicada.corpus.declared.declaration import SECTION
+from cicada.delivery.concurrency import Concurrency
+from cicada.retrieval.knowledge.contracts import Catalogue, Choice, CollectionPlan, Place
+from cicada.retrieval.knowledge.planning import sections_of
+from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+
+LEAST_AN_INTENTION = 3
+"""Passages that are searched for an intention at least, however many others its collection is asked for."""
+AN_ENTITY = 3
+"""Passages that are searched for of each place of an entity."""
+A_SECTION = 3
+"""Passages that are searched for in sections that only an entity led to."""
+MAX_PLACES = 40
+"""Places of entities that are searched for one question, the surest first; more are left out, and said."""
+AT_ONCE = 8
+"""Searches at the same time: they share the function's processor."""
+
+
+@dataclass(frozen=True)
+class CollectionQuery:
+    """One search, and what it is for."""
+
+    query: SearchQuery
+    why: Literal["intention", "entity", "section", "similarity"]
+    """``section``: near to the question, in sections that only an entity led to; ``similarity``: in all that it may
+    search."""
+    choice: Choice | None = None
+    """Of an intention's search."""
+    place: Place | None = None
+    """Of an entity's search."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search brought."""
+
+    asked: CollectionQuery
+    result: SearchResult
+
+
+def collection_queries(
+    plans: Sequence[CollectionPlan], catalogue: Catalogue, asked: SearchQuery, *, passages_per_collection: int
+) -> tuple[CollectionQuery, ...]:
+    """The searches of the plans, each filtered by its collection and sections beside the question's own filters.
+
+    Args:
+        plans: by collection.
+        catalogue: says which sections an intention needs.
+        asked: the question, with its filters and limits.
+        passages_per_collection: searched for of each collection, shared out among its intentions.
+    """
+    queries = [query for plan in plans for query in _of_plan(plan, catalogue, asked, passages_per_collection)]
+    places = sorted((place for plan in plans for place in plan.places), key=lambda place: -place.confidence)
+    return (*queries, *(_of_place(place, asked) for place in places[:MAX_PLACES]))
+
+
+def plain_query(asked: SearchQuery, collections: Sequence[str]) -> CollectionQuery:
+    """A search by similarity alone, in some collections; in all that the question allows if none is given."""
+    filters = replace(asked.filters, collections=tuple(collections)) if collections else asked.filters
+    return CollectionQuery(replace(asked, filters=filters), "similarity")
+
+
+def search_all(queries: Sequence[CollectionQuery], retriever: Retriever, concurrency: Concurrency) -> tuple[Found, ...]:
+    """Run the searches side by side, :data:`AT_ONCE` at most, and return what they found in their order.
+
+    Raises as :class:`cicada.retrieval.ports.Retriever` does.
+    """
+    lanes = [range(first, len(queries), AT_ONCE) for first in range(min(AT_ONCE, len(queries)))]
+
+    def run(lane: range) -> list[tuple[int, Found]]:
+        return [(at, Found(queries[at], retriever.search(queries[at].query))) for at in lane]
+
+    found = [one for lane in concurrency.each(run, lanes) for one in lane]
+    return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
+
+
+def _of_plan(
+    plan: CollectionPlan, catalogue: Catalogue, asked: SearchQuery, passages: int
+) -> Iterator[CollectionQuery]:
+    share = max(LEAST_AN_INTENTION, math.ceil(passages / max(1, len(plan.choices))))
+    covered: set[str] = set()
+    for choice in plan.choices:
+        sections = sections_of(choice, catalogue)
+        covered |= set(sections)
+        yield CollectionQuery(_within(asked, plan.collection, sections, share), "intention", choice=choice)
+    if included := tuple(section for section in plan.sections if section not in covered):
+        yield CollectionQuery(_within(asked, plan.collection, included, A_SECTION), "section")
+
+
+def _of_place(place: Place, asked: SearchQuery) -> CollectionQuery:
+    within = _within(asked, place.collection, (place.section,), AN_ENTITY)
+    named = replace(within, filters=replace(within.filters, entities=place.spelt))
+    return CollectionQuery(named, "entity", place=place)
+
+
+def _within(asked: SearchQuery, collection: str, sections: Sequence[str], top_k: int) -> SearchQuery:
+    """The question in sections of a collection. Every score is let through: what was chosen or named counts too."""
+    metadata: Mapping[str, tuple[str, ...]] = {**asked.filters.metadata, SECTION: tuple(sections)}
+    filters = replace(asked.filters, collections=(collection,), metadata=metadata)
+    return replace(asked, filters=filters, top_k=top_k, min_score=0.0)

@@ -1,0 +1,222 @@
+"""The way from a question to its context: select ∥ extract, resolve, plan, query, assemble."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.errors import IndexUnavailable, OutOfTime
+from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
+from cicada.retrieval.knowledge.contracts import (
+    Catalogue,
+    Choice,
+    CollectionPlan,
+    Extractor,
+    Named,
+    Place,
+    Resolver,
+    Selector,
+)
+from cicada.retrieval.knowledge.planning import plan_queries
+from cicada.retrieval.knowledge.querying import Found, collection_queries, plain_query, search_all
+from cicada.retrieval.knowledge.together import StoppableLimits, both
+from cicada.retrieval.ports import Degradation, Limits, Retriever, SearchQuery
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_BUDGET_S = 10.0
+"""Seconds for the whole way: the asker waits for it before the first word."""
+DEFAULT_PASSAGES_PER_COLLECTION = 8
+_TRIES = 2
+"""Rounds of searches that see two versions of the index, before that is a failure."""
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The context of a question, and how it came about."""
+
+    chosen: tuple[Chosen, ...]
+    """In the order of their weight."""
+    found: int
+    """Distinct passages that there were to choose from."""
+    index_version: str
+    searched: int
+    """Passages that were ranked: of each collection as many as the largest of its searches ranked."""
+    engine: str
+    choices: tuple[Choice, ...]
+    named: tuple[Named, ...]
+    plans: tuple[CollectionPlan, ...]
+    """What was asked of each collection; empty after a plain search."""
+    degraded: tuple[Degradation, ...] = ()
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
+    """By step: select_extract, resolve, query, assemble."""
+
+
+class KnowledgeSearch:
+    """Finds what answers a question in collections that declare what they serve. Safe for several threads."""
+
+    def __init__(
+        self,
+        catalogue: Callable[[], Catalogue],
+        selector: Selector,
+        extractor: Extractor,
+        resolver: Resolver,
+        retriever: Retriever,
+        assembler: ContextAssembler,
+        *,
+        passages_per_collection: int = DEFAULT_PASSAGES_PER_COLLECTION,
+        budget_s: float = DEFAULT_BUDGET_S,
+        concurrency: Concurrency = THREADS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Wire the steps.
+
+        Args:
+            catalogue: the declarations of the version that a search would use now.
+            selector: chooses collections and intentions.
+            extractor: finds who and what is named.
+            resolver: finds where that stands.
+            retriever: searches the index of the declarations, without models of its own beside the embedding's.
+            assembler: chooses passages.
+            passages_per_collection: searched for of each collection, shared out among its intentions.
+            budget_s: for the whole way, less where the question's limits leave less.
+            concurrency: what runs side by side runs on.
+            clock: monotonic seconds.
+        """
+        self._catalogue = catalogue
+        self._selector = selector
+        self._extractor = extractor
+        self._resolver = resolver
+        self._retriever = retriever
+        self._assembler = assembler
+        self._passages_per_collection = passages_per_collection
+        self._budget_s = budget_s
+        self._concurrency = concurrency
+        self._clock = clock
+
+    def gather(self, asked: SearchQuery) -> Gathered | None:
+        """The context of a question; None where no collection that it may search declares anything.
+
+        Args:
+            asked: the question: its filters hold for every search, its ``top_k`` and ``min_score`` for a plain one.
+
+        Raises:
+            IndexFailure, ModelError, BudgetSpent, DependencyDown, OutOfTime: one of the steps failed, and so the whole.
+            Stopped: the limits' stop.
+        """
+        catalogue = in_play(self._catalogue(), asked.filters.collections)
+        if not catalogue.collections:
+            return None
+        timings_ms: dict[str, float] = {}
+        with StoppableLimits(asked.limits, self._budget_s, self._clock) as limits:
+            asked = replace(asked, limits=limits)
+            with self._timed("select_extract", timings_ms):
+                choices, named = both(
+                    lambda held: self._selector.select(asked.text, catalogue, held),
+                    lambda held: self._extractor.extract(asked.text, catalogue, held),
+                    limits,
+                    self._concurrency,
+                )
+            gathered = self._gathered(asked, catalogue, choices, named, timings_ms)
+        _tell(gathered)
+        return gathered
+
+    def _gathered(
+        self,
+        asked: SearchQuery,
+        catalogue: Catalogue,
+        choices: tuple[Choice, ...],
+        named: tuple[Named, ...],
+        timings_ms: dict[str, float],
+    ) -> Gathered:
+        for _ in range(_TRIES):
+            with self._timed("resolve", timings_ms):
+                places = self._places(choices, named, catalogue, asked.limits)
+            plans = plan_queries(choices, places, catalogue)
+            with self._timed("query", timings_ms):
+                found = self._found(asked, plans, catalogue)
+            if len({one.result.index_version for one in found}) == 1:
+                break
+            catalogue = in_play(self._catalogue(), asked.filters.collections)
+        else:
+            raise IndexUnavailable("the index changed while it was searched, twice")
+        with self._timed("assemble", timings_ms):
+            context = self._assembler.assemble(found, plans, catalogue)
+        first = found[0].result
+        degraded = dict.fromkeys([lack for one in found for lack in one.result.degraded])
+        return Gathered(
+            chosen=context.chosen,
+            found=context.found,
+            index_version=first.index_version,
+            searched=_searched(found),
+            engine=first.engine,
+            choices=choices,
+            named=named,
+            plans=plans,
+            degraded=(*degraded, *context.degraded),
+            timings_ms=timings_ms,
+        )
+
+    def _places(
+        self, choices: Sequence[Choice], named: Sequence[Named], catalogue: Catalogue, limits: Limits
+    ) -> tuple[Place, ...]:
+        """Where what is named stands, in the collections that were chosen; where none was, in all."""
+        if limits.time_left_s() <= 0:
+            raise OutOfTime("no time was left to search")
+        chosen = dict.fromkeys(one.collection for one in choices)
+        collections = list(chosen) or [one.collection for one in catalogue.collections]
+        return self._resolver.resolve(named, collections) if named else ()
+
+    def _found(self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue) -> tuple[Found, ...]:
+        queries = collection_queries(plans, catalogue, asked, passages_per_collection=self._passages_per_collection)
+        if not any(plan.choices for plan in plans):
+            queries = (plain_query(asked, ()), *queries)
+        elif beside := _undeclared(asked.filters.collections, catalogue):
+            queries = (*queries, plain_query(asked, beside))
+        return search_all(queries, self._retriever, self._concurrency)
+
+    @contextmanager
+    def _timed(self, step: str, timings_ms: dict[str, float]) -> Iterator[None]:
+        started_s = self._clock()
+        yield
+        timings_ms[step] = round(timings_ms.get(step, 0.0) + (self._clock() - started_s) * 1000, 3)
+
+
+def in_play(catalogue: Catalogue, collections: Sequence[str]) -> Catalogue:
+    """The declarations of the collections that a question may search; all where it names none."""
+    if not collections:
+        return catalogue
+    return replace(catalogue, collections=tuple(one for one in catalogue.collections if one.collection in collections))
+
+
+def _undeclared(collections: Sequence[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """The collections that a question names itself, and that declare nothing to be chosen by."""
+    return tuple(one for one in collections if catalogue.find(one) is None)
+
+
+def _searched(found: Sequence[Found]) -> int:
+    most: dict[tuple[str, ...], int] = {}
+    for one in found:
+        collections = one.asked.query.filters.collections
+        most[collections] = max(most.get(collections, 0), one.result.searched)
+    return most[()] if () in most else sum(most.values())
+
+
+def _tell(gathered: Gathered) -> None:
+    """Tell how the context came about in the request's story: names and words of the question are not told."""
+    tell(
+        logger,
+        "gathered",
+        "context gathered",
+        intentions=[f"{one.collection}.{one.intention}" for one in gathered.choices],
+        named=len(gathered.named),
+        places=sum(len(plan.places) for plan in gathered.plans),
+        sections=[f"{plan.collection}.{section}" for plan in gathered.plans for section in plan.sections],
+        chosen=len(gathered.chosen),
+        **{f"{step}_ms": round(took_ms) for step, took_ms in gathered.timings_ms.items()},
+    )

@@ -1,0 +1,107 @@
+"""Two calls to models side by side, of which both must succeed: the first failure stops the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from cicada.delivery.concurrency import Concurrency
+from cicada.models.ports import ModelUse, Stopped, Usage
+from cicada.retrieval.ports import Limits
+
+R = TypeVar("R")
+S = TypeVar("S")
+
+
+class StoppableLimits:
+    """:class:`cicada.retrieval.ports.Limits` within others', with less time, that can be stopped by themselves.
+
+    As a context they hear the others' stop. Thread-safe.
+    """
+
+    def __init__(self, limits: Limits, time_s: float, clock: Callable[[], float]) -> None:
+        """Take the limits that hold, the seconds from now on at most, and a clock of monotonic seconds."""
+        self._limits = limits
+        self._clock = clock
+        self._ends_s = clock() + time_s
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._wakes: list[Callable[[], None]] = []
+        self._unhear: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> StoppableLimits:
+        self._unhear = self._limits.on_stop(self.stop)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._unhear()
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return max(0.0, min(self._ends_s - self._clock(), self._limits.time_left_s()))
+
+    def call(self) -> None:
+        """See the port. Raises Stopped after :meth:`stop`."""
+        with self._lock:
+            if self._stopped:
+                raise Stopped("nobody wants the result any more")
+        self._limits.call()
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port."""
+        self._limits.allow(model_id, most)
+
+    def note(self, use: ModelUse) -> None:
+        """See the port."""
+        self._limits.note(use)
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        with self._lock:
+            if not self._stopped:
+                self._wakes.append(wake)
+                return lambda: self._forget(wake)
+        wake()
+        return lambda: None
+
+    def stop(self) -> None:
+        """Nobody wants it any more: whatever is under way stops."""
+        with self._lock:
+            self._stopped = True
+            wakes, self._wakes = self._wakes, []
+        for wake in wakes:
+            wake()
+
+    def _forget(self, wake: Callable[[], None]) -> None:
+        with self._lock:
+            if wake in self._wakes:
+                self._wakes.remove(wake)
+
+
+def both(
+    one: Callable[[Limits], R], other: Callable[[Limits], S], limits: StoppableLimits, concurrency: Concurrency
+) -> tuple[R, S]:
+    """Do two things at the same time, and return what both give.
+
+    As soon as one fails the limits are stopped, and with them whatever the other has under way; its use is accounted
+    for before the failure is raised.
+
+    Raises:
+        Exception: the first failure, whatever it is.
+    """
+    failures: list[BaseException] = []
+    ones: list[R] = []
+    others: list[S] = []
+
+    def run(do: Callable[[], None]) -> None:
+        try:
+            do()
+        except BaseException as error:  # the other must not go on, whatever it is
+            failures.append(error)
+            limits.stop()
+
+    concurrency.each(run, [lambda: ones.append(one(limits)), lambda: others.append(other(limits))])
+    if failures:
+        raise failures[0]
+    return ones[0], others[0]

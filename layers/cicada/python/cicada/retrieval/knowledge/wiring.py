@@ -1,0 +1,107 @@
+"""The way from a question to its context, with the adapters that a deployment's settings name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from cicada.index.reader import IndexReader
+from cicada.models.ports import StructuredModel
+from cicada.retrieval.knowledge.assembling import ContextAssembler
+from cicada.retrieval.knowledge.both import BothExtractors
+from cicada.retrieval.knowledge.catalogue import catalogue_of
+from cicada.retrieval.knowledge.contracts import (
+    MIN_ENTITY_CONFIDENCE,
+    MIN_INTENTION_CONFIDENCE,
+    Catalogue,
+    Extractor,
+)
+from cicada.retrieval.knowledge.extracting import ModelExtractor
+from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
+from cicada.retrieval.knowledge.gazetteer import Gazetteer
+from cicada.retrieval.knowledge.gazetteer_index import IndexNames
+from cicada.retrieval.knowledge.resolving import IndexResolver
+from cicada.retrieval.knowledge.search import DEFAULT_BUDGET_S, DEFAULT_PASSAGES_PER_COLLECTION, KnowledgeSearch
+from cicada.retrieval.knowledge.selecting import ModelSelector
+from cicada.retrieval.ports import DEFAULT_MIN_SCORE, Hit, Retriever
+
+if TYPE_CHECKING:
+    from cicada.models.choosing import Models
+
+ExtractorName = Literal["model", "gazetteer", "both"]
+DEFAULT_CONTEXT_TOKENS = 4_000
+
+
+@dataclass(frozen=True)
+class KnowledgeOptions:
+    """What a deployment decides."""
+
+    selector_model_id: str
+    """Chooses collections and intentions."""
+    extractor_model_id: str
+    """Finds names; of no use with the extractor ``gazetteer``."""
+    extractor: ExtractorName = "both"
+    min_intention_confidence: float = MIN_INTENTION_CONFIDENCE
+    min_entity_confidence: float = MIN_ENTITY_CONFIDENCE
+    context_tokens: int = DEFAULT_CONTEXT_TOKENS
+    """Of all chosen passages together."""
+    passages_per_collection: int = DEFAULT_PASSAGES_PER_COLLECTION
+    min_score: float = DEFAULT_MIN_SCORE
+    """What a passage must score that no name and no intention vouches for."""
+    budget_s: float = DEFAULT_BUDGET_S
+    """For the whole way."""
+
+
+def build_knowledge(
+    options: KnowledgeOptions,
+    *,
+    reader: IndexReader,
+    retriever: Retriever,
+    models: Models,
+    tokens_of: Callable[[Hit], int],
+    guard_model: Callable[[StructuredModel], StructuredModel] = lambda model: model,
+) -> KnowledgeSearch:
+    """Wire the way.
+
+    Args:
+        options: the choice.
+        reader: the index, whose declarations and names are used.
+        retriever: one plain search of that index a query; a pipeline would call its models for each of them.
+        models: makes models that fill in forms.
+        tokens_of: what a passage takes of a prompt.
+        guard_model: what stands in front of a model, such as its circuit breaker.
+
+    Raises:
+        SettingsInvalid: no endpoint has such a model.
+    """
+
+    def model(model_id: str) -> StructuredModel:
+        return guard_model(models.structured(model_id, max_tokens=FILLING_MAX_TOKENS))
+
+    def declarations() -> Catalogue:
+        reader.refresh_soon()
+        return catalogue_of(reader.current().manifest)
+
+    return KnowledgeSearch(
+        declarations,
+        ModelSelector(model(options.selector_model_id), min_confidence=options.min_intention_confidence),
+        extractor_of(options, reader, model),
+        IndexResolver(reader, catalogue_of=lambda index: catalogue_of(index.manifest)),
+        retriever,
+        ContextAssembler(options.context_tokens, tokens_of, min_score=options.min_score),
+        passages_per_collection=options.passages_per_collection,
+        budget_s=options.budget_s,
+    )
+
+
+def extractor_of(options: KnowledgeOptions, reader: IndexReader, model: Callable[[str], StructuredModel]) -> Extractor:
+    """The extractor that the options name; ``model`` makes one of a model's id."""
+    names = IndexNames(reader)
+    gazetteer = Gazetteer(names, min_confidence=options.min_entity_confidence)
+    if options.extractor == "gazetteer":
+        return gazetteer
+    by_model = ModelExtractor(
+        model(options.extractor_model_id), names=names, min_confidence=options.min_entity_confidence
+    )
+    return by_model if options.extractor == "model" else BothExtractors(gazetteer, by_model)

@@ -1,0 +1,96 @@
+"""What a model with the theory tools does next, wish by wish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from local.agents.brain_answers import evidence_told, failure_told, strongest, verdict_of
+from local.agents.brain_memory import Record
+from local.agents.brain_profiles import listing_of
+from local.agents.brain_situation import MOST_TRIES, Situation, ask
+from local.agents.brain_words import Deed
+from local.agents.turns import Step
+
+
+def _state(situation: Situation) -> Step:
+    wish, memory = situation.wish, situation.memory
+    theory = _theory(situation, wish.fact)
+    if theory is None and situation.tries("state_theory") < 1:
+        return situation.call("state_theory", statement=wish.fact)
+    known = {"id": theory.id} if theory else {"statement": wish.fact}
+    asked = ({"statement": wish.fact}, *([known] if theory else ()))
+    gathered = [made for made in memory.calls("gather_evidence") if dict(made.use.given) in asked]
+    if not gathered and situation.offers("gather_evidence"):
+        return situation.call("gather_evidence", **known)  # what was gathered for other words is no evidence for these
+    return _judged(situation, theory, wish.fact)
+
+
+def _refine(situation: Situation) -> Step:
+    wish, memory = situation.wish, situation.memory
+    if not situation.offers("refine_theory"):
+        return ask(situation)
+    done = memory.last("refine_theory")
+    if done is not None and not done.result.failed:
+        theory = next((record for record in memory.records if record.id == done.use.given.get("id")), None)
+        before = memory.made.index(done)
+        if situation.offers("gather_evidence") and not any(
+            made.use.name == "gather_evidence" for made in memory.made[before:]
+        ):
+            return situation.call("gather_evidence", id=done.use.given.get("id"))
+        return _judged(situation, theory, wish.fact)
+    if situation.tries("refine_theory") >= MOST_TRIES:
+        return Step(failure_told(memory, "refine that theory"))
+    meant = _theory(situation, wish.name) or _only(situation)
+    if (meant is None or meant.version is None or situation.stale("refine_theory")) and situation.offers(
+        "list_theories"
+    ):
+        looked = memory.calls("list_theories")
+        if not looked or situation.stale("refine_theory"):
+            return situation.call("list_theories")
+    if meant is None:
+        return Step("I do not know which theory you mean: name it by some of its words.")
+    return situation.call("refine_theory", id=meant.id, expected_version=meant.version, statement=wish.fact)
+
+
+def _theory(situation: Situation, words: str) -> Record | None:
+    """The theory that is meant: the one that was stated just now, else the one whose words are these."""
+    stated = situation.memory.last("state_theory")
+    if stated is not None and not stated.result.failed:
+        return next(reversed(_theories(situation)), None)
+    return situation.memory.record(words, ("theory",)) if words and _theories(situation) else None
+
+
+def _theories(situation: Situation) -> list[Record]:
+    return [record for record in situation.memory.records if record.kind in ("", "theory")]
+
+
+def _only(situation: Situation) -> Record | None:
+    theories = _theories(situation)
+    return theories[0] if len(theories) == 1 else None
+
+
+def _judged(situation: Situation, theory: Record | None, statement: str) -> Step:
+    """Record the verdict of a theory that is kept, if there is evidence, and tell all."""
+    memory = situation.memory
+    evidence = [*strongest(memory.passages, "for"), *strongest(memory.passages, "against")]
+    judgements = memory.calls("record_verdict")
+    current = next((record for record in memory.records if theory and record.id == theory.id), theory)
+    open_to_try = not judgements or (judgements[-1].result.failed and len(judgements) < MOST_TRIES)
+    if evidence and current is not None and situation.offers("record_verdict") and open_to_try:
+        if situation.stale("record_verdict") and situation.offers("list_theories"):
+            return situation.call("list_theories")
+        return situation.call(
+            "record_verdict",
+            id=current.id,
+            expected_version=current.version,
+            verdict=verdict_of(memory.passages),
+            citations=[found.passage.number for found in evidence],
+        )
+    return Step(evidence_told(statement, memory.passages))
+
+
+THEORY_DEEDS: dict[Deed, Callable[[Situation], Step]] = {
+    "state": _state,
+    "refine": _refine,
+    "theories": listing_of("list_theories", "theories"),
+}

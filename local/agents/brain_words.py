@@ -1,0 +1,182 @@
+"""What a user wants of an agent, read from their words by rule, and in English.
+
+Nothing here can fail: what no rule reads is a question to be answered from what the tools return.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from local.bedrock.extractive.text import STOP_WORDS, words
+
+Deed = Literal["create", "add", "remove", "delete", "history", "show", "list", "state", "refine", "theories", "ask"]
+
+MAX_MESSAGE_CHARS = 4_000
+MAX_FIELD_NAME_WORDS = 3
+_QUESTION = re.compile(r"<question>\s*+([^<]*+)</question>")
+_POLITE = re.compile(r"^(?:(?:please|can you|could you|would you|will you|i want to|i'd like to|now)\b[\s,]*)+", re.I)
+_LEADING = re.compile(
+    r"^(?:.*\b(?:of|for|about|in|show|open|me|the|my|our|to|is|does|what|has|have|had|did)\s+)(?=\S)", re.I | re.S
+)
+_KINDS = {"place": "location", "fragment group": "fragment_group", "group": "fragment_group"}
+
+_N = r"(?P<name>[^:,;.?!\n]{1,80}?)"
+_OWN = r"(?:(?:a|an|the|my|our|another|new)\s+)*"
+_KIND = r"(?P<kind>character|location|place|episode|fragment group|group|theory)"
+_RECORD = r"(?:profile|note|notes|entry|record)"
+_OF = r"(?:of|for|about|on|called|named)"
+_SAY = r"\s*(?::|,?\s+(?:that|with|saying)\b|,|\s-\s|\bwho\b)\s*"
+_WHOSE = rf"{_OWN}(?:{_N}['’]s\s+{_RECORD}|{_RECORD}\s+{_OF}\s+(?P<other>[^:,]{{1,80}}?))"
+_MAKE = rf"(?:create|make|start|add|open|write|save|new)\b\s*{_OWN}"
+_PUT = r"(?:add|note|write|put|record|save)\b\s*(?:down\s+)?"
+_DROP = r"(?:delete|forget|erase|remove|drop|take)\b\s*"
+_CHANGED = r"\b(?:what|how)\b.{0,30}\bchanged?\b"
+_PROPER = r"(?-i:[A-Z])\w[\w'’-]*(?:\s(?-i:[A-Z])[\w'’-]+)*"
+_THEORY = r"(?:theory|theories|hypothesis|hypotheses)"
+_MANY = r"(?:profiles|notes|entries|characters|locations)"
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be done."""
+
+    deed: Deed
+    name: str = ""
+    """Whose profile; of a theory, the words that tell it from others."""
+    kind: str = ""
+    fact: str = ""
+    """What is to be noted, taken away or claimed."""
+
+
+def _rules(*rules: tuple[Deed, str]) -> tuple[tuple[Deed, re.Pattern[str]], ...]:
+    return tuple((deed, re.compile(pattern, re.I | re.S)) for deed, pattern in rules)
+
+
+_THEORY_RULES = _rules(
+    ("theories", r"^(?:list|show|give|tell|open)\b.{0,20}\b(?:my|our|all)\b.{0,20}\b(?:theories|hypotheses)\b"),
+    ("theories", r"^(?:which|what)\b.{0,20}\b(?:theories|hypotheses)\b.{0,20}\b(?:have|keep|do|did|are)\b"),
+    (
+        "refine",
+        rf"^(?:refine|change|reword|correct|revise|sharpen|amend)\b\s*(?:my|our|the|that|this)?\s*{_THEORY}"
+        r"\s*(?:(?:about|of|that|on)\s+(?P<name>.{1,200}?))?\s*"
+        r"(?:\b(?:to|into)(?: say)?(?: that)?\s*:|:|\bto(?: say)?(?: that)?\b|\binto\b)\s*(?P<fact>.+)$",
+    ),
+    (
+        "state",
+        rf"^(?:here is )?(?:my|our|a|the|new|another|this)\b.{{0,20}}?\b{_THEORY}\b[^:]{{0,30}}?"
+        r"(?::|\bis that\b|\bis:?|\bthat\b)\s*(?P<fact>.+)$",
+    ),
+    (
+        "state",
+        rf"^(?:state|add|note|save|keep|test|check|weigh)\b.{{0,30}}?\b{_THEORY}\b[^:]{{0,20}}?(?::|\bthat\b)\s*"
+        r"(?P<fact>.+)$",
+    ),
+    (
+        "state",
+        r"^i\s+(?:\w+ly\s+)?(?:think|believe|suspect|claim|bet|am sure|am certain|would say)\s+(?:that\s+)?"
+        r"(?P<fact>(?!so\b).+)$",
+    ),
+)
+_PROFILE_RULES = _rules(
+    ("history", rf"{_CHANGED}.{{0,30}}?(?:\bin|\bof|\bon|\bto)?\s+{_OWN}{_RECORD}\s+{_OF}\s+{_N}[?.!]*$"),
+    ("history", rf"{_CHANGED}(?:\s+(?:in|of|on|about|with))?\s+{_OWN}{_N}['’]s\s+{_RECORD}\b"),
+    ("history", rf"\bhow\b.{{0,20}}?\b{_OWN}{_N}['’]s\s+{_RECORD}\b.{{0,20}}\bchanged?\b"),
+    ("history", rf"\bhistory\s+of\s+{_OWN}{_N}(?:['’]s\s+{_RECORD})?[?.!]*$"),
+    ("create", rf"^{_MAKE}(?:{_KIND}\s+)?{_RECORD}\s+{_OF}\s+{_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
+    ("create", rf"^{_MAKE}{_KIND}\s+(?:(?:called|named)\s+)?{_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
+    ("remove", rf"^{_DROP}(?P<fact>.+?)\s+(?:from|out of)\s+{_WHOSE}[.!]*$"),
+    ("delete", rf"^{_DROP}{_OWN}(?:{_KIND}\s+)?{_WHOSE}[.!?]*$"),
+    ("add", rf"^{_PUT}(?:to|in|into|on)\s+{_WHOSE}{_SAY}(?P<fact>.+)$"),
+    ("add", rf"^{_PUT}(?:that\s+)?(?P<fact>.+?)\s+(?:to|in|into|on)\s+{_WHOSE}[.!]*$"),
+    ("add", rf"^(?:update|change|edit|correct)\b\s*{_WHOSE}\s*(?::|,|\bthat\b|\bto say that\b)\s*(?P<fact>.+)$"),
+    (
+        "add",
+        r"^(?:change|set|update|correct)\b\s*(?P<name>[A-Z][^:,;.?!\n]{0,60}?)['’]s\s+"
+        r"(?P<fact>.+?\s+(?:to|is|as)\s+.+)$",
+    ),
+    (
+        "add",
+        r"^(?:note|remember|keep in mind|write down|record)\b\s*(?:that\s+|:\s*)"
+        rf"(?P<fact>(?P<name>{_PROPER})\s.+)$",
+    ),
+    (
+        "list",
+        rf"^(?:list|show|give|tell|open)\b.{{0,20}}\b(?:my|our|all|every)\b(?:\s\w+){{0,2}}\s{_MANY}\b[^'’]{{0,20}}$",
+    ),
+    ("list", rf"^(?:which|what|how many)\b.{{0,20}}\b{_MANY}\b.{{0,20}}\b(?:have|keep|do|did|are)\b"),
+    ("show", rf"\b{_OWN}{_N}['’]s\s+{_RECORD}\b"),
+    ("show", rf"\b{_RECORD}\s+{_OF}\s+{_N}[?.!]*$"),
+    (
+        "show",
+        r"^(?:what|tell me what|everything)\b.{0,30}"
+        r"\b(?:know|knows|known|note|noted|saved?|kept?|have|told|wrote|written)\b.{0,20}?"
+        rf"\b(?:of|about|on)\s+{_N}[?.!]*$",
+    ),
+)
+
+
+def asked(message: str) -> str:
+    """The user's words of a turn: what it wraps, unescaped, on one line."""
+    wrapped = _QUESTION.findall(message)
+    return " ".join(html.unescape(wrapped[-1] if wrapped else message).split())[:MAX_MESSAGE_CHARS]
+
+
+def wish_of(message: str, *, theories: bool) -> Wish:
+    """What a message asks for.
+
+    Args:
+        message: the user's words.
+        theories: whether theories can be kept; a claim is a wish only then.
+    """
+    text = _POLITE.sub("", message.strip()).strip()
+    for deed, pattern in (*(_THEORY_RULES if theories else ()), *_PROFILE_RULES):
+        found = pattern.search(text)
+        if found is not None:
+            return _wish(deed, found.groupdict())
+    return Wish("ask")
+
+
+def _wish(deed: Deed, groups: dict[str, str | None]) -> Wish:
+    name = groups.get("name") or groups.get("other") or ""
+    kind = (groups.get("kind") or "").lower()
+    if deed != "refine":
+        name = _LEADING.sub("", name.strip())
+    return Wish(
+        deed,
+        name=name.strip(" .?!\"'“”"),
+        kind=_KINDS.get(kind, kind),
+        fact=(groups.get("fact") or "").strip().rstrip(".!"),
+    )
+
+
+_FIELDS = (
+    re.compile(r"^(?P<name>[\w -]{2,40}?)\s*:\s*(?P<value>.+)$"),
+    re.compile(
+        r"^(?:(?:her|his|their|its|the|[\w’'-]+['’]s)\s+)(?P<name>[\w -]{2,40}?)\s+(?:is|are|was|were|to|as)\s+"
+        r"(?P<value>.+)$",
+        re.I,
+    ),
+    re.compile(r"^(?:set\s+)?(?P<name>[\w -]{2,40}?)\s+(?:to|as)\s+(?P<value>.+)$", re.I),
+    re.compile(
+        r"^(?!(?:he|she|it|they|this|that|there|i|we|you)\b)(?P<name>[a-z][\w-]*(?: [a-z][\w-]*)?) (?:is|are) "
+        r"(?P<value>.+)$"
+    ),
+)
+
+
+def field_of(fact: str, about: str) -> tuple[str, str]:
+    """A fact as a field: its name, and its value.
+
+    *Her eye colour is green* is the field *eye colour*; a fact without such a part is the field of its first words that
+    carry meaning, and its value is the whole of it.
+    """
+    named = set(words(about))
+    for pattern in _FIELDS:
+        found = pattern.match(fact)
+        if found is not None and not set(words(found["name"])) <= named:
+            return found["name"].strip().lower(), found["value"].strip()
+    carrying = [word for word in words(fact) if word not in STOP_WORDS and word not in named]
+    return " ".join(carrying[:MAX_FIELD_NAME_WORDS]) or "note", fact

@@ -1,0 +1,256 @@
+"""The agents in Amazon Bedrock Agents: one for profiles, one for theories, their action groups, and the function that
+runs the tools which only read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, cast
+
+from aws_cdk import Stack
+from aws_cdk import aws_bedrock as bedrock
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from cicada.agents.classic.schema import (
+    MAX_FUNCTIONS,
+    MAX_INSTRUCTION_CHARS,
+    MIN_INSTRUCTION_CHARS,
+    READING_GROUP,
+    WRITING_GROUP,
+    FunctionSchema,
+    function_of,
+)
+from cicada.agents.instructions import PROFILE_INSTRUCTIONS, THEORY_INSTRUCTIONS
+from cicada.agents.ports import Tool
+from cicada.agents.tools import AgentKind, tools_for
+from cicada.profiles.desk import ProfileDesk
+from cicada.retrieval.ports import Retriever
+from stacks.bedrock import invoke_statements
+from stacks.data import DataStack
+from stacks.function import CicadaFunction
+from stacks.layers import Layers
+from stacks.settings import Settings
+
+TOOLS_TIMEOUT_S = 28
+"""Of one call of a tool, a cold start and the reading of the index among it."""
+SESSION_TTL_S = 60
+"""The service's least: a run has a session of its own, which nobody comes back to."""
+ALIAS = "live"
+
+INSTRUCTIONS: dict[AgentKind, str] = {"profile": PROFILE_INSTRUCTIONS, "theory": THEORY_INSTRUCTIONS}
+
+
+def offered(kind: AgentKind) -> list[Tool[Any]]:
+    """An agent's tools as they are told to it: what they are told is theirs without a desk or a retriever."""
+    return tools_for(kind, cast(ProfileDesk, None), cast(Retriever, None))
+
+
+class ClassicAgents(Construct):
+    """The agents, the role that they act in, and the action-group function."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id: str,
+        *,
+        settings: Settings,
+        data: DataStack,
+        layers: Layers,
+    ) -> None:
+        """Make them.
+
+        Args:
+            scope: the stack.
+            id: the construct's id.
+            settings: the deployer's.
+            data: where index, requests and profiles are.
+            layers: the stack's.
+
+        Raises:
+            ValueError: the agents do not fit into the service's limits.
+        """
+        super().__init__(scope, id)
+        self._settings = settings
+        self._data = data
+        self._model_id = settings.agents.model_id or settings.models.generation_model_id
+        self._function = self._action_function(layers)
+        self._role = self._agents_role()
+        self._aliases = {kind: self._agent(kind) for kind in INSTRUCTIONS}
+
+    def serve(self, worker: CicadaFunction) -> None:
+        """Let the answer worker call the agents, and tell it which they are."""
+        worker.allow(("bedrock:InvokeAgent",), *(alias.attr_agent_alias_arn for alias in self._aliases.values()))
+        deployed = {
+            kind: {"agentId": alias.agent_id, "aliasId": alias.attr_agent_alias_id}
+            for kind, alias in self._aliases.items()
+        }
+        worker.function.add_environment("AGENTS_DEPLOYED", Stack.of(self).to_json_string(deployed))
+
+    def _action_function(self, layers: Layers) -> CicadaFunction:
+        settings, data, stack = self._settings, self._data, Stack.of(self)
+        models, retrieval = settings.models, settings.retrieval
+        values: dict[str, object | None] = {
+            "REQUESTS_TABLE": data.table.table_name,
+            "INDEX_BUCKET": data.bucket_name,
+            "EMBEDDING_MODEL_ID": models.embedding_model_id,
+            "EMBEDDING_DIMENSIONS": models.embedding_dimensions,
+            "RETRIEVAL_ENGINE": retrieval.engine,
+            "ENGINE_BUDGET_S": retrieval.engine_budget_s,
+            "S3_VECTORS_INDEX_ARN": data.vector_index_arn,
+            "KENDRA_INDEX_ID": retrieval.kendra_index_id,
+            "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
+        }
+        function = CicadaFunction(
+            self,
+            "Tools",
+            settings=settings,
+            folder="agent_tools",
+            layers=layers.of("base", "search", *(() if data.vector_index_arn is None else ("sdk",))),
+            timeout_s=TOOLS_TIMEOUT_S,
+            memory_mb=settings.answer_memory_mb,
+            environment={name: str(value) for name, value in values.items() if value is not None},
+            key=data.key,
+        )
+        function.allow(("dynamodb:GetItem", "dynamodb:Query"), data.table.table_arn)
+        function.allow(("s3:GetObject",), data.index_arn, because="The index's objects are named by their content.")
+        # Without it, S3 answers 403 and not 404 for an index that has not been published yet.
+        function.allow(("s3:ListBucket",), f"arn:{stack.partition}:s3:::{data.bucket_name}")
+        if data.key is not None:
+            function.allow(("kms:Decrypt", "kms:DescribeKey"), data.key.key_arn)
+        if data.vector_index_arn is not None:
+            function.allow(("s3vectors:GetVectors", "s3vectors:QueryVectors"), data.vector_index_arn)
+        if (kendra := retrieval.kendra_index_id) is not None:
+            arn = f"arn:{stack.partition}:kendra:{stack.region}:{stack.account}:index/{kendra}"
+            function.allow(("kendra:Retrieve",), arn)
+        function.allow_statement(
+            *invoke_statements(
+                stack,
+                models.embedding_model_id,
+                action="bedrock:InvokeModel",
+                more_regions=models.destination_regions,
+            )
+        )
+        return function
+
+    def _agents_role(self) -> iam.Role:
+        stack = Stack.of(self)
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal(
+                "bedrock.amazonaws.com",
+                conditions={
+                    "StringEquals": {"aws:SourceAccount": stack.account},
+                    "ArnLike": {
+                        "aws:SourceArn": f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:agent/*"
+                    },
+                },
+            ),
+            description="Agents in Amazon Bedrock: their model",
+        )
+        more_regions = self._settings.models.destination_regions
+        for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"):
+            for statement in invoke_statements(stack, self._model_id, action=action, more_regions=more_regions):
+                role.add_to_principal_policy(statement)
+        for statement in self._looked_up():
+            role.add_to_principal_policy(statement)
+        return role
+
+    def _looked_up(self) -> list[iam.PolicyStatement]:
+        """What the service looks up before it calls a model: the model, and the profile through which it is called."""
+        stack, more_regions = Stack.of(self), self._settings.models.destination_regions
+        named = {
+            action: invoke_statements(stack, self._model_id, action=action, more_regions=more_regions)
+            for action in ("bedrock:GetFoundationModel", "bedrock:GetInferenceProfile")
+        }
+        models = named["bedrock:GetFoundationModel"][-1]
+        found = [iam.PolicyStatement(actions=models.actions, resources=models.resources)]  # under no condition
+        profile = named["bedrock:GetInferenceProfile"]
+        return found if len(profile) == 1 else [*found, profile[0]]
+
+    def _agent(self, kind: AgentKind) -> bedrock.CfnAgentAlias:
+        instruction, tools = INSTRUCTIONS[kind], offered(kind)
+        if not MIN_INSTRUCTION_CHARS <= len(instruction) <= MAX_INSTRUCTION_CHARS:
+            raise ValueError(f"the {kind} agent's instruction has not 40 to {MAX_INSTRUCTION_CHARS} characters")
+        if len(tools) > MAX_FUNCTIONS:
+            raise ValueError(f"the {kind} agent has {len(tools)} tools, and an agent at most {MAX_FUNCTIONS} functions")
+        reading = [function_of(tool) for tool in tools if not tool.writes]
+        writing = [function_of(tool) for tool in tools if tool.writes]
+        agent = bedrock.CfnAgent(
+            self,
+            f"{kind.capitalize()}Agent",
+            agent_name=agent_name(self._settings.stack_prefix, kind),
+            description=f"Cicada: the {kind} agent",
+            agent_resource_role_arn=self._role.role_arn,
+            foundation_model=self._model_id,
+            instruction=instruction,
+            idle_session_ttl_in_seconds=SESSION_TTL_S,
+            auto_prepare=True,
+            action_groups=[
+                _group(
+                    READING_GROUP,
+                    "Tools that look something up",
+                    reading,
+                    lambda_=self._function.function.function_arn,
+                ),
+                _group(
+                    WRITING_GROUP,
+                    "Tools that change something of the user's",
+                    writing,
+                    custom_control="RETURN_CONTROL",
+                ),
+            ],
+        )
+        agent.node.add_dependency(self._role)
+        lambda_.CfnPermission(
+            self,
+            f"{kind.capitalize()}Invokes",
+            action="lambda:InvokeFunction",
+            function_name=self._function.function.function_arn,
+            principal="bedrock.amazonaws.com",
+            source_account=Stack.of(self).account,
+            source_arn=agent.attr_agent_arn,
+        )
+        return bedrock.CfnAgentAlias(
+            self,
+            f"{kind.capitalize()}Alias",
+            agent_id=agent.attr_agent_id,
+            agent_alias_name=ALIAS,
+            # An alias points at the version that was made of the agent when the alias was last changed.
+            description=f"Definition {_digest(instruction, self._model_id, *reading, *writing)}",
+        )
+
+
+def agent_name(prefix: str, kind: AgentKind) -> str:
+    """An agent's name; the service takes no two dashes in a row."""
+    return re.sub("-+", "-", f"{prefix}-{kind}")
+
+
+def _group(name: str, description: str, functions: list[FunctionSchema], **executor: str) -> Any:
+    return bedrock.CfnAgent.AgentActionGroupProperty(
+        action_group_name=name,
+        description=description,
+        action_group_executor=bedrock.CfnAgent.ActionGroupExecutorProperty(**executor),
+        function_schema=bedrock.CfnAgent.FunctionSchemaProperty(functions=[_function(one) for one in functions]),
+    )
+
+
+def _function(schema: FunctionSchema) -> Any:
+    return bedrock.CfnAgent.FunctionProperty(
+        name=schema.name,
+        description=schema.description,
+        parameters={
+            parameter.name: bedrock.CfnAgent.ParameterDetailProperty(
+                type=parameter.kind, description=parameter.description, required=parameter.required
+            )
+            for parameter in schema.parameters
+        }
+        or None,
+    )
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps([repr(part) for part in parts]).encode()).hexdigest()[:16]

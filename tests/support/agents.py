@@ -1,0 +1,77 @@
+"""An agent that does what a test says, and tools that it can use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cicada.agents.ports import Actor, AgentFinished, AgentStep, AgentTask, Shelf, ToolCall, ToolInput, ToolReply, Tools
+from cicada.models.ports import ModelUse, TextDelta, Usage
+from cicada.protocol.events import Source
+from cicada.retrieval.ports import Limits
+from tests.support.questions import passage
+
+
+class Words(ToolInput):
+    """What is looked for, or noted."""
+
+    words: str = ""
+    times: int = 1
+
+
+@dataclass
+class FakeTool:
+    """Does what it is given; remembers who had it done."""
+
+    name: str
+    result: Callable[[Words, Shelf], Mapping[str, Any]] = lambda given, shelf: {"said": given.model_dump().get("words")}
+    writes: bool = False
+    form: type[ToolInput] = Words
+    description: str = "For tests."
+    runs: list[tuple[Actor, Words]] = field(default_factory=list)
+
+    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+        self.runs.append((actor, given))
+        limits.time_left_s()
+        return self.result(given, shelf)
+
+
+def found(n: int, text: str) -> Source:
+    """A passage of the script, as a tool brings it."""
+    said = passage(n, text)
+    return Source(n=1, passage_id=said.id, collection=said.collection, locator=said.locator, score=0.9, text=said.text)
+
+
+@dataclass
+class ScriptedAgent:
+    """:class:`cicada.agents.ports.Agent`: text is said, calls are made, errors are raised, in order.
+
+    It takes a model's turn for every step, as the limits ask of one.
+    """
+
+    steps: Sequence[str | ToolCall | BaseException]
+    model_id: str = "local.scripted"
+    usage: Usage = field(default_factory=lambda: Usage(300, 40))
+    tasks: list[AgentTask] = field(default_factory=list)
+    replies: list[ToolReply] = field(default_factory=list)
+    closed: bool = False
+
+    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+        self.tasks.append(task)
+        try:
+            for step in self.steps:
+                tools.turn()
+                limits.allow(self.model_id, Usage(1_000, 500))
+                limits.call()
+                limits.note(ModelUse("agent", self.model_id, 1, self.usage, 5))
+                match step:
+                    case str():
+                        yield TextDelta(step)
+                    case ToolCall():
+                        self.replies.append(tools.call(step))
+                    case _:
+                        raise step
+            yield AgentFinished("end_turn", self.usage)
+        finally:
+            self.closed = True

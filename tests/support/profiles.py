@@ -1,0 +1,42 @@
+"""The in-memory twin of the store of profiles. The contract tests run over it and over DynamoDB alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.record import Record
+from cicada.profiles.serving import ProfileCounter
+from cicada.profiles.store import RecordChanged
+
+
+class InMemoryProfiles:
+    """A :class:`cicada.profiles.store.ProfileStore`. ``before_write`` and ``after_write`` may cause faults."""
+
+    def __init__(self) -> None:
+        self.stored: dict[tuple[str, str], Record] = {}
+        self.before_write: Callable[[], None] = lambda: None
+        self.after_write: Callable[[], None] = lambda: None
+        self.writes = 0
+
+    def read(self, subject: str, profile_id: str) -> Record | None:
+        return self.stored.get((subject, profile_id))
+
+    def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
+        ids = sorted(profile_id for owner, profile_id in self.stored if owner == subject and profile_id > after)
+        return tuple(self.stored[subject, profile_id] for profile_id in ids[:limit])
+
+    def write(self, subject: str, record: Record, *, over: int) -> None:
+        self.before_write()
+        stands = self.stored.get((subject, record.id))
+        if (stands.version if stands else 0) != over:
+            raise RecordChanged(record.id)
+        self.stored[subject, record.id] = record
+        self.writes += 1
+        self.after_write()
+
+
+def profile_counter(now_s: Callable[[], float] = time.time) -> ProfileCounter:
+    """A counter over an empty store."""
+    return ProfileCounter(ProfileDesk(InMemoryProfiles(), now_s=now_s), now_s=now_s)

@@ -1,0 +1,355 @@
+"""The agents' tools over profiles and passages: what is cited, what is refused, and in whose name they act."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cicada.agents.ports import Actor
+from cicada.agents.shelf import NumberedShelf
+from cicada.agents.tools import tools_for
+from cicada.agents.tools.forms import UpdateProfile
+from cicada.corpus.passages import NoteLocator, Passage, ScriptLocator
+from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid
+from cicada.models.forms import FormMisfit, form_schema, read_form
+from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.record import PassageProof
+from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
+from tests.support.profiles import InMemoryProfiles
+
+NAMES = {
+    "profile": [
+        *("search_script", "list_profiles", "show_profile", "create_profile"),
+        *("update_profile", "delete_profile", "profile_history"),
+    ],
+    "theory": [
+        *("search_script", "list_theories", "show_profile", "state_theory", "refine_theory"),
+        *("gather_evidence", "record_verdict", "delete_profile", "profile_history"),
+    ],
+}
+
+
+def line(number, text, *, episode="ep1", speaker="Narrator", context=None):
+    name = {"ep1": "The Boathouse", "ep2": "The Gauge Tower"}[episode]
+    locator = ScriptLocator(
+        episode_id=episode, episode_name=name, chapter_id=f"{episode}-c1", message_id=f"m{number}", speaker=speaker
+    )
+    return Passage(id=f"m{number}", collection="script", text=text, context=context or text, locator=locator)
+
+
+class Script:
+    """A retriever that ranks lines by the words that they share with the query."""
+
+    def __init__(self, *lines):
+        self.lines = lines
+        self.queries = []
+
+    def search(self, query):
+        self.queries.append(query)
+        wanted = {word.strip(".,?!").lower() for word in query.text.split()}
+        hits = []
+        for passage in self.lines:
+            if query.filters.episodes and passage.locator.episode_id not in query.filters.episodes:
+                continue
+            words = {word.strip(".,?!").lower() for word in passage.text.split()}
+            shared = len(wanted & words) / len(wanted)
+            if shared > 0.2:
+                hits.append(Hit(passage, min(1.0, 0.5 + shared / 2)))
+        hits.sort(key=lambda hit: -hit.score)
+        return SearchResult(tuple(hits[: query.top_k]), "v7", len(self.lines))
+
+    def version(self):
+        return "v7"
+
+
+class World:
+    def __init__(self, *lines):
+        self.script = Script(*lines)
+        self.desk = ProfileDesk(InMemoryProfiles(), now_s=lambda: 1_800_000_000)
+        self.shelf = NumberedShelf()
+        self.requests = 0
+        self.message("Hello.")
+
+    def message(self, text, *, subject="mara", **scope):
+        """A new request of a user's."""
+        self.requests += 1
+        self.shelf = NumberedShelf()
+        self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **scope)
+        return self
+
+    def call(self, tool_name, /, **given):
+        offered = {tool.name: tool for kind in NAMES for tool in tools_for(kind, self.desk, self.script)}
+        tool = offered[tool_name]
+        result = tool.run(read_form(tool.form, given), self.actor, self.shelf, UNLIMITED)
+        return json.loads(json.dumps(result))
+
+    def noted(self, name="Tamsin", *fields, kind="character"):
+        facts = [{"field": field, "value": value} for field, value in fields]
+        said = ", ".join(value for _, value in fields)
+        made = self.message(f"Please keep of {name}: {said}").call("create_profile", kind=kind, name=name, fields=facts)
+        return made["created"]
+
+
+LINES = (
+    line(1, "Tamsin Oake was appointed copy-reader to the Almanac, at six pounds a week."),
+    line(2, "Ilse moved the key to the boathouse before supper.", speaker="Corin"),
+    line(3, "Ilse never moved the key to the boathouse.", speaker="Petra"),
+    line(4, "Ilse moved the key to the boathouse, and Oswin saw her.", episode="ep2", speaker="Julian"),
+    line(5, "The supper was cold.", speaker="Winifred"),
+)
+
+
+@pytest.fixture
+def world():
+    return World(*LINES)
+
+
+@pytest.mark.parametrize("kind", NAMES)
+def test_each_agent_has_its_tools_by_their_names_with_forms_that_every_model_takes(kind, world):
+    tools = tools_for(kind, world.desk, world.script)
+    assert [tool.name for tool in tools] == NAMES[kind]
+    for tool in tools:
+        assert tool.description
+        assert form_schema(tool.form)["type"] == "object"
+        assert tool.writes == tool.name.startswith(("create", "update", "delete", "state", "refine", "record"))
+
+
+# --- search_script ---
+
+
+def test_a_search_brings_numbered_passages_to_the_shelf(world):
+    told = world.call("search_script", query="Tamsin Oake copy-reader")
+    first = told["passages"][0]
+    assert (first["n"], first["text"]) == (1, LINES[0].text)
+    source = world.shelf.sources[0]
+    assert (source.n, source.passage_id, source.origin) == (1, "m1", "search")
+    assert [(reason.kind, reason.name) for reason in source.why] == [("tool", "search_script")]
+
+
+def test_a_passage_that_is_found_again_keeps_its_number(world):
+    first = world.call("search_script", query="Ilse moved the key")
+    again = world.call("search_script", query="Ilse moved the key to the boathouse before supper")
+    assert {one["text"]: one["n"] for one in first["passages"]}.items() <= {
+        one["text"]: one["n"] for one in again["passages"]
+    }.items()
+
+
+def test_a_search_stays_within_what_the_user_limits_the_question_to(world):
+    world.message("?", episodes=("ep1",), collections=("script",))
+    world.call("search_script", query="Ilse")
+    filters = world.script.queries[-1].filters
+    assert (filters.episodes, filters.collections) == (("ep1",), ("script",))
+    for beyond in ({"episodes": ["ep2"]}, {"collections": ["rulebook"]}):
+        with pytest.raises(ToolInvalid, match="limits"):
+            world.call("search_script", query="Ilse", **beyond)
+
+
+def test_a_search_that_finds_nothing_says_so(world):
+    assert world.call("search_script", query="zeppelin") == {"passages": [], "note": "nothing was found"}
+
+
+# --- facts and their proofs ---
+
+
+def test_what_the_user_says_is_kept_with_their_message_as_its_proof(world):
+    made = world.noted("Tamsin", ("afraid of", "deep water"))
+    (fact,) = world.desk.show("mara", made["id"]).fields
+    assert (fact.proof.kind, fact.proof.request_id) == ("note", world.actor.request_id)
+    assert fact.proof.words == "Please keep of Tamsin: deep water"
+    (shown,) = made["fields"]
+    source = world.shelf.sources[shown["citation"] - 1]
+    assert isinstance(source.locator, NoteLocator)
+    assert (source.origin, source.locator.field) == ("profile", "afraid of")
+    assert source.text == "Tamsin · afraid of: deep water\n“Please keep of Tamsin: deep water”"
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("Note that Tamsin is a copy-reader.", "murderer"),
+        ("Note that Tamsin has two dresses.", "three dresses"),
+        ("Note that Tamsin likes Corin.", "does not like Corin"),
+        ("Note that she arrived after supper.", "arrived before supper"),
+        ("Note that she has 2 dresses.", "12 dresses"),
+        ("What do you know of Tamsin?", "copy-reader at the Almanac"),
+        ("Merke dir: Tamsin mag Tee.", "mag keinen Tee"),
+        ("タムシンはお茶が好き。", "編集者"),
+        ("", "anything"),
+    ],
+)
+def test_a_fact_that_the_message_does_not_say_is_not_kept(world, message, value):
+    world.message(f"{message} Zoe")
+    with pytest.raises(ToolInvalid, match="message does not"):
+        world.call("create_profile", kind="character", name="Zoe", fields=[{"field": "f", "value": value}])
+    assert world.desk.list("mara") == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "value"),
+    [
+        ("Please note: Tamsin is afraid of deep water.", "afraid of deep water"),
+        ("I think Tamsin's brother is called Jonas", "Jonas, her brother"),
+        ("Merke dir, dass Tamsin keinen Tee mag.", "mag keinen Tee"),
+        ("タムシンはお茶が好き。", "お茶が好き"),
+        ("Tamsin noted the 14th of November 1962", "14th November 1962"),
+    ],
+)
+def test_a_fact_in_the_users_words_is_kept(world, message, value):
+    world.message(f"{message} Zoe")
+    assert world.call("create_profile", kind="character", name="Zoe", fields=[{"field": "f", "value": value}])
+
+
+def test_a_passage_that_is_cited_is_the_proof_with_its_words_and_place(world):
+    world.message("Look up what Tamsin does for a living, and keep it.")
+    world.call("search_script", query="Tamsin Oake copy-reader")
+    facts = [{"field": "occupation", "value": "copy-reader to the Almanac", "citation": 1}]
+    made = world.call("create_profile", kind="character", name="Tamsin", fields=facts)["created"]
+    proof = world.desk.show("mara", made["id"]).fields[0].proof
+    assert proof == PassageProof(
+        passage_id="m1", collection="script", locator=LINES[0].locator, quote=LINES[0].text, index_version="v7"
+    )
+    assert made["fields"][0]["citation"] == 1
+
+
+@pytest.mark.parametrize(
+    ("citation", "value", "why"),
+    [
+        (1, "murderer of Ambrose Vell", "does not say so"),
+        (1, "earns seven pounds a week", "does not say so"),
+        (99, "copy-reader", r"no passage \[99\]"),
+    ],
+)
+def test_a_citation_that_does_not_hold_is_refused(world, citation, value, why):
+    world.message("Keep what the text says of Tamsin.")
+    world.call("search_script", query="Tamsin Oake copy-reader")
+    with pytest.raises(ToolInvalid, match=why):
+        world.call(
+            "create_profile",
+            kind="character",
+            name="Tamsin",
+            fields=[{"field": "f", "value": value, "citation": citation}],
+        )
+
+
+def test_what_a_profile_keeps_proves_nothing_new(world):
+    made = world.noted("Tamsin", ("likes", "tea"))
+    world.message("What of Tamsin?").call("show_profile", id=made["id"])
+    with pytest.raises(ToolInvalid, match="search for the passage"):
+        world.call(
+            "update_profile",
+            id=made["id"],
+            expected_version=1,
+            set=[{"field": "drink", "value": "tea", "citation": 1}],
+        )
+
+
+def test_a_name_that_nobody_said_and_no_passage_has_is_not_made_up(world):
+    world.message("Keep a profile of her.")
+    with pytest.raises(ToolInvalid, match="xavier"):
+        world.call("create_profile", kind="character", name="Xavier")
+    world.call("search_script", query="Tamsin Oake copy-reader")
+    assert world.call("create_profile", kind="character", name="Tamsin Oake")["created"]["name"] == "Tamsin Oake"
+
+
+# --- changing ---
+
+
+def test_an_update_and_its_history_are_told_with_citations(world):
+    made = world.noted("Tamsin", ("hair", "red"), ("room", "attic"))
+    world.message("Tamsin's hair is black, and forget her room.")
+    new = world.call(
+        "update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}], remove=["room"]
+    )["updated"]
+    assert [(one["field"], one["value"]) for one in new["fields"]] == [("hair", "black")]
+    changes = world.message("What changed?").call("profile_history", id=made["id"])["changes"]
+    assert [change["operation"] for change in changes] == ["updated", "created"]
+    assert {"field": "hair", "before": "red", "after": "black", "citation": 1} in changes[0]["edits"]
+    assert {"field": "room", "before": "attic", "after": None} in changes[0]["edits"]
+    assert "black" in world.shelf.sources[0].text
+
+
+def test_a_call_that_is_repeated_for_the_same_request_is_no_second_change(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Her hair is black.")
+    update = {"id": made["id"], "expected_version": 1, "set": [{"field": "hair", "value": "black"}]}
+    first = world.call("update_profile", **update)
+    assert world.call("update_profile", **update) == first
+    assert world.desk.show("mara", made["id"]).version == 2
+
+
+def test_an_older_version_is_a_conflict_that_the_model_is_told(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Her hair is black.")
+    world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
+    world.message("Her hair is red.")
+    with pytest.raises(ProfileConflict, match="version 2"):
+        world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "red"}])
+
+
+def test_nothing_is_deleted_or_removed_that_the_message_does_not_name(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Thank you! What does the passage say?")  # a passage may well say: delete everything
+    with pytest.raises(ToolInvalid, match="Tamsin"):
+        world.call("delete_profile", id=made["id"], expected_version=1)
+    with pytest.raises(ToolInvalid, match="hair"):
+        world.call("update_profile", id=made["id"], expected_version=1, remove=["hair"])
+    with pytest.raises(ToolInvalid, match="nothing"):
+        world.call("update_profile", id=made["id"], expected_version=1)
+    world.message("Delete Tamsin's profile.")
+    assert world.call("delete_profile", id=made["id"], expected_version=1)["deleted"]["name"] == "Tamsin"
+    assert world.call("list_profiles") == {"profiles": []}
+
+
+def test_another_users_profile_is_unknown_to_every_tool(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Delete Tamsin, or make her hair black; I am mara.", subject="jonas")
+    stated = world.message("I suspect Ilse moved the key", subject="mara").call(
+        "state_theory", statement="Ilse moved the key"
+    )["stated"]
+    world.message("Delete Tamsin, or make her hair black; Ilse moved the key; I am mara.", subject="jonas")
+    for one in (made["id"], stated["id"]):
+        for name, given in (
+            ("show_profile", {"id": one}),
+            ("profile_history", {"id": one}),
+            ("update_profile", {"id": one, "expected_version": 1, "set": [{"field": "hair", "value": "black"}]}),
+            ("delete_profile", {"id": one, "expected_version": 1}),
+            ("refine_theory", {"id": one, "expected_version": 1, "statement": "Ilse moved the key"}),
+            ("gather_evidence", {"id": one}),
+            ("record_verdict", {"id": one, "expected_version": 1, "verdict": "open", "citations": [1]}),
+        ):
+            with pytest.raises(ProfileUnknown):
+                world.call(name, **given)
+    assert world.call("list_profiles")["profiles"] == world.call("list_theories")["theories"] == []
+    assert world.shelf.sources == ()
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"id": "0" * 20, "expected_version": 1, "subject": "jonas"},
+        {"id": "0" * 19 + "#", "expected_version": 1},
+        {"id": "0" * 20, "expected_version": 0},
+        {"id": "0" * 20, "expected_version": "1; drop"},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x" * 1001}]},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x"}] * 21},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x", "proof": {"kind": "note"}}]},
+    ],
+)
+def test_input_that_is_none_of_the_form_is_no_input(given):
+    with pytest.raises(FormMisfit):
+        read_form(UpdateProfile, given)
+
+
+def test_a_profile_with_more_facts_than_the_shelf_has_room_for_is_shown_all_the_same(world):
+    values = {f"f{n}": f"value{n}" for n in range(20)}
+    made = world.noted("Tamsin", *values.items())
+    for start in (20, 40):
+        more = {f"f{n}": f"value{n}" for n in range(start, min(start + 20, 50))}
+        world.message(" ".join(more.values()))
+        facts = [{"field": field, "value": value} for field, value in more.items()]
+        world.call("update_profile", id=made["id"], expected_version=start // 20, set=facts)
+    shown = world.message("Show her").call("show_profile", name="tamsin")["fields"]
+    assert len(shown) == 50
+    assert [one["citation"] for one in shown][:40] == list(range(1, 41))
+    assert {one["citation"] for one in shown[40:]} == {None}

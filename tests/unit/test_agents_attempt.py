@@ -1,0 +1,123 @@
+"""An agent's attempt on a request's log: its events, its spending, and the fall to the search."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cicada.agents.ports import ToolCall
+from cicada.answering.agent import AgentStrategy
+from cicada.answering.attempt import AttemptRunner
+from cicada.answering.rag import RagStrategy
+from cicada.answering.workflow import AttemptTask
+from cicada.delivery.outbox import OutboxLimits
+from cicada.errors import AgentCapReached, AgentUnavailable, AgentUngrounded, AnswerIncomplete, CicadaError
+from tests.support.agents import FakeTool, ScriptedAgent, found
+from tests.support.memory import InMemoryConnections, InMemoryLog
+from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
+
+ROWS = "I locked the boathouse at ten."
+CITED = 'Mara says: "I locked the boathouse at ten." [1]'
+
+
+class World:
+    """A request that has been accepted, and a worker with an agent and the search."""
+
+    def __init__(self, *steps):
+        self.log = InMemoryLog()
+        self.log.create(new_head("c1"), ACCEPTED)
+        self.agent = ScriptedAgent(list(steps))
+        looks = FakeTool("look", result=lambda given, shelf: {"n": shelf.put(found(7, ROWS))})
+        more = FakeTool("more", result=lambda given, shelf: {"n": shelf.put(found(8, "The bell rang twice."))})
+        agent = AgentStrategy(
+            "theory_agent",
+            self.agent,
+            retriever=FixedRetriever(),
+            tools=lambda watched: [looks, more],
+            opening=lambda box, asked: (box.open("look", {"words": asked.query}),),
+            needs=(),
+        )
+        search = RagStrategy(
+            FixedRetriever(passage(7, ROWS)), ScriptedModel(CITED), top_k=20, min_score=0.5, prompt_passages=10
+        )
+        self.runner = AttemptRunner(
+            self.log,
+            InMemoryConnections("c1"),
+            {"theory_agent": agent, "rag": search},
+            limits=OutboxLimits(min_interval_s=0, store_budget_s=0.2),
+            now_s=lambda: NOW_S,
+        )
+
+    def run(self, strategy="theory_agent", failures=None):
+        task = AttemptTask(
+            subject=KEY.subject,
+            request_id=KEY.request_id,
+            execution="x1",
+            entry="theory_agent",
+            strategy=strategy,
+            failures=failures or {},
+        )
+        return self.runner.run(task, worker="w1", remaining_s=60.0)
+
+    def events(self):
+        _, entries = self.log.read(KEY)
+        return [json.loads(entry.frame(KEY.request_id)) for entry in entries]
+
+
+def kinds(events):
+    return [event["type"] for event in events]
+
+
+def test_an_agents_answer_is_a_log_like_any_other():
+    world = World('Mara says: "I locked ', 'the boathouse at ten." [1]')
+    assert world.run().outcome == "answered"
+    events = world.events()
+    assert kinds(events)[:3] == ["accepted", "attempt", "sources"]
+    assert kinds(events)[-2:] == ["citations", "complete"]
+    assert joined(events) == CITED
+    complete = events[-1]
+    assert (complete["answeredBy"], complete["grounded"], complete["model"]) == ("theory_agent", True, "local.scripted")
+    assert (complete["metrics"]["modelCalls"], complete["metrics"]["inputTokens"]) == (2, 600)
+
+
+def test_sources_that_were_added_are_told_before_the_citations():
+    world = World(CITED, ToolCall("c", "more", {}), " The bell rang twice [2].")
+    world.run()
+    events = world.events()
+    sources = [event for event in events if event["type"] == "sources"]
+    assert [[source["n"] for source in event["sources"]] for event in sources] == [[1], [1, 2]]
+    assert kinds(events).index("citations") > max(n for n, kind in enumerate(kinds(events)) if kind == "sources")
+
+
+@pytest.mark.parametrize(
+    ("steps", "kind"),
+    [
+        ([AgentUnavailable("gone")], AgentUnavailable),
+        (["Half of it. ", AgentCapReached("loop")], AgentCapReached),
+        ([" "], AnswerIncomplete),
+        (["The theory is supported."], AgentUngrounded),
+    ],
+    ids=["unavailable", "cap", "empty", "ungrounded"],
+)
+def test_an_agent_that_fails_falls_to_the_search_whose_text_alone_is_the_answer(steps, kind):
+    world = World(*steps)
+    with pytest.raises(CicadaError) as raised:
+        world.run()
+    assert type(raised.value) is kind
+    caught = {"theory_agent": {"Error": kind.__name__, "Cause": "in the log"}}
+    assert world.run("rag", caught).outcome == "answered"
+    events = world.events()
+    fallback = next(event for event in events if event["type"] == "fallback")
+    assert (fallback["from"], fallback["to"], fallback["code"]) == ("theory_agent", "rag", kind.code)
+    after = events[kinds(events).index("fallback") :]
+    assert joined(after) == CITED
+    assert events[-1]["attempted"] == ["theory_agent", "rag"]
+
+
+def test_what_a_failed_agent_spent_is_counted():
+    world = World("Half of it. ", AgentUnavailable("gone"))
+    with pytest.raises(AgentUnavailable):
+        world.run()
+    world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
+    assert world.events()[-1]["metrics"]["modelCalls"] == 3

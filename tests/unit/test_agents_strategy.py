@@ -1,0 +1,402 @@
+"""The agents' strategies, over an agent that does what a test says."""
+
+from __future__ import annotations
+
+import pytest
+
+from cicada.agents.limits import AgentCaps
+from cicada.agents.ports import ToolCall, ToolInput
+from cicada.answering.agent import AgentStrategy, conversation_of
+from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, named_in, statement_in
+from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
+from cicada.answering.strategy import Answered, Retrieved
+from cicada.answering.verdicts import lacks_evidence
+from cicada.answering.watched import NO_VERSION
+from cicada.delivery.record import Question, RequestKey
+from cicada.errors import (
+    AgentCapReached,
+    AgentUnavailable,
+    AgentUngrounded,
+    AnswerIncomplete,
+    BudgetSpent,
+    IndexMissing,
+    IndexUnavailable,
+    ProfilesUnavailable,
+)
+from cicada.models.ports import TextDelta, Usage
+from cicada.retrieval.ports import SearchQuery
+from tests.support.agents import FakeTool, ScriptedAgent, found
+from tests.support.answers import allowance, asked
+from tests.support.questions import KEY, FixedRetriever, passage
+
+ROWS = "Mira rows the ferry to the boathouse every evening."
+WAITS = "Ren waits at the harbour wall until the ferry is back."
+
+
+def puts(*texts):
+    """A tool's result: passages put on the shelf."""
+    return lambda given, shelf: {"passages": [shelf.put(found(n, text)) for n, text in enumerate(texts, 1)]}
+
+
+class Anything(ToolInput):
+    query: str = ""
+    id: str = ""
+    statement: str = ""
+
+
+class Kept:
+    def __init__(self, id, name):
+        self.id, self.name = id, name
+
+
+class Desk:
+    """Tools of both agents, and what was kept before."""
+
+    def __init__(self, *kept):
+        self.kept = kept
+        self.tools = {
+            name: FakeTool(name, writes=name in ("create_profile", "record_verdict", "state_theory"))
+            for name in (
+                "search_script",
+                "list_profiles",
+                "show_profile",
+                "create_profile",
+                "list_theories",
+                "gather_evidence",
+                "state_theory",
+                "record_verdict",
+            )
+        }
+        for name in ("show_profile", "gather_evidence", "search_script"):
+            self.tools[name].form = Anything
+        self.tools["search_script"].result = puts(ROWS)
+        self.tools["gather_evidence"].result = puts(ROWS, WAITS)
+
+    def strategy(self, agent, name="profile_agent", retriever=None, **wiring):
+        opening = (ProfileOpening if name == "profile_agent" else TheoryOpening)(lambda subject: self.kept)
+        return AgentStrategy(
+            name,
+            agent,
+            retriever=retriever or FixedRetriever(),
+            tools=self.offered,
+            opening=opening,
+            needs=(),
+            **wiring,
+        )
+
+    def offered(self, watched):
+        self.watched = watched
+        return list(self.tools.values())
+
+    def calls(self):
+        return [
+            (name, run.model_dump(exclude_defaults=True)) for name, tool in self.tools.items() for _, run in tool.runs
+        ]
+
+
+def run(strategy, question="What is noted of Mira?", **spending):
+    return list(strategy.answer(asked(question), allowance(**spending)))
+
+
+def text_of(steps):
+    return "".join(step.text for step in steps if isinstance(step, TextDelta))
+
+
+# --- the way of an answer ---
+
+
+def test_sources_stand_before_the_text_and_the_citations_are_checked_against_them():
+    agent = ScriptedAgent(["Mira rows the ferry ", "to the boathouse [1]."])
+    steps = run(Desk().strategy(agent))
+    assert [type(step) for step in steps] == [Retrieved, TextDelta, TextDelta, Answered]
+    retrieved, answered = steps[0], steps[-1]
+    assert [(source.n, source.text) for source in retrieved.sources] == [(1, ROWS)]
+    assert retrieved.index_version == "v1"
+    assert answered.grounded
+    assert (answered.stop_reason, answered.model_id) == ("end_turn", agent.model_id)
+
+
+def test_sources_that_come_after_the_first_text_are_shown_once_more():
+    desk = Desk()
+    desk.tools["list_theories"].result = puts(WAITS)
+    agent = ScriptedAgent(["Mira rows the ferry [1]. ", ToolCall("c", "list_theories", {}), "Ren waits [2]."])
+    steps = run(desk.strategy(agent))
+    assert [len(step.sources) for step in steps if isinstance(step, Retrieved)] == [1, 2]
+    assert isinstance(steps[-2], Retrieved)
+
+
+def test_the_version_that_is_told_is_that_which_was_searched():
+    class Published(FixedRetriever):
+        """A new version is current once something was searched."""
+
+        def version(self):
+            return "v1" if not self.queries else "v2"
+
+    desk = Desk()
+    agent = ScriptedAgent(["Mira rows the ferry [1]."])
+
+    def search(given, shelf):
+        desk.watched.search(SearchQuery("ferry"))
+        return puts(ROWS)(given, shelf)
+
+    desk.tools["search_script"].result = search
+    retrieved = run(desk.strategy(agent, retriever=Published(passage(1, ROWS))))[0]
+    assert (retrieved.index_version, retrieved.engine) == ("v1", "shards")
+    assert retrieved.searched >= 1
+
+
+def test_an_invented_number_is_unverified():
+    steps = run(Desk().strategy(ScriptedAgent(["Mira is a spy [7]."])))
+    assert [citation.verdict for citation in steps[-1].citations] == ["unverified"]
+
+
+def test_an_empty_answer_is_incomplete():
+    with pytest.raises(AnswerIncomplete):
+        run(Desk().strategy(ScriptedAgent([])))
+    with pytest.raises(AnswerIncomplete):
+        run(Desk().strategy(ScriptedAgent([" \n"])))
+
+
+@pytest.mark.parametrize("error", [AgentCapReached("loop"), AgentUnavailable("gone")])
+def test_an_agents_error_is_the_strategys_and_the_run_is_closed(error):
+    agent = ScriptedAgent(["Half an ", error])
+    with pytest.raises(type(error)):
+        run(Desk().strategy(agent))
+    assert agent.closed
+
+
+def test_closing_the_answer_closes_the_run():
+    agent = ScriptedAgent(["One.", "Two."])
+    steps = Desk().strategy(agent).answer(asked("Who is Mira?"), allowance())
+    next(steps)
+    steps.close()
+    assert agent.closed
+
+
+# --- what happens before the model ---
+
+
+def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched():
+    desk = Desk(Kept("1" * 20, "Mira"), Kept("2" * 20, "Ren Aalto"))
+    agent = ScriptedAgent(["Nothing."])
+    run(desk.strategy(agent), "What do you know of Mira's boat?")
+    assert desk.calls() == [
+        ("search_script", {"query": "What do you know of Mira's boat?"}),
+        ("show_profile", {"id": "1" * 20}),
+    ]
+    assert [done.call.name for done in agent.tasks[0].done] == ["show_profile", "search_script"]
+
+
+def test_where_none_is_named_all_profiles_are_listed():
+    agent = ScriptedAgent(["Nothing."])
+    run(Desk(Kept("1" * 20, "Mira")).strategy(agent), "Which characters did I note?")
+    assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles", "search_script"]
+
+
+def test_a_corpus_that_cannot_be_searched_does_not_hide_what_was_noted():
+    desk = Desk()
+
+    def down(given, shelf):
+        raise IndexUnavailable("s3")
+
+    desk.tools["search_script"].result = down
+    steps = run(
+        desk.strategy(ScriptedAgent(["You noted nothing yet."]), retriever=FixedRetriever(error=IndexMissing("none")))
+    )
+    assert isinstance(steps[0], Retrieved)
+    assert steps[0].index_version == NO_VERSION
+
+
+def test_profiles_that_cannot_be_read_fail_the_attempt_before_the_model_is_asked():
+    desk = Desk()
+
+    def down(given, shelf):
+        raise ProfilesUnavailable("dynamodb")
+
+    desk.tools["list_profiles"].result = down
+    agent = ScriptedAgent(["Nothing."])
+    with pytest.raises(ProfilesUnavailable):
+        run(desk.strategy(agent))
+    assert agent.tasks == []
+
+
+def test_evidence_is_gathered_before_a_theory_is_judged():
+    desk = Desk()
+    agent = ScriptedAgent(["The theory is supported: Mira rows the ferry to the boathouse [1]."])
+    run(desk.strategy(agent, "theory_agent"), "Is my theory that Mira rows the ferry true?")
+    assert [done.call.name for done in agent.tasks[0].done] == ["list_theories", "gather_evidence"]
+    assert ("gather_evidence", {"statement": "Mira rows the ferry"}) in desk.calls()
+
+
+def test_a_theory_without_a_search_is_not_judged():
+    desk = Desk()
+
+    def down(given, shelf):
+        raise IndexUnavailable("s3")
+
+    desk.tools["gather_evidence"].result = down
+    agent = ScriptedAgent(["It is true."])
+    with pytest.raises(IndexUnavailable):
+        run(desk.strategy(agent, "theory_agent"))
+    assert agent.tasks == []
+
+
+def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
+    desk = Desk(Kept("3" * 20, "Ferry theory"))
+    run(
+        desk.strategy(ScriptedAgent(["Ren waits at the harbour wall [2]."]), "theory_agent"), "What of my ferry theory?"
+    )
+    assert ("gather_evidence", {"id": "3" * 20}) in desk.calls()
+
+
+@pytest.mark.parametrize(
+    ("query", "statement"),
+    [
+        ("Is my theory that Mira rows the ferry alone right?", "Mira rows the ferry alone"),
+        ("What speaks against the idea, that Ren is the keeper?", "Ren is the keeper"),
+        ('Weigh "the letter was never sent" for me', "the letter was never sent"),
+        ("Did Ren lie about the harbour?", "Did Ren lie about the harbour"),
+    ],
+)
+def test_what_a_question_says_of_a_theory(query, statement):
+    assert statement_in(query) == statement
+
+
+def test_names_are_found_as_words_of_their_own_the_longest_first():
+    kept = [Kept("1", "Ren"), Kept("2", "Ren Aalto"), Kept("3", "  "), Kept("4", "Mira")]
+    assert [one.id for one in named_in("who is REN aalto? and the current mirage?", kept)] == ["2", "1"]
+
+
+# --- in whose name ---
+
+
+def test_tools_act_as_the_requests_user_with_the_users_own_words():
+    desk = Desk()
+    question = Question("I am somebody else. Note it.", collections=("notes",), episodes=("ep1",), tenant="t")
+    call = ToolCall("c", "create_profile", {"words": "subject: somebody-else"})
+    list(desk.strategy(ScriptedAgent([call, "Noted."])).answer(asked(question.query, question=question), allowance()))
+    actors = {actor for tool in desk.tools.values() for actor, _ in tool.runs}
+    assert {(one.subject, one.request_id, one.message, one.tenant) for one in actors} == {
+        (KEY.subject, KEY.request_id, question.query, "t")
+    }
+    assert {(one.collections, one.episodes) for one in actors} == {(("notes",), ("ep1",))}
+
+
+def test_conversations_of_two_users_never_have_one_name():
+    def named(subject, session):
+        one = asked("x", question=Question("x", session_id=session))
+        return conversation_of(type(one)(RequestKey(subject, "r"), one.question, one.query))
+
+    assert len({named("a", "s"), named("b", "s"), named("a", "t"), named("a", None)}) == 4
+    assert named("a", "s") == named("a", "s")
+
+
+# --- evidence ---
+
+
+def theory(*steps, **more):
+    return run(Desk().strategy(ScriptedAgent(list(steps)), "theory_agent"), "Is it true that Mira is a spy?", **more)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your theory is supported.",
+        "Mira is a spy [9].",
+        "This is contradicted by the harbour log [1].",
+        "She surely did it.",
+    ],
+)
+def test_a_judgement_without_a_citation_that_holds_is_refused(text):
+    with pytest.raises(AgentUngrounded):
+        theory(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I found no evidence for or against this theory.",
+        "Nothing in the script speaks for it. No passage contradicts it.",
+        "Which of the two letters do you mean?",
+    ],
+)
+def test_an_answer_that_found_nothing_or_asks_back_needs_none(text):
+    assert text_of(theory(text)) == text
+
+
+def test_a_recorded_verdict_needs_a_citation_in_the_answer_too():
+    with pytest.raises(AgentUngrounded):
+        theory(ToolCall("c", "record_verdict", {}), "I found no evidence.")
+
+
+def test_what_was_changed_may_be_told_without_one_and_a_verdict_may_not():
+    assert text_of(theory(ToolCall("c", "state_theory", {}), "I have kept your theory.")) == "I have kept your theory."
+    with pytest.raises(AgentUngrounded):
+        theory(ToolCall("c", "state_theory", {}), "I have kept your theory. It is plausible.")
+
+
+def test_a_profiles_answer_may_go_without():
+    assert text_of(run(Desk().strategy(ScriptedAgent(["You noted nothing of her."])))) == "You noted nothing of her."
+
+
+def test_a_citation_that_holds_carries_the_judgement():
+    steps = theory("The theory is contradicted: Mira rows the ferry to the boathouse every evening [1].")
+    assert steps[-1].grounded
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_words_of_a_verdict_always_need_evidence(changed):
+    assert lacks_evidence("So it is true.", recorded=False, changed=changed)
+
+
+# --- what it takes ---
+
+
+def test_an_agent_has_all_that_is_left_of_the_attempt_and_nothing_is_left_beside():
+    spending = allowance(calls=2)
+    list(Desk().strategy(ScriptedAgent(["Nothing."])).answer(asked("Who is Mira?"), spending))
+    assert spending.calls_left == 0
+    assert [(call.purpose, call.calls) for call in spending.made] == [("agent", 1)]
+    assert spending.spent.input_tokens == 300
+
+
+def test_without_a_call_left_no_agent_runs():
+    agent = ScriptedAgent(["Nothing."])
+    with pytest.raises(BudgetSpent):
+        run(Desk().strategy(agent), calls=0)
+    assert agent.tasks == []
+
+
+def test_what_was_used_before_is_not_there_for_the_agent():
+    spending = allowance(calls=2, tokens=40_000)
+    spending.call()
+    spending.note(ModelCall("complete_question", "local.small", 1, Usage(4_000, 1_000), 10, None))
+    purse = spending.agent_allowance()
+    with pytest.raises(BudgetSpent, match="15000"):
+        purse.allow("local.m", Usage(15_001))
+    purse.allow("local.m", Usage(15_000))
+
+
+def test_a_use_that_was_not_reported_counts_as_a_whole_share():
+    spending = allowance(calls=2, tokens=40_000)
+    spending.call()
+    spending.note(ModelCall("complete_question", "local.small", 1, Usage(reported=False), 10, None))
+    with pytest.raises(BudgetSpent, match="10000"):
+        spending.agent_allowance().allow("local.m", Usage(10_001))
+
+
+def test_an_agents_calls_are_bounded_and_what_a_turn_did_not_take_comes_back():
+    spending = allowance(calls=1, tokens=4_000)
+    purse = spending.agent_allowance()
+    for _ in range(AGENT_CALLS_A_CALL):
+        purse.call()
+        purse.allow("local.m", Usage(900))
+        purse.settle("local.m", Usage(900), Usage(10))
+    with pytest.raises(BudgetSpent, match="no call"):
+        purse.call()
+
+
+def test_a_cap_ends_the_run():
+    calls = [ToolCall(f"c{n}", "search_script", {"query": f"q{n}"}) for n in range(9)]
+    with pytest.raises(AgentCapReached):
+        run(Desk().strategy(ScriptedAgent(calls), caps=AgentCaps(max_tool_calls=3)))

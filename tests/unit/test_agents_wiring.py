@@ -1,0 +1,85 @@
+"""Which adapter the answer worker makes of its settings."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import boto3
+import pytest
+
+from cicada.agents.classic.agent import ClassicAgent
+from cicada.agents.converse.agent import ConverseAgent
+from cicada.agents.harness.agent import HarnessAgent
+from cicada.settings import AnswerSettings
+from tests.support.breakers import Clock, InMemoryBreakers, board
+from tests.support.questions import FixedRetriever
+
+ENVIRONMENT = {
+    "REQUESTS_TABLE": "requests",
+    "INDEX_BUCKET": "index",
+    "GENERATION_MODEL_ID": "us.amazon.nova-lite-v1:0",
+    "DIRECT_MODEL_ID": "us.amazon.nova-micro-v1:0",
+    "EMBEDDING_MODEL_ID": "amazon.titan-embed-text-v2:0",
+    "EMBEDDING_DIMENSIONS": "256",
+}
+DEPLOYED = {
+    "converse": "{}",
+    "classic": '{"profile": {"agentId": "A1", "aliasId": "L1"}, "theory": {"agentId": "A2", "aliasId": "L2"}}',
+    "harness": '{"profile": {"harnessArn": "arn:h", "endpoint": "live"}, '
+    '"theory": {"harnessArn": "arn:h", "endpoint": "live"}}',
+}
+
+
+@pytest.fixture(scope="module")
+def wiring() -> ModuleType:
+    path = Path(__file__).parents[2] / "lambdas" / "answer" / "agents.py"
+    spec = importlib.util.spec_from_file_location("answer_agents", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+
+def build(wiring, adapter, **more):
+    told = {**ENVIRONMENT, "AGENTS_ADAPTER": adapter, "AGENTS_DEPLOYED": DEPLOYED.get(adapter, "{}"), **more}
+    return wiring.build_agents(
+        AnswerSettings.read(told),
+        FixedRetriever(),
+        board(InMemoryBreakers(), Clock()),
+        bedrock=lambda: boto3.client("bedrock-runtime"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("adapter", "kind", "breaker"),
+    [
+        ("converse", ConverseAgent, "model:us.amazon.nova-lite-v1:0"),
+        ("classic", ClassicAgent, "agent:classic"),
+        ("harness", HarnessAgent, "agent:harness"),
+    ],
+)
+def test_each_adapter_is_made_of_what_the_stacks_tell(wiring, adapter, kind, breaker):
+    built = build(wiring, adapter)
+    assert set(built) == {"profile_agent", "theory_agent"}
+    assert {type(strategy._agent._agent) for strategy in built.values()} == {kind}
+    assert built["profile_agent"].needs == (breaker,)
+    assert built["theory_agent"].needs == ("index", breaker)
+
+
+def test_the_agents_model_is_their_own_where_one_is_named(wiring):
+    built = build(wiring, "converse", AGENTS_MODEL_ID="amazon.nova-pro-v1:0")
+    assert built["theory_agent"].needs == ("index", "model:amazon.nova-pro-v1:0")
+
+
+def test_without_an_adapter_there_are_none(wiring):
+    assert build(wiring, "none") == {}

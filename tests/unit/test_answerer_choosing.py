@@ -1,0 +1,79 @@
+"""The stand-in for a model chooses what a question needs and names what it names, by the selector's own prompt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cicada.models.forms import form_schema, read_form
+from cicada.retrieval.knowledge.contracts import Catalogue
+from cicada.retrieval.knowledge.extracting import extracting_prompt
+from cicada.retrieval.knowledge.forms import NamesFound, selection_form
+from cicada.retrieval.knowledge.selecting import choices_of, selecting_system
+from local.bedrock.extractive.choosing import options_of, parts_of
+from local.bedrock.extractive.filling import fill
+from tests.support.catalogues import CATALOGUE, declared
+
+
+def chosen(question: str, catalogue: Catalogue = CATALOGUE) -> list[str]:
+    form = selection_form(catalogue)
+    user = f"<question>\n{question}\n</question>"
+    value: Any = fill(user, form_schema(form), system=selecting_system(catalogue))
+    return [one.intention for one in choices_of(read_form(form, value), catalogue, 0.7)]
+
+
+def named(question: str) -> list[str]:
+    prompt = extracting_prompt(question, CATALOGUE)
+    value = fill(prompt.user, form_schema(NamesFound), system=prompt.system)
+    return [one.name for one in read_form(NamesFound, value).names if one.confidence >= 0.6]
+
+
+def test_a_question_that_an_intention_has_as_its_example_means_it():
+    assert chosen("What is in my pack?") == ["belongings"]
+    assert chosen("Who was that woman at the gate?") == ["people"]
+
+
+def test_each_part_of_a_question_is_chosen_for():
+    assert set(chosen("Remind me who was that woman at the gate and how hard do I hit?")) == {"people", "fighting"}
+
+
+def test_small_talk_needs_nothing():
+    assert chosen("Hello there!") == []
+    assert chosen("Thanks a lot.") == []
+
+
+def test_only_what_the_form_allows_is_chosen():
+    assert options_of(selecting_system(CATALOGUE), ["sheet/fighting", "sheet/nothing"])[0].value == "sheet/fighting"
+    assert len(options_of(selecting_system(CATALOGUE), ["sheet/fighting", "sheet/nothing"])) == 1
+
+
+def test_what_the_prompt_escapes_is_read_as_it_was():
+    odd = Catalogue("v1", (declared("odd", {"signs": ('Of "<" & ">".', ("Is 1 < 2?",))}, description="A & B."),))
+    (option,) = options_of(selecting_system(odd), ["odd/signs"])
+    assert (option.about, option.texts) == ("A & B.", ('Of "<" & ">".', "Is 1 < 2?"))
+
+
+def test_a_question_is_taken_apart_where_another_begins():
+    assert parts_of("How does grappling work and what's my athletics bonus?") == [
+        "How does grappling work",
+        "what's my athletics bonus?",
+    ]
+    assert parts_of("Where are salt and bread?") == ["Where are salt and bread?"]
+    assert parts_of("?") == ["?"]
+
+
+def test_names_are_found_and_what_is_asked_of_as_well():
+    assert named("What did Ottoline Prawle say of Gutterflame?") == ["Ottoline Prawle", "Gutterflame"]
+    assert named("How does grappling work and what's my athletics bonus?") == ["grappling", "athletics"]
+    assert named("Hask said what?") == ["Hask"]
+    assert named('Is there a "burning axe"?') == ["burning axe"]
+    assert named("what happened last time?") == []
+
+
+@given(st.text(max_size=120))
+@settings(max_examples=60, deadline=None)
+def test_whatever_is_asked_the_forms_fit(question: str):
+    chosen(question)
+    named(question)

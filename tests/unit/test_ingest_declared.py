@@ -1,0 +1,179 @@
+"""A folder's ``collection.yaml``: it divides what is loaded, is published with it, and goes when it is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from cicada.errors import CorpusInvalid
+from cicada.index.publish import must_be_published
+from cicada.index.reader import IndexReader
+from cicada.index.writer import IndexWriter
+from cicada.ingest.contracts import EnrichmentOptions
+from cicada.ingest.enrichment.enricher import Enricher
+from cicada.ingest.estimating import estimate_load
+from cicada.ingest.loading import load_documents, scripts_alone, unload
+from cicada.ingest.sources import source_files
+from cicada.retrieval.ports import Filters, SearchQuery
+from cicada.retrieval.shards import ShardRetriever
+from tests.support.declared import declaration, declared_yaml
+from tests.support.embedding import WordEmbedder
+from tests.support.ingest import Reading, recipe_for, script_of, shelf
+from tests.support.object_stores import InMemoryStore
+
+LOG = "# Log\n\n## Boats\n\nThe Heron leaks.\n\n## Places\n\nThe jetty is long.\n"
+TEXTS = {"log.md": LOG, "note.md": "Nothing is said here."}
+DECLARED = {**TEXTS, "collection.yaml": declared_yaml()}
+
+
+@pytest.fixture
+def store():
+    return InMemoryStore()
+
+
+def load(folder, store, embedder=None, reading=None, **options):
+    embedder = embedder or WordEmbedder()
+    recipe = recipe_for(embedder)
+    return load_documents([folder], "shelf", store, embedder, recipe, read=reading or Reading(), **options)
+
+
+def search(store, query="the", **where):
+    embedder = WordEmbedder()
+    reader = IndexReader(store, embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
+    try:
+        asked = SearchQuery(query, top_k=100, min_score=0.0, filters=Filters(**where))
+        return [hit.passage for hit in ShardRetriever(reader, embedder).search(asked).hits]
+    finally:
+        reader.close()
+
+
+def sections(store):
+    return {one.text.splitlines()[-1]: one.metadata.get("section") for one in search(store)}
+
+
+def declared(store):
+    return must_be_published(store).manifest.declarations
+
+
+def test_passages_are_told_their_sections_and_the_declaration_is_published(store, tmp_path):
+    report = load(shelf(tmp_path, DECLARED), store)
+    assert (report.documents, report.loaded, report.quarantined) == (2, 2, ())
+    assert report.sections == {"boats": 1, "places": 1, "other": 1}
+    assert sections(store) == {
+        "The Heron leaks.": "boats",
+        "The jetty is long.": "places",
+        "Nothing is said here.": "other",
+    }
+    assert [one.text for one in search(store, metadata={"section": ("boats",)})] == ["The Heron leaks."]
+    assert declared(store) == (declaration(),)
+
+
+def test_a_changed_section_divides_again_and_embeds_nothing_that_stays_as_it_was(store, tmp_path):
+    load(shelf(tmp_path, DECLARED), store)
+    embedder = WordEmbedder()
+    changed = {**TEXTS, "collection.yaml": declared_yaml(ships=["Boats"], jetties=["Places"], rafts=["Rafts"])}
+    report = load(shelf(tmp_path, changed), store, embedder)
+    assert (report.published, report.embedded, embedder.asked) == (True, 0, [])
+    assert report.sections == {"ships": 1, "jetties": 1, "rafts": 0, "other": 1}
+    assert set(sections(store).values()) == {"ships", "jetties", "other"}
+
+
+def test_a_changed_description_is_published_and_reads_no_document_again(store, tmp_path):
+    load(shelf(tmp_path, DECLARED), store)
+    reading = Reading()
+    changed = {**TEXTS, "collection.yaml": declared_yaml(description="Another shelf.")}
+    report = load(shelf(tmp_path, changed), store, reading=reading)
+    assert (report.published, report.unchanged, report.added, reading.sources) == (True, 2, 0, [])
+    assert declared(store)[0].description == "Another shelf."
+    assert not load(tmp_path, store).published
+
+
+def test_without_the_file_a_collection_declares_nothing_any_more(store, tmp_path):
+    load(shelf(tmp_path, DECLARED), store)
+    report = load(shelf(tmp_path, TEXTS), store)
+    assert (report.published, report.embedded, report.sections) == (True, 0, {})
+    assert declared(store) == ()
+    assert set(sections(store).values()) == {None}
+
+
+def test_documents_that_are_added_go_by_what_is_published(store, tmp_path):
+    load(shelf(tmp_path / "a", DECLARED), store)
+    load(shelf(tmp_path / "b", {"more.md": "# More\n\n## Boats\n\nThe Ibis floats.\n"}), store, exactly=False)
+    assert declared(store) == (declaration(),)
+    assert sections(store)["The Ibis floats."] == "boats"
+
+
+def test_unloading_takes_the_declaration_with_the_last_document_or_by_its_name(store, tmp_path):
+    load(shelf(tmp_path, DECLARED), store)
+    unload(store, WordEmbedder(), "shelf", ["note.md"])
+    assert declared(store) == (declaration(),)
+    report = unload(store, WordEmbedder(), "shelf", ["collection.yaml"])
+    assert (report.removed, report.published, declared(store)) == (("collection.yaml",), True, ())
+    assert unload(store, WordEmbedder(), "shelf", ["collection.yaml"]).removed == ()
+    load(tmp_path, store)
+    unload(store, WordEmbedder(), "shelf", ["note.md", "log.md"])
+    assert declared(store) == ()
+
+
+def test_a_wrong_declaration_loads_nothing_and_names_file_and_line(store, tmp_path):
+    folder = shelf(tmp_path, {**TEXTS, "collection.yaml": "collection: shelf\nkind: 'a b'\n"})
+    with pytest.raises(CorpusInvalid, match=r"collection\.yaml, line 2: kind must be"):
+        load(folder, store)
+    with pytest.raises(CorpusInvalid, match="collection is boats, but the collection is shelf"):
+        load(shelf(tmp_path, {**TEXTS, "collection.yaml": declared_yaml("boats")}), store)
+    assert list(store.entries("index/")) == []
+
+
+def test_a_declaration_that_is_misplaced_is_set_aside_with_the_reason(store, tmp_path):
+    misplaced = {"a.md": "Text.", "sub/collection.yaml": declared_yaml(), "collection.yml": declared_yaml()}
+    report = load(shelf(tmp_path, misplaced), store)
+    assert [(one.source, one.message) for one in report.quarantined] == [
+        ("collection.yml", "a collection is declared in a file called collection.yaml"),
+        ("sub/collection.yaml", "declares the collection of its own folder: load sub by itself"),
+    ]
+    with pytest.raises(CorpusInvalid, match=r"holds no document beside its collection\.yaml"):
+        source_files([shelf(tmp_path / "only", {"collection.yaml": declared_yaml()})])
+
+
+def test_the_sections_key_is_the_declarations_own(store, tmp_path):
+    with pytest.raises(CorpusInvalid, match="section is reserved"):
+        load(shelf(tmp_path, DECLARED), store, metadata={"section": "mine"})
+    load(shelf(tmp_path, TEXTS), store, metadata={"section": "mine"})
+    assert set(sections(store).values()) == {"mine"}
+
+
+def test_a_declared_script_is_divided_by_its_episodes_and_chapters(store, tmp_path):
+    texts = {"ep1.jsonl": script_of({"m1": "The boat left."}), "collection.yaml": declared_yaml(first=["One > c1"])}
+    folder = shelf(tmp_path, texts)
+    assert not scripts_alone(source_files([folder]))
+    load(folder, store)
+    assert sections(store) == {"The boat left.": "first"}
+
+
+def test_declared_names_stand_before_those_that_enrichment_finds(store, tmp_path):
+    text = declared_yaml().replace('"aliases":{}', '"aliases":{"Old Heron":["the Heron"],"Mira Vale":["Mira"]}')
+    log = "# Log\n\n## Boats\n\nThe Heron leaks, said Mira. We asked Mira, and Tam Reed. Then Tam Reed rowed.\n"
+    enricher = Enricher(EnrichmentOptions(), None, store)
+    load(shelf(tmp_path, {"log.md": log, "collection.yaml": text}), store, enricher=enricher)
+    (found,) = search(store)
+    assert found.entities[:2] == ("Old Heron", "Mira Vale")
+    assert "Tam Reed" in found.entities
+    assert "Mira" not in found.entities
+
+
+def test_an_estimate_tells_the_sections_before_and_after(store, tmp_path):
+    folder, recipe = shelf(tmp_path, DECLARED), recipe_for(WordEmbedder())
+    before = estimate_load([folder], "shelf", store, recipe, read=Reading())
+    load(folder, store)
+    after = estimate_load([folder], "shelf", store, recipe, read=Reading())
+    assert before.sections == after.sections == {"boats": 1, "places": 1, "other": 1}
+    assert (before.documents, after.documents, after.prepared) == (2, 0, 2)
+
+
+def test_a_start_over_publishes_the_declaration(store, tmp_path):
+    others = load_documents(
+        [shelf(tmp_path / "x", TEXTS)], "x", store, WordEmbedder(), recipe_for(WordEmbedder()), read=Reading()
+    )
+    assert others.published
+    load(shelf(tmp_path / "shelf", DECLARED), store, start_over=True)
+    assert declared(store) == (declaration(),)
+    assert IndexWriter(store, WordEmbedder()).delete("x", ["none"]).passages == 0

@@ -1,0 +1,409 @@
+"""The operations on profiles: rules, versions, repeated operations, and one user apart from another."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
+from cicada.profiles.changes import By, FieldGiven, Stated
+from cicada.profiles.desk import ProfileDesk, operation
+from cicada.profiles.record import Evidence, NoteProof, PassageProof
+from cicada.profiles.rules import MAX_EDITS, ProfileLimits, dumped, folded, profile_id
+from tests.support.passages import make_passage
+from tests.support.profiles import InMemoryProfiles
+
+NOW_S = 1_800_000_000
+NOTE = NoteProof(request_id="r", words="as I said", said_at_ms=1)
+
+
+class World:
+    def __init__(self, **limits):
+        self.store = InMemoryProfiles()
+        self.now_s = NOW_S
+        self.limits = ProfileLimits(**limits)
+        self.desk = ProfileDesk(self.store, limits=self.limits, now_s=lambda: self.now_s)
+        self.operations = 0
+
+    def by(self, subject="mara", operation_id=None):
+        self.operations += 1
+        return By(subject, "r", operation_id or f"o{self.operations}")
+
+    def create(self, name="Tamsin Oake", kind="character", *, subject="mara", **fields):
+        return self.desk.create(self.by(subject), kind, name, given(**fields))
+
+    def theory(self, statement="Ilse moved the key", episodes=()):
+        return self.desk.create(self.by(), "theory", statement, stated=Stated(statement, NOTE, episodes))
+
+
+def given(**fields):
+    return [FieldGiven(name, value, NOTE) for name, value in fields.items()]
+
+
+def evidence(number, side="for", strength=0.6, *, cited=False):
+    passage = make_passage(number)
+    proof = PassageProof(
+        passage_id=passage.id, collection="script", locator=passage.locator, quote=passage.text, index_version="v1"
+    )
+    return Evidence(side=side, strength=strength, proof=proof, cited=cited)
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_a_new_profile_has_its_facts_with_their_proofs_and_a_history(world):
+    made = world.create(occupation="copy-reader")
+    assert (made.version, made.name, made.kind) == (1, "Tamsin Oake", "character")
+    (fact,) = made.fields
+    assert (fact.name, fact.value, fact.proof, fact.changed_at_ms) == ("occupation", "copy-reader", NOTE, NOW_S * 1000)
+    shown, (change,) = world.desk.with_history("mara", made.id)
+    assert shown == made
+    assert (change.operation, change.version, change.request_id) == ("created", 1, "r")
+    assert [(edit.field, edit.before, edit.after) for edit in change.edits] == [("occupation", None, "copy-reader")]
+
+
+def test_an_update_sets_replaces_and_removes_and_says_so_in_the_history(world):
+    made = world.create(occupation="copy-reader", room="attic")
+    new = world.desk.update(world.by(), made.id, 1, given=given(Occupation="editor", hair="red"), remove=["ROOM"])
+    assert [(fact.name, fact.value) for fact in new.fields] == [("occupation", "editor"), ("hair", "red")]
+    _, history = world.desk.with_history("mara", made.id)
+    edits = {(edit.field, edit.before, edit.after) for edit in history[-1].edits}
+    assert edits == {("occupation", "copy-reader", "editor"), ("room", "attic", None), ("hair", None, "red")}
+
+
+def test_what_stands_there_already_keeps_its_proof_and_is_no_change(world):
+    made = world.create(occupation="copy-reader")
+    other = [FieldGiven("occupation", " copy-reader\u200b ", NOTE.model_copy(update={"words": "again"}))]
+    assert world.desk.update(world.by(), made.id, 1, given=other) == made
+
+
+@pytest.mark.parametrize("name", ["tamsin oake", "TAMSIN  OAKE", "Ｔamsin Oake", "Tamsin\u200b Oake\n"])
+def test_names_are_compared_without_case_and_one_of_a_kind_exists(world, name):
+    made = world.create()
+    with pytest.raises(ProfileConflict, match=made.id):
+        world.create(name)
+    assert world.create(name, "location").id != made.id
+    assert world.desk.find("mara", name, "character") == made
+
+
+@pytest.mark.parametrize("text", ["ß", "İ", "ǅ", "ﬁ", "K", "ῼ", "ſ"])
+def test_folding_a_folded_name_changes_nothing(text):
+    assert folded(folded(text)) == folded(text)
+
+
+def test_a_name_of_several_kinds_asks_which_one(world):
+    world.create()
+    world.create(kind="location")
+    with pytest.raises(ProfileInvalid, match="character, location"):
+        world.desk.find("mara", "tamsin oake")
+    assert world.desk.find("mara", "tamsin oake", "location").kind == "location"
+
+
+def test_another_version_is_not_changed(world):
+    made = world.create()
+    world.desk.update(world.by(), made.id, 1, given=given(hair="red"))
+    for change in (
+        lambda: world.desk.update(world.by(), made.id, 1, given=given(hair="black")),
+        lambda: world.desk.delete(world.by(), made.id, 1),
+        lambda: world.desk.update(world.by(), made.id, 3, given=given(hair="black")),
+    ):
+        with pytest.raises(ProfileConflict, match="version 2"):
+            change()
+
+
+def test_a_write_that_comes_in_between_wins_and_the_other_is_told(world):
+    made = world.create()
+
+    def interrupt():
+        world.store.before_write = lambda: None
+        world.desk.update(world.by(), made.id, 1, given=given(hair="red"))
+
+    world.store.before_write = interrupt
+    with pytest.raises(ProfileConflict):
+        world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    assert world.desk.show("mara", made.id).fields[0].value == "red"
+
+
+def test_a_repeated_operation_is_no_second_change(world):
+    by = world.by()
+    first = world.desk.create(by, "character", "Tamsin", given(hair="red"))
+    assert world.desk.create(by, "character", "Tamsin", given(hair="red")) == first
+    changing = world.by()
+    second = world.desk.update(changing, first.id, 1, given=given(hair="black"))
+    assert world.desk.update(changing, first.id, 1, given=given(hair="black")) == second
+    deleting = world.by()
+    assert world.desk.delete(deleting, first.id, 2) == world.desk.delete(deleting, first.id, 2) == 3
+    assert world.store.writes == 3
+
+
+def test_an_operation_whose_write_landed_unheard_is_known_by_its_own_mark(world):
+    made = world.create()
+
+    def landed_already():
+        world.store.before_write = lambda: None
+        world.desk.update(by, made.id, 1, given=given(hair="red"))
+
+    by = world.by()
+    world.store.before_write = landed_already
+    assert world.desk.update(by, made.id, 1, given=given(hair="red")).version == 2
+
+
+def test_a_repeated_create_does_not_bring_back_what_was_deleted(world):
+    by = world.by()
+    made = world.desk.create(by, "character", "Tamsin", given(hair="red"))
+    world.desk.delete(world.by(), made.id, 1)
+    with pytest.raises(ProfileUnknown):
+        world.desk.create(by, "character", "Tamsin", given(hair="red"))
+
+
+def test_a_deleted_profile_leaves_no_word_and_its_version_goes_on_counting(world):
+    made = world.create(secret="the green ledger")
+    world.desk.delete(world.by(), made.id, 1)
+    for look in (world.desk.show, world.desk.with_history):
+        with pytest.raises(ProfileUnknown):
+            look("mara", made.id)
+    assert world.desk.list("mara") == ()
+    left = world.store.read("mara", made.id)
+    assert "ledger" not in dumped(left)
+    assert "Tamsin" not in dumped(left)
+    assert left.expires_at == NOW_S + world.limits.deleted_kept_s
+    again = world.create()
+    assert again.version == 3
+    with pytest.raises(ProfileConflict):
+        world.desk.update(world.by(), again.id, 1, given=given(hair="red"))
+
+
+@pytest.mark.parametrize("subject", ["jonas", "mara#x", "mara/", "", "tenant/mara"])
+def test_another_users_profile_is_absent_whatever_is_done_with_its_id(world, subject):
+    made = world.create(hair="red")
+    own, theirs = made.id, profile_id("character", "Nobody")
+    attempts = [
+        lambda one: world.desk.show(subject, one),
+        lambda one: world.desk.with_history(subject, one),
+        lambda one: world.desk.update(world.by(subject), one, 1, given=given(hair="black")),
+        lambda one: world.desk.delete(world.by(subject), one, 1),
+        lambda one: world.desk.judge(world.by(subject), one, 1, "open", [evidence(1, cited=True)]),
+    ]
+    for attempt in attempts:
+        told = set()
+        for one in (own, theirs, "../mara", "profile#", "x" * 5000):
+            with pytest.raises(ProfileUnknown) as refusal:
+                attempt(one)
+            told.add(str(refusal.value))
+        assert len(told) == 1
+    assert world.desk.list(subject) == ()
+    assert world.create(subject=subject).version == 1
+    assert world.desk.show("mara", own) == made
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({" ": "x"}, "name"),
+        ({"x" * 61: "x"}, "60"),
+        ({"hair": "\u200b"}, "hair"),
+        ({"hair": "x" * 1001}, "1000"),
+        ({"hair": "red", "HAIR": "black"}, "twice"),
+        ({f"f{n}": "x" for n in range(4)}, "3 fields"),
+    ],
+)
+def test_what_breaks_a_rule_is_refused_and_nothing_is_kept(fields, told):
+    world = World(fields=3)
+    with pytest.raises(ProfileInvalid, match=told):
+        world.create(**fields)
+    assert world.store.stored == {}
+
+
+@pytest.mark.parametrize("name", ["", " \n", "\u200b", "x" * 81])
+def test_a_name_has_1_to_80_characters(world, name):
+    with pytest.raises(ProfileInvalid, match="name"):
+        world.create(name)
+
+
+def test_one_change_has_so_many_edits_at_most(world):
+    made = world.create()
+    many = given(**{f"f{n}": "x" for n in range(MAX_EDITS)})
+    with pytest.raises(ProfileInvalid, match=str(MAX_EDITS)):
+        world.desk.update(world.by(), made.id, 1, given=many, remove=["hair"])
+
+
+def test_a_field_that_is_not_there_is_not_removed(world):
+    made = world.create()
+    with pytest.raises(ProfileInvalid, match="hair"):
+        world.desk.update(world.by(), made.id, 1, remove=["hair"])
+
+
+def test_a_user_has_so_many_profiles_and_another_as_many_again():
+    world = World(profiles=2)
+    first = world.create("A")
+    world.create("B")
+    with pytest.raises(ProfileInvalid, match="2 profiles"):
+        world.create("C")
+    world.create("C", subject="jonas")
+    world.desk.delete(world.by(), first.id, 1)
+    world.create("C")
+
+
+def test_the_history_keeps_its_newest_entries():
+    world = World(history_entries=3)
+    made = world.create()
+    for n in range(5):
+        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
+    _, history = world.desk.with_history("mara", made.id)
+    assert [change.version for change in history] == [4, 5, 6]
+
+
+def test_the_oldest_entries_make_room_and_a_profile_that_is_too_large_without_them_is_refused():
+    world = World(record_bytes=6_000)
+    made = world.create()
+    for n in range(4):
+        made = world.desk.update(world.by(), made.id, n + 1, given=given(note=f"{n}" * 900))
+    _, history = world.desk.with_history("mara", made.id)
+    assert len(dumped(world.store.read("mara", made.id))) <= 6_000
+    assert history[-1].version == 5
+    with pytest.raises(ProfileInvalid, match="6000"):
+        world.desk.update(world.by(), made.id, 5, given=given(**{f"f{n}": "x" * 900 for n in range(6)}))
+
+
+def test_a_refined_theory_loses_what_was_gathered_for_the_old_statement(world):
+    made = world.theory(episodes=("ep1",))
+    judged = world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")])
+    assert judged.theory.judgement.verdict == "supported"
+    assert [one.cited for one in judged.theory.evidence] == [True, False]
+    refined = world.desk.update(world.by(), made.id, 2, stated=Stated("Ilse hid the key", NOTE, ("ep1",)))
+    assert (refined.theory.statement, refined.theory.evidence, refined.theory.judgement) == (
+        "Ilse hid the key",
+        (),
+        None,
+    )
+    _, history = world.desk.with_history("mara", made.id)
+    gone = {edit.field: edit.before for edit in history[-1].edits}
+    assert gone == {
+        "statement": "Ilse moved the key",
+        "evidence": "1 for, 1 against",
+        "verdict": "supported, by 1 of its evidence",
+    }
+
+
+def test_a_verdict_rests_on_evidence(world):
+    made = world.theory()
+    for nothing in ([], [evidence(1)]):
+        with pytest.raises(ProfileInvalid):
+            world.desk.judge(world.by(), made.id, 1, "open", nothing)
+    plain = world.create()
+    with pytest.raises(ProfileInvalid, match="theory"):
+        world.desk.judge(world.by(), plain.id, 1, "open", [evidence(1, cited=True)])
+
+
+def test_what_a_verdict_rests_on_is_kept_before_stronger_evidence(world):
+    made = world.theory()
+    gathered = [evidence(n, strength=0.9) for n in range(16)] + [evidence(99, strength=0.2, cited=True)]
+    kept = world.desk.judge(world.by(), made.id, 1, "open", gathered).theory.evidence
+    assert len(kept) == 16
+    assert [one.proof.passage_id for one in kept if one.cited] == ["m99"]
+
+
+def test_a_theorys_own_parts_are_no_fields_and_only_theories_have_a_statement(world):
+    with pytest.raises(ProfileInvalid, match="part of a theory"):
+        world.desk.create(world.by(), "theory", "T", given(Verdict="supported"), Stated("Ilse did", NOTE))
+    with pytest.raises(ProfileInvalid):
+        world.desk.create(world.by(), "theory", "T")
+    with pytest.raises(ProfileInvalid):
+        world.desk.create(world.by(), "character", "T", stated=Stated("Ilse did", NOTE))
+    plain = world.create()
+    with pytest.raises(ProfileInvalid):
+        world.desk.update(world.by(), plain.id, 1, stated=Stated("Ilse did", NOTE))
+
+
+def test_an_operation_is_known_by_request_name_and_input_whatever_its_order():
+    one = operation("r", "update_profile", {"a": 1, "b": "\ud800"})
+    assert one == operation("r", "update_profile", json.loads('{"b": "\\ud800", "a": 1}'))
+    assert len({one, operation("s", "update_profile", {"a": 1, "b": "\ud800"}), operation("r", "u", {"a": 1})}) == 3
+
+
+USERS, NAMES, VALUES = ("mara", "jonas"), ("Ilse", "Corin"), ("red", "black", "grey")
+
+
+class TwoUsers(RuleBasedStateMachine):
+    """What each user sees is what that user alone has done, whatever is repeated and whoever is late."""
+
+    def __init__(self):
+        super().__init__()
+        self.world = World()
+        self.model = {}  # (user, name) -> (version, values or None once deleted)
+        self.done = []
+
+    def _expect(self, user, name):
+        return self.model.get((user, name), (0, None))
+
+    def _try(self, user, name, version, change, after):
+        stands, values = self._expect(user, name)
+        by = self.world.by(user)
+        run = lambda: change(by, profile_id("character", name), version)  # noqa: E731
+        if values is None:
+            with pytest.raises(ProfileUnknown):
+                run()
+        elif version != stands:
+            with pytest.raises(ProfileConflict):
+                run()
+        else:
+            run()
+            self.model[user, name] = after(stands, values)
+            self.done.append((user, name, run))
+
+    @rule(user=st.sampled_from(USERS), name=st.sampled_from(NAMES), value=st.sampled_from(VALUES))
+    def create(self, user, name, value):
+        version, values = self._expect(user, name)
+        if values is not None:
+            with pytest.raises(ProfileConflict):
+                self.world.create(name.upper(), subject=user)
+            return
+        made = self.world.create(name, subject=user, hair=value)
+        self.model[user, name] = (version + 1, value)
+        assert made.version == version + 1
+
+    @rule(
+        user=st.sampled_from(USERS), name=st.sampled_from(NAMES), value=st.sampled_from(VALUES), late=st.integers(0, 2)
+    )
+    def update(self, user, name, value, late):
+        version = max(1, self._expect(user, name)[0] - late)
+        self._try(
+            user,
+            name,
+            version,
+            lambda by, one, at: self.world.desk.update(by, one, at, given=given(hair=value)),
+            lambda at, old: (at + (value != old), value),
+        )
+
+    @rule(user=st.sampled_from(USERS), name=st.sampled_from(NAMES), late=st.integers(0, 1))
+    def delete(self, user, name, late):
+        version = max(1, self._expect(user, name)[0] - late)
+        self._try(user, name, version, self.world.desk.delete, lambda at, old: (at + 1, None))
+
+    @precondition(lambda self: self.done)
+    @rule(data=st.data())
+    def repeat(self, data):
+        """A retry or a zombie: whatever it is told, nothing changes."""
+        _, _, run = data.draw(st.sampled_from(self.done))
+        before = dict(self.world.store.stored)
+        with contextlib.suppress(ProfileConflict, ProfileUnknown):
+            run()
+        assert self.world.store.stored == before
+
+    @invariant()
+    def each_sees_their_own(self):
+        for user in USERS:
+            seen = {profile.name.title(): profile for profile in self.world.desk.list(user)}
+            expected = {name: at for (owner, name), at in self.model.items() if owner == user and at[1] is not None}
+            assert {name: (one.version, one.fields[0].value) for name, one in seen.items()} == expected
+
+
+TwoUsers.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TestTwoUsers = TwoUsers.TestCase

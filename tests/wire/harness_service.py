@@ -1,0 +1,96 @@
+"""The stand-in of AgentCore's harness over real HTTP, and boto3 clients aimed at it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import boto3
+from aiohttp import web
+from botocore.config import Config
+
+from cicada.models.bedrock import bedrock_client_config
+from local.agents.brain import next_step
+from local.agents.harness import HarnessRuntime
+from local.agents.harness_store import Harness, HarnessStore, HarnessVersion
+from local.agents.turns import BrainTool, Decide, Step, Turn
+from local.faults import Faults
+
+REGION, ACCOUNT_ID = "eu-west-1", "123456789012"
+MODEL = "local.extractive"
+VERSION = HarnessVersion({"bedrockModelConfig": {"modelId": MODEL}}, ({"text": "You keep profiles."},))
+
+
+@dataclass
+class HarnessService:
+    """A running stand-in with one harness; what its model does is the test's to set."""
+
+    store: HarnessStore = field(default_factory=HarnessStore)
+    faults: Faults = field(default_factory=Faults)
+    decide: Decide = next_step
+    url: str = ""
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    shown: list[tuple[str, Sequence[BrainTool], Sequence[Turn]]] = field(default_factory=list)
+    """What the model was shown: system text, tools and turns."""
+    finished: threading.Event = field(default_factory=threading.Event)
+    """Set when the handler of a request has ended."""
+    harness: Harness = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.harness = self.store.put("agents", VERSION, region=REGION, account_id=ACCOUNT_ID)
+
+    def client(self, config: Config | None = None) -> Any:
+        """boto3's, aimed at it."""
+        return boto3.client(
+            "bedrock-agentcore",
+            endpoint_url=self.url,
+            region_name=REGION,
+            aws_access_key_id="test",
+            aws_secret_access_key="test",
+            config=config or bedrock_client_config(read_timeout_s=5.0),
+        )
+
+
+@contextmanager
+def serving_harness() -> Iterator[HarnessService]:
+    """Run the stand-in in a thread, on a port of its own."""
+    service = HarnessService()
+
+    def decide(system: str, tools: Sequence[BrainTool], turns: Sequence[Turn]) -> Step:
+        service.shown.append((system, tools, turns))
+        return service.decide(system, tools, turns)
+
+    @web.middleware
+    async def record(request: web.Request, handler: Any) -> web.StreamResponse:
+        body = await request.read()
+        service.bodies.append(json.loads(body) if body else {})
+        try:
+            return await handler(request)
+        finally:
+            service.finished.set()
+
+    async def start() -> web.AppRunner:
+        app = web.Application(middlewares=[record])
+        HarnessRuntime(service.store, service.faults, decide=decide, pace_s=0.0).add_routes(app)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        return runner
+
+    loop = asyncio.new_event_loop()
+    runner = loop.run_until_complete(start())
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield service
+    finally:
+        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()

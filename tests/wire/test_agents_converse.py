@@ -1,0 +1,126 @@
+"""ConverseAgent, by a real boto3 client over real HTTP: the contract of agents, and what is this wire's alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from cicada.agents.converse.agent import ConverseAgent
+from cicada.agents.holding import HOLD_CHARS
+from cicada.errors import AnswerMalformed
+from cicada.models.retries import RetryPolicy
+from cicada.models.sampling import Sampling
+from tests.wire.agent_contract import PATIENCE_S, AgentContract, Rig, Run, Turn, Use, World
+from tests.wire.script_service import ScriptService, serving_script
+
+MODEL = "local.extractive"
+MAX_TURN_TOKENS = 500
+
+
+class ConverseRig:
+    """The adapter, aimed at a server that plays a script."""
+
+    streams_turns = True
+    reports_usage = True
+
+    def __init__(self, service: ScriptService) -> None:
+        self.service = service
+        self.world = World()
+
+    def play(self, *turns: Turn) -> None:
+        self.service.turns.extend(turns)
+
+    def agent(self) -> ConverseAgent:
+        return ConverseAgent(
+            self.service.client(),
+            MODEL,
+            max_turn_tokens=MAX_TURN_TOKENS,
+            retry=RetryPolicy(max_attempts=2, base_s=0.01),
+            sampling=Sampling(),
+        )
+
+    @property
+    def heard(self) -> Sequence[str]:
+        return [json.dumps(body, ensure_ascii=False) for body in self.service.bodies]
+
+    def closed_by_caller(self) -> bool:
+        return self.service.closed.wait(PATIENCE_S)
+
+
+class TestConverse(AgentContract):
+    """The contract."""
+
+    @pytest.fixture
+    def rig(self) -> Iterator[Rig]:
+        with serving_script() as service:
+            yield ConverseRig(service)
+
+
+@pytest.fixture
+def rig() -> Iterator[ConverseRig]:
+    with serving_script() as service:
+        yield ConverseRig(service)
+
+
+def test_tools_are_offered_with_their_schemas_and_the_turns_bound(rig):
+    rig.play(Turn(("Nothing.",)))
+    Run(rig).go()
+    body = rig.service.bodies[0]
+    specs = [tool["toolSpec"] for tool in body["toolConfig"]["tools"]]
+    assert [spec["name"] for spec in specs] == ["search_script", "create_profile"]
+    assert specs[1]["inputSchema"]["json"]["required"] == ["name"]
+    assert body["inferenceConfig"] == {"maxTokens": MAX_TURN_TOKENS}
+
+
+def test_opening_calls_stand_as_a_turn_of_the_models_and_its_results(rig):
+    rig.play(Turn(("In the boathouse [1].",)))
+    run = Run(rig)
+    run.go(run.task(("search_script", {"query": "letter"}), ("search_script", {"query": "key"})))
+    asked, used, told = rig.service.bodies[0]["messages"]
+    assert [message["role"] for message in (asked, used, told)] == ["user", "assistant", "user"]
+    assert [block["toolUse"]["input"]["query"] for block in used["content"]] == ["letter", "key"]
+    ids = [block["toolUse"]["toolUseId"] for block in used["content"]]
+    assert [block["toolResult"]["toolUseId"] for block in told["content"]] == ids
+
+
+def test_the_replies_of_one_turn_go_back_in_one_turn_each_to_its_use(rig):
+    uses = (Use("search_script", {"query": "letter"}, "a"), Use("drop_table", {}, "b"))
+    rig.play(Turn(uses=uses), Turn(("Found [1].",)))
+    Run(rig).go()
+    used, told = rig.service.bodies[1]["messages"][-2:]
+    assert [block["toolUse"]["toolUseId"] for block in used["content"]] == ["a", "b"]
+    results = [block["toolResult"] for block in told["content"]]
+    assert [(result["toolUseId"], result["status"]) for result in results] == [("a", "success"), ("b", "error")]
+
+
+def test_input_that_is_no_json_is_refused_and_given_back_as_none(rig):
+    rig.play(Turn(uses=(Use("create_profile", '{"name": "Mi'),)), Turn(("It was not noted.",)))
+    run = Run(rig).go()
+    used, told = rig.service.bodies[1]["messages"][-2:]
+    assert used["content"][0]["toolUse"]["input"] == {}
+    assert told["content"][0]["toolResult"]["status"] == "error"
+    assert rig.world.done == []
+    assert run.text == "It was not noted."
+
+
+def test_text_longer_than_what_is_held_back_stays_when_a_tool_follows(rig):
+    long = "Mira is a ferrywoman. " * (HOLD_CHARS // 10)
+    rig.play(Turn((long,), (Use("search_script", {"query": "letter"}),)), Turn(("She hid it [1].",)))
+    assert Run(rig).go().text == f"{long}\n\nShe hid it [1]."
+
+
+def test_thoughts_that_nova_writes_into_its_text_are_no_part_of_the_answer(rig):
+    rig.play(Turn(("<think", "ing>I should search.</thin", "king>\n\nMira is a ferrywoman.")))
+    assert Run(rig).go().text == "Mira is a ferrywoman."
+
+
+def test_a_turn_that_the_service_cannot_read_is_asked_for_once_more(rig):
+    rig.play(Turn(fault="malformed"), Turn(("Here.",)))
+    assert Run(rig).go().text == "Here."
+
+
+def test_a_second_turn_that_the_service_cannot_read_ends_the_run(rig):
+    rig.play(Turn(fault="malformed"), Turn(fault="malformed"), Turn(("Never.",)))
+    assert isinstance(Run(rig).fails(), AnswerMalformed)
