@@ -23,8 +23,8 @@ from dataclasses import dataclass
 
 from benchmarks.retrieval_data import SAMPLE_SCRIPT, MiniLmEmbedder, retriever_over, sample_questions
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
-from cicada.answering.citations import check_citations
 from cicada.answering.prompt import number_sources, rag_prompt
+from cicada.citations import check_citations
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.models.ports import Prompt

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.classifier import wilson_interval
-from cicada.answering.citations import check_citations
+from cicada.citations import check_citations
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.protocol.events import Source
 from local.bedrock.minilm import MiniLM

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from benchmarks.classifier import wilson_interval
 from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide
-from cicada.answering.semantic_cache.guards.compare import read
 from cicada.answering.semantic_cache.held import HeldScope
 from cicada.answering.semantic_cache.records import Entry, pack_vector, unpack_vector
 from cicada.answering.semantic_cache.scope import language_of
 from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
+from cicada.guards.compare import read
 from cicada.index.lexical.tokens import normalised
 from local.bedrock.minilm import CachedEmbedder
 

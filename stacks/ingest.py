@@ -68,7 +68,7 @@ class IngestStack(Stack):
         plan = self._step(
             "Plan",
             "ingest_plan",
-            "documents",
+            "yaml",
             timeout_s=PLAN_TIMEOUT_S,
             memory_mb=1769,
             environment={"INGEST_MACHINE_ARN": self.machine_arn},
@@ -86,6 +86,7 @@ class IngestStack(Stack):
             "Document",
             "ingest_document",
             "documents",
+            "yaml",
             timeout_s=DOCUMENT_TIMEOUT_S,
             memory_mb=self._settings.ingest.memory_mb,
         )

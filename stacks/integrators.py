@@ -92,6 +92,7 @@ class IntegratorsStack(Stack):
             "index_document",
             "search",
             "documents",
+            "yaml",
             timeout_s=DOCUMENT_TIMEOUT_S,
             memory_mb=self._settings.ingest.memory_mb,
             environment={"LOADING": loading.model_dump_json(by_alias=True), **self._model_environment()},

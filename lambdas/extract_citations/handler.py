@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.answering.citations.extract import ExtractCitationsRequest
+from cicada.citations.extract import ExtractCitationsRequest
 from cicada.integrators.calling import reading, respond
 from cicada.integrators.citations import extract
 from cicada.telemetry import logger

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from cicada.answering.citations import check_citations
 from cicada.answering.prompt import number_sources
 from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
+from cicada.citations import check_citations
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit

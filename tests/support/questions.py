@@ -6,8 +6,8 @@ import threading
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cicada.answering.citations import check_citations
 from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.citations import check_citations
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage

@@ -81,7 +81,7 @@ def test_every_compiled_module_is_for_arm64_and_this_python(shipped: Synthesis) 
         assert tag is None or tag[1] == wheels.PYTHON_VERSION.replace(".", ""), module
 
 
-@pytest.mark.parametrize("name", ["base", "auth", "documents", "search", "sdk"])
+@pytest.mark.parametrize("name", ["base", "auth", "documents", "search", "sdk", "yaml"])
 def test_every_package_of_a_layer_is_pinned(name: str) -> None:
     def normal(distribution: str) -> str:
         return re.sub(r"[-_.]+", "-", distribution).lower()

@@ -76,6 +76,9 @@ def found(text, statement=THEORY, *, scores=None):
         ("Ilse never moved the key to the boathouse.", "against"),
         ("The supper was cold.", None),
         ("Somebody has a boat.", None),
+        ("Did Ilse move the key to the boathouse?", None),
+        ("Ilse did not move the key to the boathouse.", "against"),
+        ("The boathouse.", None),
     ],
 )
 def test_a_passages_side_is_read_from_the_passage(text, side):
@@ -94,14 +97,14 @@ def test_strength_grows_with_the_score_and_with_the_share_of_the_words_and_knows
 
 
 @pytest.mark.parametrize(
-    ("strength", "words"), [(1, "strong"), (0.7, "strong"), (0.69, "moderate"), (0.5, "moderate"), (0.49, "weak")]
+    ("strength", "words"), [(1, "strong"), (0.7, "strong"), (0.69, "moderate"), (0.4, "moderate"), (0.39, "weak")]
 )
 def test_strength_in_words(strength, words):
     assert strength_words(strength) == words
 
 
 def test_weak_evidence_and_none_are_called_so():
-    weak = found("Ilse moved the key to the boathouse.", scores={"for": 0.4})
+    weak = found("Ilse moved the key to the boathouse.", scores={"for": 0.3})
     assert "only be open" in balance_words([weak])
     assert "no verdict can rest on this" in balance_words([found("The supper was cold.")])
     assert balance_words([]).startswith("nothing for it; nothing against it")

@@ -15,7 +15,7 @@ from cicada.agents.ports import Done, ToolCall
 from cicada.agents.toolbox import ToolBox
 from cicada.agents.tools import AgentKind, tools_for
 from cicada.answering.agent_opening import statement_in
-from cicada.answering.citations import check_citations
+from cicada.citations import check_citations
 from cicada.models.forms import form_schema
 from cicada.retrieval.ports import UNLIMITED
 from local.agents.brain import next_step

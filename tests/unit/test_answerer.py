@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.citations import check_citations
 from cicada.answering.prompt import RAG_SYSTEM, direct_prompt, rag_prompt
+from cicada.citations import check_citations
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Source
 from local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.citations import check_citations
 from cicada.answering.prompt import MAX_SOURCE_CHARS, direct_prompt, number_sources, rag_prompt
+from cicada.citations import check_citations
 from cicada.retrieval.ports import Hit
 from tests.support.questions import passage
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.answering.citations import REASON_CODES, check_citations
-from cicada.answering.citations.numbers import quantities
-from cicada.answering.citations.quotes import holds
+from cicada.citations import REASON_CODES, check_citations
+from cicada.citations.numbers import quantities
+from cicada.citations.quotes import holds
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Citation, Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from cicada.answering.citations.extract import CitedPassage, ExtractCitationsRequest, extract_citations
+from cicada.citations.extract import CitedPassage, ExtractCitationsRequest, extract_citations
 
 PASSAGES = (
     CitedPassage(id="a", content="The pump must be drained before it is moved.", source="pump.pdf", page=4),

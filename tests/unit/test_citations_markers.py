@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.citations import NO_NUMBER, check_citations, not_attributed
-from cicada.answering.citations.resolving import resolve
-from cicada.answering.citations.sentences import sentences_of
+from cicada.citations import NO_NUMBER, check_citations, not_attributed
+from cicada.citations.resolving import resolve
+from cicada.citations.sentences import sentences_of
 from cicada.corpus.passages import DocumentLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference, markers_in, without_markers

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.answering.citations import check_citations
-from cicada.answering.citations.measures import clocks, parts_of_units
+from cicada.citations import check_citations
+from cicada.citations.measures import clocks, parts_of_units
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Source
 

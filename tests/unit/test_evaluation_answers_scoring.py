@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.citations import check_citations, not_attributed
 from cicada.answering.prompt import NOTHING_FOUND, number_sources
 from cicada.answering.strategy import Answered
+from cicada.citations import check_citations, not_attributed
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
 from clients.evaluation.answers.cases import Case, Kind

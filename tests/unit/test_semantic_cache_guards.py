@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.semantic_cache.guards import difference
-from cicada.answering.semantic_cache.guards.english_forms import LEMMAS
-from cicada.answering.semantic_cache.guards.english_synonyms import ANTONYMS, term_of
 from cicada.answering.semantic_cache.scope import language_of
+from cicada.guards import difference
+from cicada.guards.english_forms import LEMMAS
+from cicada.guards.english_synonyms import ANTONYMS, term_of
 
 PAIRS = Path(__file__).resolve().parents[1] / "data" / "question_pairs_tuning.jsonl"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.semantic_cache.guards import difference
 from cicada.answering.semantic_cache.wording import can_be_compared
+from cicada.guards import difference
 from tests.support.cached_answers import Shelf
 
 LOCKED = "Who locked the boathouse?"

@@ -1,7 +1,7 @@
 """The measures of one answer, by rules. A measure that says nothing of an answer is not among its values.
 
 Source: Gao et al., "Enabling Large Language Models to Generate Text with Citations" (ALCE), 2023, for citation recall
-and precision. There a model decides whether a passage entails a sentence; here :mod:`cicada.answering.citations` does,
+and precision. There a model decides whether a passage entails a sentence; here :mod:`cicada.citations` does,
 by rules. There an answer without citations has the precision 0; here it has none, and its recall is 0.
 """
 
@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.citations import CheckedSentence, check_sentences
-from cicada.answering.citations.checking import Checker
+from cicada.citations import CheckedSentence, check_sentences
+from cicada.citations.checking import Checker
 from cicada.protocol.events import Citation, Source
 from clients.evaluation.answers.cases import Case
 from clients.evaluation.answers.gold import contained, token_f1

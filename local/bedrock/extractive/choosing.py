@@ -40,13 +40,19 @@ _ASKS = (
 )
 _PARTS = re.compile(rf"[?!.;]\s+|,?\s+(?:and|but|or)\s+(?:also\s+)?(?={_ASKS}\b)", re.IGNORECASE)
 _ASKER = re.compile(r"\b(?:i|me|my|mine|myself|i'm|i've|i'd)\b", re.IGNORECASE)
-_COMPANY = re.compile(r"\b(?:we|us|our|ours|party|last time|last session|session|so far)\b|\b(?:did|was|were)\b", re.I)
+_WHO = r"^(?:so )?who(?:'s| is| was| are| were)\b|^who .* (?:is|was|are|were)\b"
+_COMPANY = re.compile(
+    rf"{_WHO}|\b(?:we|us|our|ours|party|last time|last session|session|so far)\b|\b(?:did|was|were)\b", re.I
+)
 _OF_ASKER = re.compile(r"\basker", re.IGNORECASE)
 _OF_COMPANY = re.compile(r"\b(?:party|sessions?)\b", re.IGNORECASE)
 _KINDS = tuple(
     (re.compile(asks, re.IGNORECASE), meant)
     for asks, meant in (
-        (r"^(?:so )?who(?:'s| is| was| are| were)\b|^about\b|\bwhat (?:do we know|is \S+ part)", "who a person is"),
+        (
+            rf"{_WHO}|^about\b|\bwhat (?:do we know|is \S+ part)",
+            "who a person is",
+        ),
         (
             r"\bwhere did we|^where\b|\bplace|\bwhat did we find|\bas we saw\b|\bchanged since",
             "a place that was visited",

@@ -15,12 +15,12 @@ from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.answering.agent_limits import AgentLimits, ToolLimits
 from cicada.answering.agent_opening import Opening
-from cicada.answering.citations import check_citations, not_attributed
 from cicada.answering.grounding import tell_retrieved
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.verdicts import lacks_evidence
 from cicada.answering.watched import WatchedRetriever
+from cicada.citations import check_citations, not_attributed
 from cicada.errors import AgentUngrounded, AnswerIncomplete, StreamBroken
 from cicada.retrieval.ports import Retriever
 

@@ -6,11 +6,11 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.citations import check_citations, not_attributed
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
 from cicada.answering.spending import ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.writing import note_call, write
+from cicada.citations import check_citations, not_attributed
 from cicada.errors import BudgetSpent
 from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel, Usage
 from cicada.protocol.events import Degraded, Source

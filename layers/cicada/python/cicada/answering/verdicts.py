@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from cicada.answering.citations.abstention import abstains
-from cicada.answering.citations.sentences import sentences_of
+from cicada.citations.abstention import abstains
+from cicada.citations.sentences import sentences_of
 
 _VERDICT = re.compile(
     r"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cicada.answering.citations.extract import (
+from cicada.citations.extract import (
     ExtractCitationsRequest,
     ExtractedCitations,
     extract_citations,

@@ -17,9 +17,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pydantic import BaseModel, Field
 
-from cicada.answering.citations import check_sentences, without_markers
-from cicada.answering.citations.sentences import sentences_of
 from cicada.answering.prompt import number_sources
+from cicada.citations import check_sentences, without_markers
+from cicada.citations.sentences import sentences_of
 from cicada.errors import CicadaError, OutOfTime
 from cicada.integrators.sql_schema import (
     BusinessRule,

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from cicada.answering.citations.extract import ExtractCitationsRequest
+from cicada.citations.extract import ExtractCitationsRequest
 from cicada.integrators.calling import FailedCall
 from cicada.integrators.citations import CitationsResponse
 from cicada.integrators.documents import (

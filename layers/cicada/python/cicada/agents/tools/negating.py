@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from cicada.answering.citations.english_terms import OPPOSITES, english_term
-from cicada.answering.citations.language import language_of
-from cicada.answering.citations.reading import ENGLISH, read
-from cicada.answering.semantic_cache.guards.other_languages import NEGATIONS
+from cicada.citations.english_terms import OPPOSITES, english_term
+from cicada.citations.language import language_of
+from cicada.citations.reading import ENGLISH, read
+from cicada.guards.other_languages import NEGATIONS
 
 MAX_QUERIES = 3
 """A side."""
@@ -61,7 +61,10 @@ def _denied_elsewhere(statement: str, language: str) -> str:
 
 def _opposed(statement: str) -> tuple[str, ...]:
     """The statement with the first word that has an opposite exchanged for it."""
+    meaning = {word.shown for clause in read(statement, ENGLISH) for word in clause.words if not word.turning}
     for found in _WORD.finditer(statement):
+        if found.group() not in meaning:
+            continue
         term = english_term(found.group().lower())
         opposites = sorted(other for pair in OPPOSITES if term in pair for other in pair if other != term)
         if opposites:
@@ -75,7 +78,7 @@ def _by_others(statement: str) -> tuple[str, ...]:
     first = next(names, None)
     if first is None:
         return ()
-    return (re.sub(rf"\b{re.escape(first)}\b", _SOMEBODY_ELSE, statement, count=1),)
+    return (re.sub(rf"\b{re.escape(first)}\b(?:\s+[^\W\d_a-z]\w+)*", _SOMEBODY_ELSE, statement, count=1),)
 
 
 def _distinct(*queries: str) -> tuple[str, ...]:

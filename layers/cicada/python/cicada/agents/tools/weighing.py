@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cicada.answering.citations.checking import Checker
+from cicada.citations.checking import Checker
+from cicada.citations.known import Known
+from cicada.citations.language import language_of
+from cicada.citations.reading import read
 from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.record import Side
 from cicada.protocol.events import Reason, Source
 
 STRONG = 0.7
-MODERATE = 0.5
+MODERATE = 0.4
 """Strengths from which evidence is called so; what is below is weak, and no verdict rests on it alone."""
 OFF_ITS_SEARCH = 0.8
 """By what the strength of a passage is multiplied that the search for its own side did not find."""
 GATHERING = "gather_evidence"
+_SENTENCES = re.compile(r"[^.!?。！？؟]*[^\s.!?。！？؟][^.!?。！？؟]*[.!?。！？؟]*[\"'”’»)]*")
 _STATEMENT_CHARS = 60
 """Of a statement, as a reason names it."""
 
@@ -44,21 +50,60 @@ def weigh(statement: str, found: Found) -> Weighed:
     """On which side a passage stands: one, or none; never both.
 
     The side is read from the passage by the rules that check citations: a passage that holds what the statement says
-    speaks for it, one that denies it, says the opposite or says it of somebody else speaks against it. Its strength is
-    the calibrated score of the search, times (1 + share) / 2 where ``share`` of the statement's words, weighted by
-    rarity, are in it; less where only the other side's search found it.
+    speaks for it, one that denies it, says the opposite or says it of somebody else speaks against it. Its own words
+    and its speaker count, not its neighbours or its chapter's title: half of the statement's words beside names, and
+    two at least where there are two, must be among them. A question says neither, and so does a passage that denies
+    something where the statement does not, or the other way round, and is no contradiction. Its strength is the
+    calibrated score of the search, times the share of the statement's words that it has; less where only the other
+    side's search found it.
     """
     source = found.source
-    finding = Checker([source]).check(statement, source, [source])
+    alone = _alone(source)
+    share = _share(statement, alone)
+    if _only_asks(source.text) or not share:
+        return Weighed(source, None, 0.0)
+    finding = Checker([alone]).check(statement, alone, [alone])
     side: Side
-    if finding.objection is None:
+    if finding.objection is None and _denies_alike(statement, alone):
         side = "for"
-    elif finding.objection.code == "contradicted":
+    elif finding.objection is not None and finding.objection.code == "contradicted":
         side = "against"
     else:
         return Weighed(source, None, 0.0)
     score = found.scores.get(side, max(found.scores.values()) * OFF_ITS_SEARCH)
-    return Weighed(source, side, round(min(1.0, score) * (1 + finding.similarity) / 2, 2))
+    return Weighed(source, side, round(min(1.0, score) * min(share, finding.similarity), 2))
+
+
+def _alone(source: Source) -> Source:
+    """A passage with nothing but its own words and its speaker: titles name what many passages below them do not."""
+    locator = source.locator
+    if isinstance(locator, ScriptLocator):
+        bare = {"episode_name": "", "episode_id": "", "chapter_id": "", "message_id": ""}
+        locator = locator.model_copy(update=bare)
+    return source.model_copy(update={"context": None, "locator": locator})
+
+
+def _share(statement: str, source: Source) -> float:
+    """The share of the statement's words, beside names, that a passage has; 0 where that is too little for a side."""
+    passage = Known(source)
+    words = [word for clause in read(statement, language_of(statement)) for word in clause.words]
+    meant = {word.term for word in words if not (word.name or word.turning or word.owner)}
+    held = sum(term in passage.vocabulary or passage.vocabulary.akin(term) for term in meant)
+    if held < max(math.ceil(len(meant) / 2), min(2, len(meant))):
+        return 0.0
+    return held / len(meant) if meant else 1.0
+
+
+def _denies_alike(statement: str, source: Source) -> bool:
+    """Whether statement and passage both deny something, or neither does, where they speak of the same."""
+    claimed = read(statement, language_of(statement))
+    terms = {term for clause in claimed for term in clause.terms}
+    said = [clause for clause in Known(source).clauses if clause.terms & terms]
+    return any(clause.negations for clause in claimed) == any(clause.negations for clause in said)
+
+
+def _only_asks(text: str) -> bool:
+    return all(sentence.rstrip("\"'”’»)").endswith(("?", "？", "؟")) for sentence in _SENTENCES.findall(text))
 
 
 def strength_words(strength: float) -> str:

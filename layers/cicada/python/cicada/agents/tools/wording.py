@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from cicada.answering.citations.english_tables import NEGATIONS as ENGLISH_NEGATIONS
-from cicada.answering.citations.language import language_of
-from cicada.answering.semantic_cache.guards.other_languages import NEGATIONS
+from cicada.citations.english_tables import NEGATIONS as ENGLISH_NEGATIONS
+from cicada.citations.language import language_of
+from cicada.guards.other_languages import NEGATIONS
 from cicada.index.lexical.stopwords import FREQUENT
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import terms_of

@@ -12,7 +12,6 @@ from typing import Literal
 import numpy as np
 
 from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide, serves
-from cicada.answering.semantic_cache.guards import GuardName
 from cicada.answering.semantic_cache.keeping import reason_not_to_keep, reason_to_leave_out
 from cicada.answering.semantic_cache.known import KnownEntries
 from cicada.answering.semantic_cache.ports import CacheStore
@@ -29,6 +28,7 @@ from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.answering.semantic_cache.validity import still_holds
 from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.errors import CicadaError
+from cicada.guards import GuardName
 from cicada.index.embedding import unit_vectors
 from cicada.index.lexical.tokens import normalised
 from cicada.models.ports import Embedder

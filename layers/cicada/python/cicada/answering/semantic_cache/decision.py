@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cicada.answering.semantic_cache.guards import GuardName, difference
 from cicada.answering.semantic_cache.records import Body, Entry
 from cicada.answering.semantic_cache.thresholds import Thresholds
+from cicada.guards import GuardName, difference
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.tokens import normalised
 from cicada.protocol.events import Source

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cicada.answering.citations import check_citations
 from cicada.answering.fit import MAX_SENTENCE_CHARS
 from cicada.answering.semantic_cache.records import Body
+from cicada.citations import check_citations
 
 
 def still_holds(body: Body) -> bool:

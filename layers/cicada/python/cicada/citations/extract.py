@@ -1,0 +1,182 @@
+"""Citations of any answer and its passages, for integrators: a typed request and a typed response."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cicada.citations import CheckedSentence, check_sentences, not_attributed
+from cicada.citations.checking import Similarity
+from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
+from cicada.protocol.events import Source
+
+MAX_ANSWER_CHARS = 100_000
+MAX_PASSAGES = 1_000
+MAX_PASSAGE_CHARS = 100_000
+
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
+"""Texts to vectors of unit length, in their order."""
+
+
+class CitationModel(BaseModel):
+    """Immutable, strict, snake_case on the wire."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CitedPassage(CitationModel):
+    """A passage as the prompt of the answer numbered it."""
+
+    n: int | None = Field(None, ge=1, description="the number that the answer cites; its place in the list without one")
+    id: str | None = Field(None, description="of the passage; its number, in words, without one")
+    content: Annotated[str, Field(max_length=MAX_PASSAGE_CHARS)]
+    source: str | None = Field(None, description="the file that it is from")
+    title: str | None = None
+    page: int | None = Field(None, ge=1)
+    speaker: str | None = Field(None, description="whose words it is, for a message of a script")
+    episode: str | None = None
+    context: str | None = Field(None, description="the passage with what stands around it")
+
+
+class ExtractCitationsRequest(CitationModel):
+    """An answer, and the passages that it was written from."""
+
+    answer: Annotated[str, Field(max_length=MAX_ANSWER_CHARS)]
+    passages: Annotated[tuple[CitedPassage, ...], Field(max_length=MAX_PASSAGES)]
+
+
+class ExtractedMarker(CitationModel):
+    """One use of one marker."""
+
+    n: int = Field(description="the passage's number; 0 where the marker has none and names no passage")
+    passage_id: str | None = Field(None, description="absent where the marker names no passage")
+    source: str | None = None
+    page: int | None = None
+    verdict: Literal["verified", "unverified"]
+    code: str | None = Field(None, description="why it is unverified: a stable code, see docs/citations.md")
+    reason: str | None = Field(None, description="why it is unverified: a sentence for people")
+    similarity: Annotated[float, Field(ge=0, le=1)] | None = Field(
+        None, description="the share of the claim's words that the passage has, weighted by rarity"
+    )
+
+
+class ExtractedSentence(CitationModel):
+    """A sentence of the answer."""
+
+    text: str = Field(description="without its markers")
+    start: int = Field(description="in characters of the answer")
+    end: int = Field(description="in characters of the answer, its markers included; exclusive")
+    abstains: bool = Field(False, description="it says that nothing was found: nothing is checked")
+    markers: tuple[ExtractedMarker, ...] = ()
+
+
+class ExtractedCitations(CitationModel):
+    """What an answer cites, and what of it holds."""
+
+    sentences: tuple[ExtractedSentence, ...]
+    cited: tuple[int, ...] = Field(description="numbers of the passages that a marker names, in order")
+    verified: tuple[int, ...] = Field(description="of those, the ones with a verified marker")
+    not_cited: tuple[int, ...] = Field(
+        description="numbers of the passages that no marker names; of an answer with some"
+    )
+    not_attributed: tuple[int, ...] = Field(
+        description="numbers of all passages, where an answer that claims something has no marker at all"
+    )
+
+
+def extract_citations(
+    answer: str, passages: Sequence[CitedPassage], *, embed: Embed | None = None
+) -> ExtractedCitations:
+    """Resolve and check every marker of an answer.
+
+    Args:
+        answer: the text with its markers.
+        passages: what it may cite; those without a number are numbered by their place, from 1.
+        embed: for sentences whose words do not tell: they hold where meanings are alike. Without it no model is called.
+
+    Raises:
+        ValueError: two passages have one number.
+        ModelError: as ``embed`` does.
+    """
+    sources = [_source(at, passage) for at, passage in enumerate(passages, 1)]
+    numbers = tuple(sorted(source.n for source in sources))
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("two passages have one number")
+    sentences = tuple(
+        _sentence(checked) for checked in check_sentences(answer, sources, _similarity(embed) if embed else None)
+    )
+    markers = [marker for sentence in sentences for marker in sentence.markers]
+    cited = {marker.n for marker in markers if marker.passage_id is not None}
+    verified = {marker.n for sentence in sentences if not sentence.abstains for marker in sentence.markers
+                if marker.verdict == "verified"}  # fmt: skip
+    unattributed = not_attributed(answer, sources)
+    return ExtractedCitations(
+        sentences=sentences,
+        cited=tuple(n for n in numbers if n in cited),
+        verified=tuple(n for n in numbers if n in verified),
+        not_cited=() if unattributed else tuple(n for n in numbers if n not in cited),
+        not_attributed=unattributed,
+    )
+
+
+def _source(at: int, passage: CitedPassage) -> Source:
+    n = passage.n or at
+    return Source(
+        n=n,
+        passage_id=passage.id or str(n),
+        collection="",
+        locator=_locator(n, passage),
+        score=0.0,
+        text=passage.content,
+        context=passage.context,
+    )
+
+
+def _locator(n: int, passage: CitedPassage) -> Locator:
+    if passage.speaker is not None:
+        return ScriptLocator(
+            episode_id=passage.episode or "",
+            episode_name=passage.episode or passage.title or "",
+            chapter_id="",
+            message_id=passage.id or str(n),
+            speaker=passage.speaker,
+        )
+    known = passage.source or passage.title or passage.id or str(n)
+    return DocumentLocator(source=known, title=passage.title or "", page=passage.page)
+
+
+def _sentence(checked: CheckedSentence) -> ExtractedSentence:
+    sentence = checked.sentence
+    markers = []
+    for one in checked.marked:
+        citation = one.citation
+        place = citation.locator if isinstance(citation.locator, DocumentLocator) else None
+        markers.append(
+            ExtractedMarker(
+                n=citation.n,
+                passage_id=citation.passage_id,
+                source=place.source if place else None,
+                page=place.page if place else None,
+                verdict=citation.verdict,
+                code=citation.code,
+                reason=citation.reason,
+                similarity=one.similarity,
+            )
+        )
+    return ExtractedSentence(
+        text=sentence.text,
+        start=sentence.start,
+        end=sentence.end,
+        abstains=checked.abstains,
+        markers=tuple(markers),
+    )
+
+
+def _similarity(embed: Embed) -> Similarity:
+    def similarity(one: str, other: str) -> float:
+        left, right = embed([one, other])
+        return sum(a * b for a, b in zip(left, right, strict=True))
+
+    return similarity

@@ -1,0 +1,75 @@
+"""From a reference to the source that it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cicada.citations.codes import Objection
+from cicada.corpus.passages import DocumentLocator
+from cicada.index.lexical.tokens import normalised
+from cicada.protocol.events import Source
+from cicada.protocol.markers import Reference
+
+NO_NUMBER = 0
+"""Stands for the number of a marker that has none and names no passage."""
+
+_EXTENSION = re.compile(r"\.[a-z][a-z0-9]{1,5}$")
+_UNSIGNED = re.compile(r"[\s_\-]+")
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A marker's number, its source, and what speaks against it."""
+
+    n: int
+    source: Source | None
+    objection: Objection | None = None
+
+
+def resolve(reference: Reference, sources: Sequence[Source]) -> Resolved:
+    """The source with the reference's number; without one, or where no source has it, the only one at its place.
+
+    A place that the number's source does not have is objected to: then the marker means one of two passages.
+    """
+    numbered = next((source for source in sources if source.n == reference.n), None)
+    if numbered is not None:
+        return Resolved(numbered.n, numbered, _misplaced(reference, numbered))
+    if reference.file is not None:
+        there = [source for source in sources if _misplaced(reference, source) is None]
+        if len(there) == 1:
+            return Resolved(there[0].n, there[0])
+        if there:
+            reason = f"{len(there)} passages are from {reference.file}: the marker does not tell which it means"
+            return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", reason))
+    missing = "with this number" if reference.n is not None else f"from {reference.file}"
+    return Resolved(reference.n or NO_NUMBER, None, Objection("no_such_passage", f"there is no passage {missing}"))
+
+
+def _misplaced(reference: Reference, source: Source) -> Objection | None:
+    """What a reference says of its place that is not so; a place that the passage does not tell cannot be wrong."""
+    locator = source.locator
+    if reference.file is not None and not _is_of(reference.file, source):
+        known = locator.source if isinstance(locator, DocumentLocator) else locator.label()
+        return Objection("wrong_place", f"the passage is from {known}, not from {reference.file}")
+    page = locator.page if isinstance(locator, DocumentLocator) else None
+    if reference.page is not None and page is not None and reference.page != page:
+        return Objection("wrong_place", f"the passage is on page {page}, not on page {reference.page}")
+    return None
+
+
+def _is_of(file: str, source: Source) -> bool:
+    named = _plain(file)
+    locator = source.locator
+    if isinstance(locator, DocumentLocator):
+        path = locator.source.replace("\\", "/")
+        known = {path, path.rpartition("/")[2], locator.title}
+    else:
+        known = set(locator.names().values())
+    names = {_plain(name) for name in known if name}
+    return named in names or _EXTENSION.sub("", named) in {_EXTENSION.sub("", name) for name in names}
+
+
+def _plain(name: str) -> str:
+    return _UNSIGNED.sub(" ", normalised(name)).strip()
