@@ -31,7 +31,6 @@ from pydantic import create_model
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.retrieval_data import EMBEDDINGS
-from cicada.index.mentions import folded
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Prompt, StructuredModel, Usage
 from cicada.retrieval.knowledge.contracts import (
@@ -53,6 +52,7 @@ from cicada.retrieval.knowledge.forms import (
 )
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames, NameSource
+from cicada.retrieval.knowledge.gazetteer_spellings import bare
 from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
 from cicada.retrieval.ports import Limits, Unlimited
 from local.bedrock.answerer import ExtractiveAnswerer
@@ -159,7 +159,7 @@ def ask(way: Way, questions: Sequence[Asked]) -> Taken:
         taken.found.append(
             (
                 frozenset(f"{one.collection}/{one.intention}" for one in needs),
-                frozenset(folded(one.name) for one in names),
+                frozenset(bare(one.name) for one in names),
             )
         )
         taken.calls.append(sum(use.calls for use in limits.uses))
@@ -211,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         timed = {name: ask(way, clocked) for name, way in ways.items()}
     intentions = sum(len(one.intentions) for one in catalogue.collections)
     print(
-        f"{len(questions)} questions to {len(catalogue.collections)} collections with {intentions} intentions; a question:"
+        f"{len(questions)} questions to {len(catalogue.collections)} collections with {intentions} intentions; of one:"
     )
     print(f"{'':34} {'calls':>6} {'tokens in':>10} {'out':>10} {'median ms':>10} {'ratio':>9}")
     base_ms = statistics.median(next(iter(timed.values())).took_ms)

@@ -18,7 +18,7 @@ AARCH64 = 183
 
 IMPORTS = {
     "message_processor": {"aws_lambda_powertools", "pydantic"},
-    "answer": {"aws_lambda_powertools", "pydantic", "numpy"},
+    "answer": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer", "rapidfuzz"},
     "exhausted": {"aws_lambda_powertools", "pydantic"},
     "recovery_sweep": {"aws_lambda_powertools", "pydantic"},
     "index_maintenance": {"aws_lambda_powertools", "pydantic", "numpy", "Stemmer"},

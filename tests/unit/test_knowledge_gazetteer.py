@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.corpus.passages import DocumentLocator
 from cicada.errors import IndexMissing
 from cicada.retrieval.knowledge.contracts import MIN_ENTITY_CONFIDENCE, Catalogue
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
@@ -135,8 +136,29 @@ def test_a_word_that_passages_have_is_not_taken_for_a_misspelt_name():
 
 def test_frequent_words_are_names_only_where_they_are_written_large():
     assert found("i hope it will do") == {}
+    assert found("Will it do?") == {}
     assert found("Did Hope or Will come?") == {"Hope": "exact", "Will": "exact"}
     assert found("my persuasion bonus") == {"Persuasion": "exact"}
+
+
+def test_a_word_of_every_day_is_a_name_written_small_only_where_a_declaration_gives_it():
+    texts = {"rest": 40, "dazed": 40, "hesper": 4}
+    filed = [Filed("Rest", 3), Filed("Dazed", 3, given=True), Filed("Hesper", 3)]
+    names = KnownNames(filed, counts=lambda word: texts.get(word, 0))
+    assert found("may i rest while dazed, hesper?", names) == {"Dazed": "exact", "Hesper": "exact"}
+    assert found("Rest?", names) == {}  # its capital only begins the sentence
+    assert found("What is a Rest?", names) == {"Rest": "exact"}
+
+
+def test_an_alias_that_describes_has_no_parts_that_are_names():
+    names = KnownNames([], [("Stillness", ("the still realm",))], counts=lambda word: 1)
+    assert found("in the still realm", names) == {"Stillness": "alias"}
+    assert found("in another realm", names) == {}
+
+
+def test_a_misspelt_longer_name_hides_what_is_written_right_inside_of_it():
+    names = KnownNames([Filed("Reeve", 9), Filed("Reeve Barrowgate", 4), Filed("Barrowgate", 1)])
+    assert found("Remind me about Reeve Barowgate.", names) == {"Reeve Barrowgate": "alike"}
 
 
 def test_a_longer_name_hides_those_inside_of_it():
@@ -266,6 +288,20 @@ def test_the_indexs_entities_of_the_catalogues_collections_and_the_aliases_are_k
             ("Ottoline Prawle", "the Tollwife"),
         ]
         assert extract(reader, question, Catalogue("v1", (SHEET,))) == [("Gutterflame", "the burning axe")]
+
+
+def test_what_has_an_entry_of_its_own_is_a_name_written_small_as_well():
+    entry = DocumentLocator(source="rules.md", title="Rules", section="Conditions > Dazed")
+    passages = [
+        naming(1, "Dazed", collection="sheet", section="entries").model_copy(update={"locator": entry}),
+        naming(2, "Held", collection="sheet"),
+    ]
+    passages += [
+        naming(number, collection="sheet").model_copy(update={"context": "One is dazed, or held."})
+        for number in range(3, 12)
+    ]
+    with reading(stored(*passages)) as reader:
+        assert extract(reader, "can a spell be held while one is dazed") == [("Dazed", "dazed")]
 
 
 def test_names_are_read_once_a_version():

@@ -16,6 +16,10 @@ _ASKED_OF = re.compile(
     r"((?:[a-z][\w'’-]+ ){0,2}?[a-z][\w'’-]+)(?= (?:work|do|does|mean|bonus|cost|skill|spell|stats)\b|\?|$)",
     re.IGNORECASE,
 )
+_REQUEST = re.compile(
+    r"^(?:please )?(?:(?:remind|tell|give|show|write) me|describe|list|sum up|recommend|explain|compare|thanks)\b[, ]*",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _DIGIT = re.compile(r"\d")
 _CODE = re.compile(r"\b(?=[A-Z0-9-]*\d)(?=[A-Z0-9-]*[A-Z])[A-Z0-9]+(?:-[A-Z0-9]+)*\b")
@@ -39,10 +43,11 @@ def names(text: str) -> list[str]:
 
 def sure_names(question: str) -> list[tuple[str, float]]:
     """The names in a question, surest first, each with a confidence in [0, 1]."""
+    question = _REQUEST.sub("", question)
     found: dict[str, float] = dict.fromkeys(names(question), 0.95)
     found |= dict.fromkeys((name.strip() for name in _QUOTED.findall(question)), 0.9)
     first = _NAME.match(question)
-    if first is not None and first[0].partition(" ")[0].lower().replace("’", "'") not in STOP_WORDS:
+    if first is not None and re.split(r"[ '’]", first[0].lower())[0] not in STOP_WORDS:
         found.setdefault(re.sub(r"['’]s$", "", first[0]), 0.7)
     for asked in _ASKED_OF.findall(question):
         words = [word for word in asked.split() if word.lower() not in STOP_WORDS]

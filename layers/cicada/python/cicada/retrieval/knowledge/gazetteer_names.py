@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal, NamedTuple
 
 from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
@@ -83,8 +84,8 @@ class _Match(NamedTuple):
 class KnownNames:
     """The names of some collections. Immutable, safe for several threads.
 
-    About 2 KB a name. A text is read from left to right, at each word the longest name first, and what is surer before
-    what is less: names as they are written, then misspelt ones, then parts of names.
+    About 2 KB a name. A text is read from left to right, at each word the longest name first, of equally long ones the
+    surest; then what is left is looked at for parts of names.
     """
 
     def __init__(
@@ -106,10 +107,11 @@ class KnownNames:
         self._keys = [_Key(words, owners, alias) for words, (owners, alias) in ways.items()]
         runs = owned(self._names, aliases, runs_of)
         self._runs = RunNames((run, owners, alias) for (run,), (owners, alias) in runs.items())
-        self._by_first: defaultdict[str, list[_Key]] = defaultdict(list)
+        self._beginning: defaultdict[tuple[str, ...], list[_Key]] = defaultdict(list)
+        """By the first two words, or the only one: many names begin with *the*."""
         for key in self._keys:
-            self._by_first[key.words[0]].append(key)
-        for keys in self._by_first.values():
+            self._beginning[key.words[:2]].append(key)
+        for keys in self._beginning.values():
             keys.sort(key=lambda key: -len(key.words))
         self._words = frozenset(word for key in self._keys for word in key.words)
         self._owners = self._owners_of_words(aliases)
@@ -206,8 +208,9 @@ class KnownNames:
         told: bool,
     ) -> _Match | None:
         best: _Match | None = None
-        for first in readings[at]:
-            for key in self._by_first.get(first, ()):
+        seconds = readings[at + 1] if at + 1 < len(words) and not taken[at + 1] else ()
+        for beginning in (*product(readings[at], seconds), *((first,) for first in readings[at])):
+            for key in self._beginning.get(beginning, ()):
                 stop = at + len(key.words)
                 if best is not None and stop < best.stop:
                     break  # the longest come first
@@ -216,7 +219,8 @@ class KnownNames:
                 read = [readings[at + n].get(word) for n, word in enumerate(key.words)]
                 if any(one is None for one in read) or any(taken[at:stop]):
                     continue
-                match = self._judged(key, words[at:stop], [one for one in read if one is not None], stop, told=told)
+                known = [one for one in read if one is not None]
+                match = self._judged(key, words[at:stop], known, stop, told=told)
                 if match is not None and (best is None or (stop, match.confidence) > (best.stop, best.confidence)):
                     best = match
         return best
@@ -270,7 +274,7 @@ class KnownNames:
 
     def _stands_for(self, word: Word, name: int) -> bool:
         """Whether a word is more than a word that a name happens to have."""
-        return _tells(word) or (self._counts is not None and self._seldom_apart(word.key, name))
+        return _tells(word) or self._seldom_apart(word.key, name)
 
     def _seldom_apart(self, word: str, name: int) -> bool:
         return self._counts is not None and self._counts(word) <= RARELY_APART * max(1, self._names[name].passages)

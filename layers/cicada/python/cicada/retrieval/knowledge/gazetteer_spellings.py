@@ -86,5 +86,5 @@ def ways_of(name: str) -> Iterable[tuple[str, ...]]:
 
 def runs_of(name: str) -> Iterable[tuple[str, ...]]:
     """A name with characters of a script without spaces as its run."""
-    if run := words_of(name).run:
+    if not name.isascii() and (run := words_of(name).run):
         yield (run,)
