@@ -25,6 +25,17 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
 
 
+OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_campaign"}
+"""Modules that deploy other settings. They, and those of the page, run beside the modules that share one deployment."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tell xdist which tests belong together: each of its workers would deploy the shared settings by itself."""
+    for item in items:
+        beside = item.path.stem in OWN_DEPLOYMENT or item.path.parent.name == "page"
+        item.add_marker(pytest.mark.xdist_group("beside" if beside else "shared"))
+
+
 class Issuer:
     """Signs tokens, and publishes the key that proves it."""
 
