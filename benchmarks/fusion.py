@@ -43,12 +43,12 @@ from benchmarks.retrieval_data import (
 )
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.corpus.indexable import Indexable
+from cicada.corpus.letters import UNSPACED
 from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.index.embedding import passage_vectors, unit_vectors
 from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical
-from cicada.index.lexical.scripts import UNSPACED
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.sections import MemorySections, gather_resident
 from cicada.models.ports import Embedder

@@ -1,5 +1,7 @@
 """Loading a script, and declared collections, into the deployed index: in a process of its own, as anybody would.
 
+A script whose folder has a ``collection.yaml`` is loaded into the collection that it declares.
+
 As a program it tells its progress on standard output, a JSON object a line: ``{"stage", "done", "total"}`` while it
 works, ``{"episodes": [{"id", "name"}, …]}`` at the end. What goes wrong is told on standard error.
 """
@@ -118,7 +120,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     import boto3
 
-    from cicada.errors import CicadaError
+    from cicada.corpus.scripts import read_script, script_files
+    from cicada.errors import CicadaError, CorpusInvalid
     from cicada.index.load import load_script
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
     from cicada.models.bedrock import bedrock_client_config
@@ -131,21 +134,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     runtime = boto3.client("bedrock-runtime", config=bedrock_client_config())
     try:
         embedder = BedrockEmbedder(runtime, args.model, args.dimensions)
-        report = load_script(args.paths, args.collection, store, embedder, progress)
+        episodes = {message.episode_id: message.episode_name for message in read_script(script_files(args.paths))}
+        if not _load_declared(args.paths, store, embedder, progress):
+            load_script(args.paths, args.collection, store, embedder, progress)
         for folder in args.folder:
-            _load_declared(folder, store, embedder, progress)
+            if not _load_declared([folder], store, embedder, progress):
+                raise CorpusInvalid(f"{folder}: declares no collection")
     except CicadaError as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in report.episodes.items()]}), flush=True)
+    print(json.dumps({"episodes": [{"id": id, "name": name} for id, name in episodes.items()]}), flush=True)
     return 0
 
 
-def _load_declared(folder: Path, store: ObjectStore, embedder: Embedder, progress: Progress) -> None:
-    """Load a folder into the collection that it declares.
+def _load_declared(paths: Sequence[Path], store: ObjectStore, embedder: Embedder, progress: Progress) -> bool:
+    """Load documents into the collection that they declare. False, and nothing is loaded, where they declare none.
 
     Raises:
-        CicadaError: it cannot be loaded, or one of its documents cannot.
+        CicadaError: they cannot be loaded, or one of them cannot.
     """
     from cicada.errors import CorpusInvalid
     from cicada.ingest.contracts import EnrichmentOptions, Recipe
@@ -154,12 +160,12 @@ def _load_declared(folder: Path, store: ObjectStore, embedder: Embedder, progres
     from cicada.ingest.loading import load_documents
     from cicada.ingest.sources import source_files
 
-    declaration = declaration_of(source_files([folder]))
+    declaration = declaration_of(source_files(paths))
     if declaration is None:
-        raise CorpusInvalid(f"{folder}: declares no collection")
+        return False
     recipe = Recipe(embedding_model_id=embedder.model_id, dimensions=embedder.dimensions)
     report = load_documents(
-        [folder],
+        paths,
         declaration.collection,
         store,
         embedder,
@@ -168,7 +174,8 @@ def _load_declared(folder: Path, store: ObjectStore, embedder: Embedder, progres
         progress=progress,
     )
     if report.quarantined:
-        raise CorpusInvalid("\n".join(f"{folder / one.source}: {one.message}" for one in report.quarantined))
+        raise CorpusInvalid("\n".join(f"{one.source}: {one.message}" for one in report.quarantined))
+    return True
 
 
 if __name__ == "__main__":

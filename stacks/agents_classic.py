@@ -23,9 +23,9 @@ from cicada.agents.classic.schema import (
     FunctionSchema,
     function_of,
 )
-from cicada.agents.instructions import PROFILE_INSTRUCTIONS, THEORY_INSTRUCTIONS
+from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.ports import Tool
-from cicada.agents.tools import AgentKind, tools_for
+from cicada.agents.tools import tools_for
 from cicada.profiles.desk import ProfileDesk
 from cicada.retrieval.ports import Retriever
 from stacks.bedrock import invoke_statements
@@ -39,8 +39,6 @@ TOOLS_TIMEOUT_S = 28
 SESSION_TTL_S = 60
 """The service's least: a run has a session of its own, which nobody comes back to."""
 ALIAS = "live"
-
-INSTRUCTIONS: dict[AgentKind, str] = {"profile": PROFILE_INSTRUCTIONS, "theory": THEORY_INSTRUCTIONS}
 
 
 def offered(kind: AgentKind) -> list[Tool[Any]]:

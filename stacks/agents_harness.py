@@ -10,7 +10,7 @@ from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cicada.agents.harness.invocation import MAX_ITERATIONS, NO_TOOL
-from cicada.agents.tools import AgentKind
+from cicada.agents.instructions import AgentKind
 from stacks.bedrock import invoke_statements
 from stacks.function import CicadaFunction
 from stacks.settings import Settings

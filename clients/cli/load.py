@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from cicada.corpus.declared.files import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
@@ -25,6 +26,7 @@ from clients.cli.load_view import (
     words_of_estimate,
     words_of_ingest,
     words_of_script,
+    words_of_undeclared,
 )
 from clients.cli.progress import progress_on
 from clients.cli.text import counted, one_line
@@ -80,11 +82,14 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
         return Exit.FAILED
     if as_json:
         print(json.dumps(plain_ingest(report, compacted)))
-    elif report.removed:
-        print(
-            f"{counted(len(report.removed), 'document')} with {counted(report.deleted, 'passage')} deleted; "
-            f"{collection} now holds {counted(report.passages, 'passage')}."
-        )
+    else:
+        if documents := [source for source in report.removed if source != DECLARATION]:
+            print(
+                f"{counted(len(documents), 'document')} with {counted(report.deleted, 'passage')} deleted; "
+                f"{collection} now holds {counted(report.passages, 'passage')}."
+            )
+        if report.undeclared:
+            print(words_of_undeclared(collection))
     unknown = [source for source in dict.fromkeys(sources) if source not in report.removed]
     for source in unknown:
         complain(f"{collection} holds no document {one_line(source)}")

@@ -21,7 +21,7 @@ MESSAGE_CHARS = 300
 
 def plain_script(report: LoadReport, compacted: Compacted | None) -> dict[str, str | int | bool]:
     """What loading a script came to, as JSON has it."""
-    return {
+    told: dict[str, str | int | bool] = {
         "collection": report.collection,
         "files": report.files,
         "messages": report.messages,
@@ -35,6 +35,7 @@ def plain_script(report: LoadReport, compacted: Compacted | None) -> dict[str, s
         "published": report.written.published,
         "compacted": compacted is not None,
     }
+    return told | ({"undeclared": True} if report.undeclared else {})
 
 
 def words_of_script(report: LoadReport, compacted: Compacted | None, took_s: float) -> str:
@@ -48,10 +49,13 @@ def words_of_script(report: LoadReport, compacted: Compacted | None, took_s: flo
     if not written.published:
         stays = "is" if compacted else "stays"
         return f"{report.collection} holds these {what} already.\nVersion {version} {stays} current."
-    return (
+    lines = [
         f"{report.collection} now holds {what}: {counted(written.passages, 'passage')}, {written.added:,} of them new "
-        f"or changed, {written.embedded:,} newly embedded, in {took_s:.1f} s.\nVersion {version} is current."
-    )
+        f"or changed, {written.embedded:,} newly embedded, in {took_s:.1f} s."
+    ]
+    if report.undeclared:
+        lines.append(words_of_undeclared(report.collection))
+    return "\n".join([*lines, f"Version {version} is current."])
 
 
 def plain_ingest(report: IngestReport, compacted: Compacted | None) -> dict[str, Any]:
@@ -79,10 +83,17 @@ def words_of_ingest(report: IngestReport, compacted: Compacted | None, took_s: f
     ]
     if report.sections:
         lines.append(_words_of_sections(report.sections))
+    if report.undeclared:
+        lines.append(words_of_undeclared(report.collection))
     lines.append(f"The collection has {counted(report.passages, 'passage')}.")
     if version:
         lines.append(f"Version {version} {'is' if report.published or compacted else 'stays'} current.")
     return "\n".join(lines)
+
+
+def words_of_undeclared(collection: str) -> str:
+    """That a collection had a declaration until now."""
+    return f"{collection} declares nothing any more: it is searched as a whole."
 
 
 def tell_quarantined(report: IngestReport) -> None:

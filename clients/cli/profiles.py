@@ -11,13 +11,17 @@ from typing import get_args
 
 from rich.console import Console
 
+from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
+from cicada.retrieval.closest_names import closest_names
 from clients.cli import profiles_view as view
 from clients.cli.ask import complain
 from clients.cli.exits import Exit, exit_of
 from clients.cli.session import Session
-from clients.python import ClientError
+from clients.python import ClientError, RequestRefused
 
+MOST_SUGGESTED = 3
+"""Names that are told where nothing has the one that was given."""
 _ID = re.compile(r"[0-9a-f]{20}")
 Command = Callable[[argparse.Namespace], Exit]
 
@@ -114,7 +118,7 @@ def profile(session: Session, args: argparse.Namespace, out: Console) -> Exit:
                 exported = session.profiles(lambda profiles: profiles.export())
                 print(json.dumps({"profiles": exported}, ensure_ascii=False, indent=2))
     except ClientError as error:
-        complain(str(error))
+        complain(f"{error}{_closest(session, args) if _is_unknown(error) else ''}")
         return exit_of(error)
     return Exit.DONE
 
@@ -149,6 +153,21 @@ def _change(session: Session, args: argparse.Namespace, out: Console) -> None:
         )
     )
     view.show_profile(changed, out, as_json=args.json)
+
+
+def _is_unknown(error: ClientError) -> bool:
+    return isinstance(error, RequestRefused) and error.code == ProfileUnknown.code
+
+
+def _closest(session: Session, args: argparse.Namespace) -> str:
+    """The names that are most like one that nothing has; empty where there is none, or they cannot be had."""
+    try:
+        heads = session.profiles(lambda profiles: profiles.list(args.kind))
+    except ClientError:
+        return ""
+    names = {head.name.casefold(): head.name for head in heads}
+    closest = [view.told(names[name]) for name in closest_names(args.which.casefold(), names, MOST_SUGGESTED)]
+    return f" Did you mean {' or '.join(closest)}?" if closest else ""
 
 
 def _meant(args: argparse.Namespace) -> Meant:

@@ -6,10 +6,11 @@ What an adapter, and the profiles, need is imported with them: a deployment with
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import boto3
 
+from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Agent
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.guards import GuardedAgent
@@ -18,8 +19,6 @@ from cicada.answering.strategy import Strategy
 from cicada.protocol.events import StrategyName
 from cicada.retrieval.ports import Retriever
 from cicada.settings import AnswerSettings
-
-AgentKind = Literal["profile", "theory"]
 
 
 def build_agents(

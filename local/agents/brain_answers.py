@@ -12,6 +12,7 @@ from local.bedrock.extractive.selection import Quoted
 from local.bedrock.extractive.text import content_stems
 
 Verdict = Literal["supported", "contradicted", "open"]
+KeptWord = Literal["profiles", "theories"]
 
 MAX_QUOTES = 3
 """Of an answer, and of each side of a theory."""
@@ -53,48 +54,24 @@ def fields_told(fields: Iterable[Field]) -> str:
     return "; ".join(f"{field.name}: {_cited(field)}" for field in fields)
 
 
-def records_told(records: Sequence[Record], what: str) -> str:
+def records_told(records: Sequence[Record], what: KeptWord) -> str:
     """What is kept, by name."""
     if not records:
         return f"You keep no {what} yet."
     named = [f"{record.name}{f' ({record.kind})' if record.kind and what == 'profiles' else ''}" for record in records]
-    return f"You keep {len(named)} {what}: {'; '.join(named)}."
+    counted = f"{len(named)} {what}" if len(named) > 1 else {"profiles": "one profile", "theories": "one theory"}[what]
+    return f"You keep {counted}: {'; '.join(named)}."
 
 
 def history_told(name: str, value: Any) -> str:
-    """The changes that a history lists, oldest first as it gives them."""
-    lines = [_change_told(change) for change in _changes(value)]
-    return (
-        "\n".join([f"The profile of {name} has changed as follows.", *lines])
-        if lines
-        else f"Nothing changed in {name}."
-    )
-
-
-def _changes(value: Any) -> Iterable[Mapping[str, Any]]:
-    if isinstance(value, list):
-        for part in value:
-            yield from _changes(part)
-    elif isinstance(value, Mapping):
-        if "operation" in value and "version" in value:
-            yield value
-        else:
-            for part in value.values():
-                yield from _changes(part)
-
-
-def _change_told(change: Mapping[str, Any]) -> str:
-    edits = [edit for edit in change.get("edits") or () if isinstance(edit, Mapping)]
-    told = "; ".join(_edit_told(edit) for edit in edits)
-    return f"Version {change['version']} ({change['operation']}){f': {told}' if told else ''}."
-
-
-def _edit_told(edit: Mapping[str, Any]) -> str:
-    before, after, name = edit.get("before"), edit.get("after"), edit.get("field", "a field")
-    cited = f" [{edit['citation']}]" if edit.get("citation") else ""
-    if before and after:
-        return f"{name} was “{before}” and became “{after}”{cited}"
-    return f"{name} “{after}” was added{cited}" if after else f"{name} “{before}” was removed"
+    """The changes that a history lists, in its own words and order, each with its number."""
+    changes = value.get("changes") if isinstance(value, Mapping) else None
+    lines = [
+        f"- {change['text']}{f' [{n}]' if (n := change.get('citation')) else ''}"
+        for change in (changes if isinstance(changes, list) else ())
+        if isinstance(change, Mapping) and isinstance(change.get("text"), str)
+    ]
+    return "\n".join([f"The history of your profile of {name}:", *lines]) if lines else f"Nothing changed in {name}."
 
 
 def evidence_told(statement: str, passages: Sequence[Found]) -> str:

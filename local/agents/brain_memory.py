@@ -150,7 +150,7 @@ def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
 def _records(value: Any) -> Iterator[Record]:
     for found in _objects(value):
         identifier = found.get("id") or found.get("profile_id") or found.get("theory_id")
-        name = found.get("name") or found.get("statement") or ""
+        name = found.get("statement") or found.get("name") or ""
         if isinstance(identifier, str) and isinstance(name, str) and (name or "version" in found):
             version = found.get("version")
             yield Record(

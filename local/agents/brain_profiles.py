@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from local.agents.brain_answers import (
+    KeptWord,
     failure_told,
     fields_told,
     history_told,
@@ -13,9 +14,9 @@ from local.agents.brain_answers import (
     quotations,
     records_told,
 )
-from local.agents.brain_memory import Memory, Record
+from local.agents.brain_memory import Field, Memory, Record
 from local.agents.brain_situation import MOST_TRIES, Situation, ask
-from local.agents.brain_words import Deed, field_of
+from local.agents.brain_words import Deed
 from local.agents.turns import Step
 from local.bedrock.extractive.text import content_stems
 
@@ -62,10 +63,8 @@ def _add(situation: Situation) -> Step:
     if not situation.offers("update_profile"):
         return ask(situation)
     if situation.succeeded("update_profile"):
-        shown = memory.record(wish.name)
-        name, value = field_of(wish.fact, wish.name)
-        noted = [field for field in shown.fields if field.name.casefold() == name] if shown else []
-        return Step(f"I noted this of {wish.name}: {fields_told(noted) or f'{name}: “{value}”'}.")
+        noted = _just_noted(situation)
+        return Step(f"I noted this of {wish.name}: {fields_told(noted) or f'“{wish.fact}”'}.")
     if situation.succeeded("create_profile"):
         return _create(situation)
     if situation.tries("update_profile") >= MOST_TRIES:
@@ -77,8 +76,16 @@ def _add(situation: Situation) -> Step:
         if situation.offers("create_profile") and not situation.tries("create_profile"):
             return _creation(situation)
         return Step(failure_told(memory, f"change the profile of {wish.name}"))
-    facts = situation.facts("update_profile", "set")
+    facts = situation.facts("update_profile", "set", [field.name for field in record.fields])
     return situation.call("update_profile", id=record.id, expected_version=record.version, set=facts)
+
+
+def _just_noted(situation: Situation) -> list[Field]:
+    """The fields that the last update has set, as it showed them afterwards."""
+    record, made = situation.memory.record(situation.wish.name), situation.memory.last("update_profile")
+    given = made.use.given.get("set") if made is not None else None
+    values = {str(part) for one in given or () if isinstance(one, Mapping) for part in one.values()}
+    return [field for field in record.fields if {field.name, field.value} <= values] if record else []
 
 
 def _remove(situation: Situation) -> Step:
@@ -156,18 +163,18 @@ def _of_text(memory: Memory, record: Record) -> list[Any]:
     return [found for found in memory.passages if found.passage.number not in notes]
 
 
-def listing_of(tool: str, what: str) -> Callable[[Situation], Step]:
-    """What lists all of a kind, by a tool that takes nothing."""
-
-    def listed(situation: Situation) -> Step:
-        told = situation.memory.last(tool)
-        if told is None:
-            return situation.call(tool) if situation.offers(tool) else ask(situation)
-        if told.result.failed:
-            return Step(failure_told(situation.memory, f"list your {what}"))
-        return Step(records_told(situation.memory.records, what))
-
-    return listed
+def listed(situation: Situation) -> Step:
+    """List what is kept: profiles of all kinds, or theories, by whichever tool there is for them."""
+    theories = situation.wish.deed == "theories"
+    tool = "list_theories" if theories and situation.offers("list_theories") else "list_profiles"
+    what: KeptWord = "theories" if theories else "profiles"
+    told = situation.memory.last(tool)
+    if told is None:
+        return situation.call(tool) if situation.offers(tool) else ask(situation)
+    if told.result.failed:
+        return Step(failure_told(situation.memory, f"list your {what}"))
+    kinds = ("", "theory") if theories else None
+    return Step(records_told([one for one in situation.memory.records if kinds is None or one.kind in kinds], what))
 
 
 PROFILE_DEEDS: dict[Deed, Callable[[Situation], Step]] = {
@@ -177,5 +184,6 @@ PROFILE_DEEDS: dict[Deed, Callable[[Situation], Step]] = {
     "delete": _delete,
     "history": _history,
     "show": _show,
-    "list": listing_of("list_profiles", "profiles"),
+    "list": listed,
+    "theories": listed,
 }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from local.agents.brain_answers import evidence_told, nothing_on, quotations
+from local.agents.brain_facts import fields_of
 from local.agents.brain_memory import Memory
-from local.agents.brain_words import Wish, field_of, wish_of
+from local.agents.brain_words import Wish, wish_of
 from local.agents.turns import BrainCall, BrainTool, Step
 from local.bedrock.extractive.text import content_stems
 
@@ -38,19 +39,22 @@ class Situation:
         given = {name: value for name, value in wanted.items() if name in taken and value not in (None, "", ())}
         return Step(calls=(BrainCall(tool, given),))
 
-    def facts(self, tool: str, argument: str) -> list[dict[str, Any]]:
-        """The fact that is to be noted as the tool takes it, with passages that say the same; empty without one."""
-        if not self.wish.fact:
-            return []
-        name, value = field_of(self.wish.fact, self.wish.name)
+    def facts(self, tool: str, argument: str, known: Collection[str] = ()) -> list[dict[str, Any]]:
+        """The facts that are to be noted as the tool takes them, with passages that say the same; empty without any."""
         item = self._item(self._tools[tool].schema, argument)
         taken = item.get("properties", {})
         keys = [next((key for key in keys if key in taken), None) for keys in (_NAME_KEYS, _VALUE_KEYS, _CITING_KEYS)]
-        numbers: Any = self._saying(self.wish.fact)
-        if keys[2] is not None and taken[keys[2]].get("type") == "integer":
-            numbers = numbers[0] if numbers else None
-        made = {key: part for key, part in zip(keys, (name, value, numbers), strict=True) if key and part}
-        return [made]
+        made = []
+        for name, value in self.told(known):
+            numbers: Any = self._saying(value)
+            if keys[2] is not None and taken[keys[2]].get("type") == "integer":
+                numbers = numbers[0] if numbers else None
+            made.append({key: part for key, part in zip(keys, (name, value, numbers), strict=True) if key and part})
+        return made
+
+    def told(self, known: Collection[str] = ()) -> list[tuple[str, str]]:
+        """What is to be noted, as fields with their values; ``known``: the names of those that are there."""
+        return fields_of(self.wish.fact, self.wish.name, known) if self.wish.fact else []
 
     def _item(self, schema: Mapping[str, Any], argument: str) -> Mapping[str, Any]:
         items: Mapping[str, Any] = schema.get("properties", {}).get(argument, {}).get("items", {})

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 from local.agents.brain_answers import evidence_told, failure_told, strongest, verdict_of
 from local.agents.brain_memory import Record
-from local.agents.brain_profiles import listing_of
 from local.agents.brain_situation import MOST_TRIES, Situation, ask
 from local.agents.brain_words import Deed
 from local.agents.turns import Step
@@ -92,5 +91,4 @@ def _judged(situation: Situation, theory: Record | None, statement: str) -> Step
 THEORY_DEEDS: dict[Deed, Callable[[Situation], Step]] = {
     "state": _state,
     "refine": _refine,
-    "theories": listing_of("list_theories", "theories"),
 }

@@ -8,29 +8,36 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
-from local.bedrock.extractive.text import STOP_WORDS, words
+from local.bedrock.extractive.text import sentences
 
 Deed = Literal["create", "add", "remove", "delete", "history", "show", "list", "state", "refine", "theories", "ask"]
 
 MAX_MESSAGE_CHARS = 4_000
-MAX_FIELD_NAME_WORDS = 3
+_AROUND = " .?!\"'“”"
+_THEORY_DEEDS = ("state", "refine", "theories")
 _QUESTION = re.compile(r"<question>\s*+([^<]*+)</question>")
 _POLITE = re.compile(r"^(?:(?:please|can you|could you|would you|will you|i want to|i'd like to|now)\b[\s,]*)+", re.I)
 _LEADING = re.compile(
     r"^(?:.*\b(?:of|for|about|in|show|open|me|the|my|our|to|is|does|what|has|have|had|did)\s+)(?=\S)", re.I | re.S
 )
 _KINDS = {"place": "location", "fragment group": "fragment_group", "group": "fragment_group"}
+_ARTICLE = re.compile(r"^(?:(?:an?|the|my|our)\s+)+(?=\S)", re.I)
 
 _N = r"(?P<name>[^:,;.?!\n]{1,80}?)"
 _OWN = r"(?:(?:a|an|the|my|our|another|new)\s+)*"
 _KIND = r"(?P<kind>character|location|place|episode|fragment group|group|theory)"
+_TITLED = re.compile(
+    rf"^(?:(?:an?|the|my|our)\s+)?(?:{_KIND}\s+(?:called\s+|named\s+|(?=(?-i:[A-Z])))|(?:called|named)\s+)(?=\S)", re.I
+)
+"""*the character Tamsin*, *a location called the Gauge Tower*: the kind stands before the name."""
 _RECORD = r"(?:profile|note|notes|entry|record)"
 _OF = r"(?:of|for|about|on|called|named)"
-_SAY = r"\s*(?::|,?\s+(?:that|with|saying)\b|,|\s-\s|\bwho\b)\s*"
+_SAY = r"\s*(?::|,?\s+(?:saying that|that|with|saying)\b|,|\.\s|\s-\s|\bwho\b)\s*"
 _WHOSE = rf"{_OWN}(?:{_N}['’]s\s+{_RECORD}|{_RECORD}\s+{_OF}\s+(?P<other>[^:,]{{1,80}}?))"
-_MAKE = rf"(?:create|make|start|add|open|write|save|new)\b\s*{_OWN}"
+_MAKE = rf"(?:create|make|start|add|open|write|save|new)\b\s*(?:me\s+)?{_OWN}"
 _PUT = r"(?:add|note|write|put|record|save)\b\s*(?:down\s+)?"
 _DROP = r"(?:delete|forget|erase|remove|drop|take)\b\s*"
 _CHANGED = r"\b(?:what|how)\b.{0,30}\bchanged?\b"
@@ -55,12 +62,15 @@ def _rules(*rules: tuple[Deed, str]) -> tuple[tuple[Deed, re.Pattern[str]], ...]
     return tuple((deed, re.compile(pattern, re.I | re.S)) for deed, pattern in rules)
 
 
-_THEORY_RULES = _rules(
+_THEORY_LISTS = _rules(
     ("theories", r"^(?:list|show|give|tell|open)\b.{0,20}\b(?:my|our|all)\b.{0,20}\b(?:theories|hypotheses)\b"),
     ("theories", r"^(?:which|what)\b.{0,20}\b(?:theories|hypotheses)\b.{0,20}\b(?:have|keep|do|did|are)\b"),
+    ("theories", r"^what are (?:my|our) (?:theories|hypotheses)\b"),
+)
+_THEORY_RULES = _rules(
     (
         "refine",
-        rf"^(?:refine|change|reword|correct|revise|sharpen|amend)\b\s*(?:my|our|the|that|this)?\s*{_THEORY}"
+        rf"^(?:refine|change|reword|rephrase|correct|revise|sharpen|amend|update|edit|narrow)\b\s*(?:my|our|the|that|this)?\s*{_THEORY}"
         r"\s*(?:(?:about|of|that|on)\s+(?P<name>.{1,200}?))?\s*"
         r"(?:\b(?:to|into)(?: say)?(?: that)?\s*:|:|\bto(?: say)?(?: that)?\b|\binto\b)\s*(?P<fact>.+)$",
     ),
@@ -85,8 +95,8 @@ _PROFILE_RULES = _rules(
     ("history", rf"{_CHANGED}(?:\s+(?:in|of|on|about|with))?\s+{_OWN}{_N}['’]s\s+{_RECORD}\b"),
     ("history", rf"\bhow\b.{{0,20}}?\b{_OWN}{_N}['’]s\s+{_RECORD}\b.{{0,20}}\bchanged?\b"),
     ("history", rf"\bhistory\s+of\s+{_OWN}{_N}(?:['’]s\s+{_RECORD})?[?.!]*$"),
-    ("create", rf"^{_MAKE}(?:{_KIND}\s+)?{_RECORD}\s+{_OF}\s+{_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
-    ("create", rf"^{_MAKE}{_KIND}\s+(?:(?:called|named)\s+)?{_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
+    ("create", rf"^{_MAKE}(?:{_KIND}\s+)?{_RECORD}(?:\s+{_OF}\s+|\s*:\s*){_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
+    ("create", rf"^{_MAKE}{_KIND}(?:\s+(?:called|named)\s+|\s*:\s*|\s+){_N}(?:{_SAY}(?P<fact>.+))?[.!]*$"),
     ("remove", rf"^{_DROP}(?P<fact>.+?)\s+(?:from|out of)\s+{_WHOSE}[.!]*$"),
     ("delete", rf"^{_DROP}{_OWN}(?:{_KIND}\s+)?{_WHOSE}[.!?]*$"),
     ("add", rf"^{_PUT}(?:to|in|into|on)\s+{_WHOSE}{_SAY}(?P<fact>.+)$"),
@@ -132,7 +142,7 @@ def wish_of(message: str, *, theories: bool) -> Wish:
         theories: whether theories can be kept; a claim is a wish only then.
     """
     text = _POLITE.sub("", message.strip()).strip()
-    for deed, pattern in (*(_THEORY_RULES if theories else ()), *_PROFILE_RULES):
+    for deed, pattern in (*_THEORY_LISTS, *(_THEORY_RULES if theories else ()), *_PROFILE_RULES):
         found = pattern.search(text)
         if found is not None:
             return _wish(deed, found.groupdict())
@@ -140,43 +150,19 @@ def wish_of(message: str, *, theories: bool) -> Wish:
 
 
 def _wish(deed: Deed, groups: dict[str, str | None]) -> Wish:
-    name = groups.get("name") or groups.get("other") or ""
-    kind = (groups.get("kind") or "").lower()
-    if deed != "refine":
-        name = _LEADING.sub("", name.strip())
-    return Wish(
-        deed,
-        name=name.strip(" .?!\"'“”"),
-        kind=_KINDS.get(kind, kind),
-        fact=(groups.get("fact") or "").strip().rstrip(".!"),
-    )
+    name, kind = (groups.get("name") or groups.get("other") or "").strip(), (groups.get("kind") or "").lower()
+    if deed in _THEORY_DEEDS:
+        return Wish(deed, name=name.strip(_AROUND), fact=_claimed(groups.get("fact") or ""))
+    titled = _TITLED.search(name)
+    if titled is not None:
+        name, kind = name[titled.end() :], kind or (titled["kind"] or "").lower()
+    name = (_LEADING if deed in ("history", "show") else _ARTICLE).sub("", name)
+    fact = (groups.get("fact") or "").strip().rstrip(".!")
+    return Wish(deed, name=name.strip(_AROUND), kind=_KINDS.get(kind, kind), fact=fact)
 
 
-_FIELDS = (
-    re.compile(r"^(?P<name>[\w -]{2,40}?)\s*:\s*(?P<value>.+)$"),
-    re.compile(
-        r"^(?:(?:her|his|their|its|the|[\w’'-]+['’]s)\s+)(?P<name>[\w -]{2,40}?)\s+(?:is|are|was|were|to|as)\s+"
-        r"(?P<value>.+)$",
-        re.I,
-    ),
-    re.compile(r"^(?:set\s+)?(?P<name>[\w -]{2,40}?)\s+(?:to|as)\s+(?P<value>.+)$", re.I),
-    re.compile(
-        r"^(?!(?:he|she|it|they|this|that|there|i|we|you)\b)(?P<name>[a-z][\w-]*(?: [a-z][\w-]*)?) (?:is|are) "
-        r"(?P<value>.+)$"
-    ),
-)
-
-
-def field_of(fact: str, about: str) -> tuple[str, str]:
-    """A fact as a field: its name, and its value.
-
-    *Her eye colour is green* is the field *eye colour*; a fact without such a part is the field of its first words that
-    carry meaning, and its value is the whole of it.
-    """
-    named = set(words(about))
-    for pattern in _FIELDS:
-        found = pattern.match(fact)
-        if found is not None and not set(words(found["name"])) <= named:
-            return found["name"].strip().lower(), found["value"].strip()
-    carrying = [word for word in words(fact) if word not in STOP_WORDS and word not in named]
-    return " ".join(carrying[:MAX_FIELD_NAME_WORDS]) or "note", fact
+def _claimed(text: str) -> str:
+    """What is claimed, up to where the user begins to ask."""
+    first, *others = sentences(text.strip()) or [""]
+    told = " ".join((first, *takewhile(lambda sentence: not sentence.endswith("?"), others)))
+    return told.rstrip(".!? ")

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import unescape
 
-from cicada.agents.classic.carrying import CARRIED
+from cicada.agents.classic.carrying import CARRIED, VERSION
 from local.agents.classic_outline import as_read
 from local.agents.turns import BrainTool, Decide, Result, Step, Turn, Use
 
@@ -43,7 +43,7 @@ def _without_carried(turn: Turn) -> Turn:
     for result in turn.results:
         value = result.value
         if isinstance(value, dict) and CARRIED in value:
-            shown = {name: part for name, part in value.items() if name != CARRIED}
+            shown = {name: part for name, part in value.items() if name not in (CARRIED, VERSION)}
             result = replace(result, text=json.dumps(shown, ensure_ascii=False))
         results.append(result)
     return replace(turn, results=tuple(results))

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.reading import failures, first, types
 from tests.support.questions import joined
 
-CREATE = "Create a profile for Corin: occupation is boatman."
+CREATE = "Create a profile of the character Corin: occupation is boatman, and he keeps the tower key."
 SHOW = "Show me the profile of Corin."
 UPDATE = "Update the profile of Corin: set mood to grumpy."
 CHANGED = "What changed in my profile of Corin?"
@@ -25,6 +25,10 @@ def all_of(events, kind):
     return [event for event in events if event["type"] == kind]
 
 
+def verdicts(events):
+    return {citation["verdict"] for event in all_of(events, "citations") for citation in event["citations"]}
+
+
 def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversation(socket):
     created = socket.answer(CREATE)
     assert (created[-1]["answeredBy"], failures(created[-1])) == ("profile_agent", [])
@@ -33,16 +37,20 @@ def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversatio
     shown = socket.answer(SHOW)
     assert shown[-1]["answeredBy"] == "profile_agent"
     assert "boatman" in joined(shown)
-    notes = [source for source in all_of(shown, "sources")[-1]["sources"] if source["origin"] == "profile"]
-    assert [source["locator"]["kind"] for source in notes] == ["note"]
-    cited = [citation for event in all_of(shown, "citations") for citation in event["citations"]]
-    assert {citation["verdict"] for citation in cited} == {"verified"}
+    sources = all_of(shown, "sources")[-1]["sources"]
+    assert [source["locator"].get("field") for source in sources] == ["occupation", "keeps"]
+    assert verdicts(shown) == {"verified"}
 
     updated = socket.answer(UPDATE)
     assert updated[-1]["answeredBy"] == "profile_agent"
-    changed = joined(socket.answer(CHANGED))
-    assert "grumpy" in changed
-    assert "boatman" in changed
+    changed = socket.answer(CHANGED)
+    assert (changed[-1]["answeredBy"], changed[-1]["grounded"], verdicts(changed)) == (
+        "profile_agent",
+        True,
+        {"verified"},
+    )
+    assert "grumpy" in joined(changed)
+    assert "boatman" in joined(changed)
 
 
 def test_another_user_sees_nothing_of_it(socket, connect):
@@ -68,6 +76,15 @@ def test_a_theory_is_weighed_by_evidence_of_the_script_with_citations(socket):
     assert verified
     assert "padlock" in " ".join(source["text"] for source in found if source["n"] in {one["n"] for one in verified})
     assert end["metrics"]["modelCalls"] >= 1
+
+
+def test_a_theory_that_is_put_forward_is_weighed_with_the_evidence_of_the_opening_kept_and_listed(socket):
+    events = socket.answer("My theory: Corin put a new padlock on the water gate. Does the text say so?")
+    assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
+    assert events[-1]["metrics"]["modelCalls"] == 3  # to keep it, to record the verdict, to tell it
+    listed = socket.answer("What theories do I have?")
+    assert listed[-1]["answeredBy"] == "profile_agent"
+    assert "Corin put a new padlock on the water gate." in joined(listed)
 
 
 def test_an_agent_that_fails_falls_to_the_search_and_says_so(cloud, socket):

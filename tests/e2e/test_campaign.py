@@ -23,7 +23,8 @@ from local.testing import LocalCloud
 from tests.e2e.plain_client import Socket
 from tests.e2e.reading import Events, failures, first
 
-CAMPAIGN = Path(__file__).parents[2] / "samples" / "campaign"
+SAMPLES = Path(__file__).parents[2] / "samples"
+CAMPAIGN = SAMPLES / "campaign"
 LABELLED = Path(__file__).parents[1] / "data" / "campaign_questions.jsonl"
 COLLECTIONS = ("character_data", "rulebook", "session_notes")
 
@@ -37,13 +38,20 @@ EVERYTHING = (
 """Of a thing that stands in all three collections."""
 QUESTIONS = (TIED, REMIND, GRAPPLE, EVERYTHING)
 
+SUPPER = "What was served for supper in episode 2?"
+BOATHOUSE = "Who locked the boathouse in the first draft?"
+WICK = "How often is the wick of the jetty lamp trimmed?"
+"""Of a collection that declares nothing."""
+OTHERS = (SUPPER, BOATHOUSE, WICK)
+
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
-    """The local cloud as it is shipped, with the campaign loaded by the command line."""
+    """The local cloud as it is shipped, with the campaign, the script and the shelf, which declares nothing."""
     with LocalCloud(tmp_path_factory.mktemp("campaign")) as cloud:
-        for collection in COLLECTIONS:
-            cicada(cloud, "load", str(CAMPAIGN / collection), "--collection", collection, "--yes")
+        folders = [*(CAMPAIGN / one for one in COLLECTIONS), SAMPLES / "script", SAMPLES / "shelf"]
+        for folder in folders:
+            cicada(cloud, "load", str(folder), "--collection", folder.name, "--yes")
         yield cloud
 
 
@@ -70,8 +78,9 @@ def answers(cloud: LocalCloud) -> dict[str, Events]:
         with Socket(cloud.websocket_url) as socket:
             return socket.answer(question)
 
-    with ThreadPoolExecutor(len(QUESTIONS)) as askers:
-        return dict(zip(QUESTIONS, askers.map(answer, QUESTIONS), strict=True))
+    questions = (*QUESTIONS, *OTHERS)
+    with ThreadPoolExecutor(len(questions)) as askers:
+        return dict(zip(questions, askers.map(answer, questions), strict=True))
 
 
 @pytest.fixture
@@ -148,6 +157,29 @@ def test_what_stands_in_three_collections_is_in_the_context_three_times(
 ) -> None:
     named = {(collection, section) for collection, name, section in reasons(found(EVERYTHING), "entity")}
     assert {("rulebook", "magic_items"), ("session_notes", "events"), ("character_data", "inventory")} <= named
+
+
+@pytest.mark.parametrize(
+    ("question", "episode", "words"),
+    [(SUPPER, "ep2", "barley soup"), (BOATHOUSE, "ep1", "boathouse")],
+    ids=["supper", "boathouse"],
+)
+def test_a_question_about_the_script_is_answered_from_the_script(
+    question: str, episode: str, words: str, answers: dict[str, Events], found: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    assert collections(found(question)) <= {"script", "shelf"}
+    complete = answers[question][-1]
+    assert (complete["answeredBy"], complete["grounded"]) == ("hybrid", True)
+    assert any(words in one["text"] and one["locator"].get("episodeId") == episode for one in found(question))
+
+
+def test_a_collection_that_declares_nothing_is_searched_whatever_is_chosen(
+    answers: dict[str, Events], found: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    of_shelf = [source for source in found(WICK) if source["collection"] == "shelf"]
+    assert any("wick" in source["text"] for source in of_shelf)
+    assert {why["kind"] for source in of_shelf for why in source["why"]} == {"similarity"}
+    assert answers[WICK][-1]["grounded"]
 
 
 def test_every_place_of_every_labelled_name_is_resolved_in_the_index_as_it_was_loaded(cloud: LocalCloud) -> None:

@@ -61,6 +61,8 @@ class InMemoryLog:
             changed = replace(changed, lease_until=commit.lease_until)
         if commit.spent is not None:
             changed = replace(changed, spent=commit.spent)
+        if commit.changed is not None:
+            changed = replace(changed, changed=commit.changed)
         if commit.standalone is not None:
             changed = replace(changed, standalone=commit.standalone)
         self.requests[head.key] = (changed, entries + commit.entries())

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.heads import Listed, head_of
 from cicada.profiles.record import Record
 from cicada.profiles.serving import ProfileCounter
 from cicada.profiles.store import RecordChanged
@@ -19,13 +20,24 @@ class InMemoryProfiles:
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
         self.writes = 0
+        self.records_read = 0
+        """Whole records that pages have read."""
 
     def read(self, subject: str, profile_id: str) -> Record | None:
         return self.stored.get((subject, profile_id))
 
     def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
         ids = sorted(profile_id for owner, profile_id in self.stored if owner == subject and profile_id > after)
+        self.records_read += len(ids[:limit])
         return tuple(self.stored[subject, profile_id] for profile_id in ids[:limit])
+
+    def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
+        ids = sorted(profile_id for owner, profile_id in self.stored if owner == subject and profile_id > after)
+        found = (self.stored[subject, profile_id] for profile_id in ids[:limit])
+        return tuple(
+            Listed(record.id, None if record.profile is None else head_of(record.profile), record.expires_at)
+            for record in found
+        )
 
     def write(self, subject: str, record: Record, *, over: int) -> None:
         self.before_write()

@@ -259,3 +259,53 @@ def test_what_is_no_theory_is_not_weighed(world):
     for neither in ({}, {"id": made["id"], "statement": THEORY}):
         with pytest.raises(ToolInvalid, match="either"):
             world.call("gather_evidence", **neither)
+
+
+# --- theories that begin alike ---
+
+LONG = "In the second season the keeper's daughter from the island was on the boat that night and nobody saw her"
+DENIED = "In the second season the keeper's daughter from the island was not on the boat that night but in the town"
+
+
+def test_theories_that_begin_alike_are_two_and_each_name_is_within_its_bound(world):
+    first = world.message(f"My theory: {LONG}").call("state_theory", statement=LONG)["stated"]
+    second = world.message(f"My theory: {DENIED}").call("state_theory", statement=DENIED)["stated"]
+    assert first["id"] != second["id"]
+    assert max(len(one["name"]) for one in (first, second)) <= 80
+    assert world.desk.find("mara", second["name"], "theory").theory.statement == DENIED
+    with pytest.raises(ProfileConflict, match=first["id"]):
+        world.message(f"My theory: {LONG}").call("state_theory", statement=f"{LONG.upper()}.")
+
+
+def test_evidence_that_was_gathered_for_one_is_none_for_the_other():
+    world = World(line(1, f"{LONG}."))
+    stated = world.message(f"My theory: {DENIED}").call("state_theory", statement=DENIED)["stated"]
+    told = world.call("gather_evidence", statement=LONG)
+    citations = [one["n"] for part in told["parts"] for one in part["for"]]
+    assert citations
+    with pytest.raises(ToolInvalid, match="gather_evidence"):
+        world.call("record_verdict", id=stated["id"], expected_version=1, verdict="supported", citations=citations)
+
+
+def test_case_and_the_mark_at_its_end_make_no_other_statement():
+    weighed = found("Ilse moved the key to the boathouse before supper.")
+    source = weighed.source.model_copy(update={"why": (reason_of(THEORY, weighed),)})
+    assert gathered_for(THEORY.upper().rstrip("."), source).side == "for"
+    assert gathered_for(f"{THEORY} Twice", source) is None
+
+
+def test_a_listed_theory_can_be_cited_as_the_note_that_it_is(world, stated):
+    world.message("Weigh it.")
+    n = world.call("gather_evidence", id=stated["id"])["parts"][0]["for"][0]["n"]
+    world.call("record_verdict", id=stated["id"], expected_version=1, verdict="supported", citations=[n])
+    (listed,) = world.message("Which theories do I have?").call("list_theories")["theories"]
+    (source,) = world.shelf.sources
+    assert (listed["citation"], source.locator.kind, source.origin) == (1, "note", "profile")
+    assert source.text == f"{THEORY}\nverdict on record: supported"
+
+
+def test_so_many_listed_theories_are_cited_that_evidence_has_room(world):
+    for at in range(15):
+        world.message(f"My theory: Ilse hid {at} keys").call("state_theory", statement=f"Ilse hid {at} keys")
+    listed = world.message("Which?").call("list_theories")["theories"]
+    assert (len(listed), len(world.shelf.sources)) == (15, 12)

@@ -10,6 +10,7 @@ from cicada.agents.ports import Actor
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.tools import tools_for
 from cicada.agents.tools.forms import UpdateProfile
+from cicada.citations import check_citations
 from cicada.corpus.passages import NoteLocator, Passage, ScriptLocator
 from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid
 from cicada.models.forms import FormMisfit, form_schema, read_form
@@ -116,6 +117,15 @@ def test_each_agent_has_its_tools_by_their_names_with_forms_that_every_model_tak
 
 
 # --- search_script ---
+
+
+def test_as_many_passages_are_brought_as_are_asked_for_and_none_that_says_nothing_beside_others():
+    world = World(line(1, "A key?", speaker="Tamsin"), *LINES)
+    found = world.call("search_script", query="the key", limit=2)["passages"]
+    assert len(found) == 2
+    assert "A key?" not in [one["text"] for one in found]
+    alone = World(line(1, "A key?", speaker="Tamsin"))
+    assert [one["text"] for one in alone.call("search_script", query="a key")["passages"]] == ["A key?"]
 
 
 def test_a_search_brings_numbered_passages_to_the_shelf(world):
@@ -264,9 +274,33 @@ def test_an_update_and_its_history_are_told_with_citations(world):
     assert [(one["field"], one["value"]) for one in new["fields"]] == [("hair", "black")]
     changes = world.message("What changed?").call("profile_history", id=made["id"])["changes"]
     assert [change["operation"] for change in changes] == ["updated", "created"]
-    assert {"field": "hair", "before": "red", "after": "black", "citation": 1} in changes[0]["edits"]
-    assert {"field": "room", "before": "attic", "after": None} in changes[0]["edits"]
-    assert "black" in world.shelf.sources[0].text
+    assert [change["version"] for change in changes] == [2, 1]
+    assert changes[0]["text"].startswith("Version 2, ")
+    assert changes[0]["text"].endswith(": room: “attic” was removed; hair: “red” became “black”")
+    assert [change["citation"] for change in changes] == [1, 2]
+    assert [source.text for source in world.shelf.sources] == [change["text"] for change in changes]
+    assert {source.origin for source in world.shelf.sources} == {"profile"}
+
+
+def test_a_change_can_be_told_in_other_words_and_its_citation_holds(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Tamsin's hair is black.")
+    world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
+    world.message("What changed?").call("profile_history", id=made["id"])
+    answer = "In version 2, hair changed from “red” to “black” [1]. Version 3 changed it to “grey” [1]."
+    assert [one.verdict for one in check_citations(answer, world.shelf.sources)] == ["verified", "unverified"]
+
+
+def test_of_a_long_history_the_newest_changes_are_shown(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    for version in range(1, 25):
+        colour = f"colour {version}"
+        world.message(f"Tamsin's hair is {colour}.")
+        hair = {"field": "hair", "value": colour}
+        world.call("update_profile", id=made["id"], expected_version=version, set=[hair])
+    told = world.message("What changed?").call("profile_history", id=made["id"])
+    assert [change["version"] for change in told["changes"]] == list(range(25, 5, -1))
+    assert "20 of 25" in told["note"]
 
 
 def test_a_call_that_is_repeated_for_the_same_request_is_no_second_change(world):

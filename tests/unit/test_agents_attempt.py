@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -29,12 +30,15 @@ class World:
         self.log.create(new_head("c1"), ACCEPTED)
         self.agent = ScriptedAgent(list(steps))
         looks = FakeTool("look", result=lambda given, shelf: {"n": shelf.put(found(7, ROWS))})
+        self.notes = FakeTool(
+            "note", writes=True, result=lambda given, shelf: {"created": {"id": "1", "kind": "theory", "name": "Ren"}}
+        )
         more = FakeTool("more", result=lambda given, shelf: {"n": shelf.put(found(8, "The bell rang twice."))})
         agent = AgentStrategy(
             "theory_agent",
             self.agent,
             retriever=FixedRetriever(),
-            tools=lambda watched: [looks, more],
+            tools=lambda watched: [looks, more, self.notes],
             opening=lambda box, asked: (box.open("look", {"words": asked.query}),),
             needs=(),
         )
@@ -121,3 +125,44 @@ def test_what_a_failed_agent_spent_is_counted():
         world.run()
     world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
     assert world.events()[-1]["metrics"]["modelCalls"] == 3
+
+
+NOTE = ToolCall("c", "note", {"words": "Ren"})
+KEPT = "What it had changed by then is kept: created the theory “Ren”."
+
+
+@pytest.mark.parametrize("caught", ["AgentUnavailable", "Sandbox.Timedout"], ids=["failed", "worker lost"])
+def test_what_a_failed_agent_has_changed_is_told_with_its_failure(caught):
+    world = World(NOTE, "I kept it. ", AgentUnavailable("gone"))
+    with pytest.raises(AgentUnavailable):
+        world.run()
+    world.run("rag", {"theory_agent": {"Error": caught, "Cause": ""}})
+    events = world.events()
+    fallback = next(event for event in events if event["type"] == "fallback")
+    assert fallback["reason"].endswith(KEPT)
+    assert [one["reason"] for one in events[-1]["failed"]] == [fallback["reason"]]
+
+
+def test_of_a_failed_agent_that_has_changed_nothing_no_change_is_told():
+    world = World("Half of it. ", AgentUnavailable("gone"))
+    with pytest.raises(AgentUnavailable):
+        world.run()
+    world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
+    assert "kept" not in json.dumps(world.events())
+
+
+@pytest.mark.parametrize("stands", ["cancelled", "taken over"])
+def test_an_agent_whose_request_goes_on_without_it_writes_nothing(stands):
+    world = World(NOTE, "I kept it.")
+    opened = world.agent.run
+
+    def run(task, tools, limits):
+        """The request changes hands while the model thinks; no commit of the attempt has found out yet."""
+        head, entries = world.log.requests[KEY]
+        changes = {"state": "failed"} if stands == "cancelled" else {"attempt": head.attempt + 1, "worker": "w2"}
+        world.log.requests[KEY] = (replace(head, **changes), entries)
+        return opened(task, tools, limits)
+
+    world.agent.run = run
+    assert world.run().outcome == "superseded"
+    assert world.notes.runs == []

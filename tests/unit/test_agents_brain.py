@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.agents.instructions import user_turn
+from cicada.agents.instructions import AgentKind, user_turn
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import Done, ToolCall
 from cicada.agents.toolbox import ToolBox
-from cicada.agents.tools import AgentKind, tools_for
+from cicada.agents.tools import tools_for
 from cicada.answering.agent_opening import statement_in
 from cicada.citations import check_citations
 from cicada.models.forms import form_schema
 from cicada.retrieval.ports import UNLIMITED
 from local.agents.brain import next_step
-from local.agents.brain_words import asked, field_of, wish_of
+from local.agents.brain_facts import field_of, fields_of
+from local.agents.brain_words import asked, wish_of
 from local.agents.turns import BrainTool, Result, Turn, Use
 from tests.unit.test_agent_tools import LINES, World
 
@@ -62,6 +63,11 @@ class Talk:
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
 
+    def kept_theory(self) -> Any:
+        """The only theory that is kept."""
+        (head,) = self.world.desk.list("mara", "theory")
+        return self.world.desk.show("mara", head.id).theory
+
     def verified(self, answer: str) -> list[bool]:
         return [citation.verdict == "verified" for citation in check_citations(answer, self.world.shelf.sources)]
 
@@ -84,6 +90,9 @@ def weigh() -> Talk:
     [
         ("Create a profile of Sayo: she is left-handed", "create", "Sayo", "she is left-handed"),
         ("Please make a character profile for Mira Vale.", "create", "Mira Vale", ""),
+        ("Create a profile of Sayo. She sings.", "create", "Sayo", "She sings"),
+        ("Make a profile for Sayo, the copy-reader: she sings", "create", "Sayo", "the copy-reader: she sings"),
+        ("Create a profile of the Keeper of the Tower: he sings", "create", "Keeper of the Tower", "he sings"),
         ("Add to Sayo's profile that she sings", "add", "Sayo", "she sings"),
         ("Add that she sings to the profile of Sayo.", "add", "Sayo", "she sings"),
         ("Update Sayo’s profile: her eyes are green", "add", "Sayo", "her eyes are green"),
@@ -97,6 +106,7 @@ def weigh() -> Talk:
         ("What have I noted about Captain Ren?", "show", "Captain Ren", ""),
         ("Show me Sayo's profile", "show", "Sayo", ""),
         ("Which profiles do I have?", "list", "", ""),
+        ("What theories do I have?", "theories", "", ""),
         ("Who hid the letter?", "ask", "", ""),
         ("", "ask", "", ""),
     ],
@@ -112,6 +122,7 @@ def test_what_a_user_wants_of_profiles_is_read_from_their_words(message, deed, n
         ("My theory: Ren stole the letter", "state", "", "Ren stole the letter"),
         ("My theory is that Ren stole the letter.", "state", "", "Ren stole the letter"),
         ("I think that Ren lied", "state", "", "Ren lied"),
+        ("I bet Ren lied. He hid it. Does the text back that up?", "state", "", "Ren lied. He hid it"),
         ("List my theories", "theories", "", ""),
         ("Refine my theory about Ren: he hid the letter", "refine", "Ren", "he hid the letter"),
         ("Change my theory that Ren lied to: Mira lied", "refine", "Ren lied", "Mira lied"),
@@ -123,10 +134,27 @@ def test_what_a_user_wants_of_theories_is_read_from_their_words(message, deed, n
     assert (wish.deed, wish.name, wish.fact) == (deed, name, fact)
 
 
+@pytest.mark.parametrize(
+    ("message", "kind", "name"),
+    [
+        ("Create a profile of the character Tamsin: she sings", "character", "Tamsin"),
+        ("Create a profile of a location called the Gauge Tower: it leans", "location", "Gauge Tower"),
+        ("Create a location called the Gauge Tower", "location", "Gauge Tower"),
+        ("Delete my profile of the place Stillwater", "location", "Stillwater"),
+        ("What changed in my profile of the character Tamsin?", "character", "Tamsin"),
+        ("Create a profile of Tamsin", "", "Tamsin"),
+    ],
+)
+def test_the_kind_that_stands_before_a_name_is_no_part_of_it(message, kind, name):
+    wish = wish_of(message, theories=False)
+    assert (wish.kind, wish.name) == (kind, name)
+
+
 @settings(max_examples=100)
 @given(st.text(max_size=200))
 def test_no_message_fails(message):
     wish = wish_of(asked(user_turn(message)), theories=True)
+    assert all(name and value for name, value in fields_of(wish.fact, wish.name))
     assert field_of(wish.fact, wish.name)[1] == wish.fact or wish.fact
     tools = [BrainTool(name, "", {}) for name in ("search_script", "create_profile", "state_theory")]
     step = next_step("", tools, [Turn("user", (user_turn(message),))])
@@ -141,12 +169,42 @@ def test_no_message_fails(message):
         ("eye colour to green", ("eye colour", "green")),
         ("set mood to grumpy", ("mood", "grumpy")),
         ("occupation is boatman", ("occupation", "boatman")),
-        ("Sayo is a singer", ("singer", "Sayo is a singer")),
+        ("Sayo is a singer", ("role", "a singer")),
+        ("Sayo is not a singer", ("singer", "Sayo is not a singer")),
+        ("she keeps the tower key", ("keeps", "the tower key")),
+        ("she arrived on a hired bicycle", ("arrival", "on a hired bicycle")),
+        ("she moved to the attic", ("moved", "to the attic")),
+        ("she never keeps a secret", ("never keeps secret", "she never keeps a secret")),
         ("she is left-handed", ("left handed", "she is left-handed")),
     ],
 )
 def test_a_fact_becomes_a_field(fact, field):
     assert field_of(fact, "Sayo") == field
+
+
+@pytest.mark.parametrize(
+    ("told", "fields"),
+    [
+        (
+            "she arrived on a hired bicycle and she keeps the tower key",
+            [("arrival", "on a hired bicycle"), ("keeps", "the tower key")],
+        ),
+        (
+            "Sayo sings, keeps bees and is left-handed",
+            [("sings", "Sayo sings"), ("keeps", "bees"), ("left handed", "is left-handed")],
+        ),
+        ("the copy-reader: she is left-handed", [("role", "the copy-reader"), ("left handed", "she is left-handed")]),
+        ("occupation: boatman, home: the attic", [("occupation", "boatman"), ("home", "the attic")]),
+        ("occupation is boatman and mood is grumpy", [("occupation", "boatman"), ("mood", "grumpy")]),
+        ("occupation is boatman, and he keeps the key", [("occupation", "boatman"), ("keeps", "the key")]),
+        ("She lives with Ren. Her eyes are green.", [("home", "with Ren"), ("eyes", "green")]),
+        ("she thinks Ren and Mira are thieves", [("thinks", "Ren and Mira are thieves")]),
+        ("she has red hair and a scar", [("red hair scar", "she has red hair and a scar")]),
+        ("he is a singer and he is the mayor", [("role", "a singer"), ("mayor", "he is the mayor")]),
+    ],
+)
+def test_several_facts_become_a_field_each(told, fields):
+    assert fields_of(told, "Sayo") == fields
 
 
 # --- profiles, over the real tools ---
@@ -178,6 +236,26 @@ def test_a_profile_that_was_shown_already_is_changed_at_once(talk):
     assert talk.names == ["update_profile"]
 
 
+def test_a_character_is_made_with_each_fact_in_a_field_of_its_own(talk):
+    message = "Create a profile of the character Sayo: she arrived on a hired bicycle and she keeps the tower key."
+    answer = talk.say(message, ("list_profiles", {}))
+    made = talk.world.desk.find("mara", "Sayo")
+    assert (made.kind, [(field.name, field.value) for field in made.fields]) == (
+        "character",
+        [("arrival", "on a hired bicycle"), ("keeps", "the tower key")],
+    )
+    assert talk.verified(answer) == [True, True]
+
+
+def test_a_fact_takes_no_other_facts_place_but_where_it_names_it(talk):
+    talk.say("Create a profile of Sayo: she keeps the tower key, and her eye colour is grey")
+    answer = talk.say("Add to Sayo's profile that she keeps bees, and her eye colour is green")
+    kept = {field.name: field.value for field in talk.world.desk.find("mara", "Sayo").fields}
+    assert kept == {"keeps": "the tower key", "eye colour": "green", "keeps bees": "she keeps bees"}
+    assert "bees" in answer
+    assert "tower" not in answer
+
+
 def test_something_noted_of_nobody_known_makes_a_profile(talk):
     talk.say("Note that Sayo sings", ("list_profiles", {}))
     assert talk.names[-1] == "create_profile"
@@ -196,7 +274,11 @@ def test_what_changed_is_told_from_the_history(talk):
     talk.say("Change Sayo's eye colour to green")
     answer = talk.say("What changed in Sayo's profile?")
     assert talk.names == ["show_profile", "profile_history"]
-    assert "eye colour was “grey” and became “green”" in answer
+    newest, oldest = answer.splitlines()[1:]
+    assert newest.startswith("- Version 2, ")
+    assert "eye colour: “grey” became “green”" in newest
+    assert "“grey” was added" in oldest
+    assert talk.verified(answer) == [True, True]
 
 
 def test_a_fact_is_removed_and_a_profile_deleted(talk):
@@ -228,6 +310,21 @@ def test_a_question_is_searched_for_and_answered_by_quotation_or_not_at_all(talk
     assert "[" not in talk.say("What is the price of coal?")
 
 
+@pytest.mark.parametrize(("fact", "field"), [("the tower key", "keeps"), ("the arrival", "arrival")])
+def test_a_fact_is_removed_by_its_words_or_by_its_name(talk, fact, field):
+    talk.say("Create a profile of Sayo: she arrived on a hired bicycle and she keeps the tower key")
+    talk.say(f"Remove {fact} from Sayo's profile")
+    assert field not in [one.name for one in talk.world.desk.find("mara", "Sayo").fields]
+
+
+def test_theories_are_listed_with_the_tools_for_profiles_too(talk):
+    assert talk.say("What theories do I have?", ("list_profiles", {})) == "You keep no theories yet."
+    talk.say("Create a profile of Sayo: she sings")
+    talk.world.message(THEORY).call("state_theory", statement=THEORY)
+    assert talk.say("List my theories", ("list_profiles", {})) == f"You keep one theory: {THEORY}."
+    assert "You keep 2 profiles" in talk.say("List my profiles", ("list_profiles", {}))
+
+
 # --- theories, over the real tools ---
 
 
@@ -238,17 +335,21 @@ def opening(message: str) -> tuple[tuple[str, dict[str, Any]], ...]:
 def test_a_theory_is_kept_and_weighed_with_evidence_of_both_sides(weigh):
     message = f"My theory: {THEORY}"
     answer = weigh.say(message, *opening(message))
-    assert weigh.names[0] == "state_theory"
-    assert weigh.names[-1] == "record_verdict"
+    assert weigh.names == ["state_theory", "record_verdict"]  # the evidence that the opening gathered is enough
     assert "evidence for it" in answer
     assert "evidence against it" in answer
     assert answer.splitlines()[-1].startswith("Verdict: ")
     assert weigh.verified(answer)
     assert all(weigh.verified(answer))
-    kept = weigh.world.desk.list("mara", "theory")[0].theory
+    kept = weigh.kept_theory()
     assert kept is not None
     assert kept.judgement is not None
     assert kept.judgement.verdict in answer.splitlines()[-1]
+
+
+def kept_theory(weigh: Any) -> Any:
+    (head,) = weigh.world.desk.list("mara", "theory")
+    return weigh.world.desk.show("mara", head.id).theory
 
 
 def test_no_verdict_is_given_where_there_is_no_evidence(weigh):
@@ -264,9 +365,10 @@ def test_a_theory_is_listed_and_refined(weigh):
     assert THEORY in weigh.say("List my theories")
     weigh.say("Refine my theory about the key: Ilse moved the key to the boathouse before supper")
     assert weigh.names[:2] == ["list_theories", "refine_theory"]
-    theory = weigh.world.desk.list("mara", "theory")[0].theory
+    theory = weigh.kept_theory()
     assert theory is not None
     assert theory.statement == "Ilse moved the key to the boathouse before supper"
+    assert theory.statement in weigh.say("List my theories")
 
 
 def test_what_speaks_for_and_against_is_told_without_keeping_anything(weigh):

@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from cicada.agents.classic.carrying import CARRIED, MAX_BODY_BYTES, CarriedShelf, pack, unpack
-from cicada.agents.classic.events import FinalResponse, TurnEnded, read_event
+from cicada.agents.classic.carrying import CARRIED, MAX_BODY_BYTES, CarriedShelf, Load, pack, unpack
+from cicada.agents.classic.events import (
+    AgentEvent,
+    Chunk,
+    FinalResponse,
+    Invoked,
+    Observed,
+    Returned,
+    TurnBegan,
+    TurnEnded,
+    read_event,
+)
 from cicada.agents.classic.function import ActionFunction
 from cicada.agents.classic.parameters import ParameterGiven, read_parameters
 from cicada.agents.classic.prompt import input_text
 from cicada.agents.classic.schema import function_of, outline, parameters_of
-from cicada.agents.classic.session import RunAttributes, session_id, source_key
-from cicada.agents.classic.turning import remainder
+from cicada.agents.classic.session import RunAttributes, session_id
+from cicada.agents.classic.turning import Turning, remainder
 from cicada.agents.output import bounded
 from cicada.agents.ports import Actor, AgentTask, Done, Shelf, ToolCall, ToolInput, ToolReply
-from cicada.agents.shelf import MAX_SOURCES
-from cicada.corpus.passages import DocumentLocator, NoteLocator
+from cicada.agents.shelf import MAX_SOURCES, NumberedShelf, source_key
+from cicada.agents.toolbox import ToolBox
+from cicada.corpus.passages import DocumentLocator
 from cicada.delivery.record import Head, Question, RequestKey
-from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, RequestUnknown, ToolInvalid
-from cicada.protocol.events import Source
-from cicada.retrieval.ports import Limits
+from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, RequestUnknown, StreamBroken, ToolInvalid
+from cicada.models.ports import ModelUse, Usage
+from cicada.protocol.events import Reason, Source
+from cicada.retrieval.ports import UNLIMITED, Limits
 
 NOW_S = 1_800_000_000.0
 KEY = RequestKey("tenant-7/asker-one", "request-1")
@@ -36,11 +48,6 @@ ACTOR = Actor(KEY.subject, KEY.request_id, "Who is Mira?", 1)
 def source(name: str = "p1", text: str = "Mira hid the letter.", n: int = 1, context: str | None = None) -> Source:
     locator = DocumentLocator(source="c.md", title="C", page=None, section=None)
     return Source(n=n, passage_id=name, collection="notes", locator=locator, score=0.9, text=text, context=context)
-
-
-def note(text: str) -> Source:
-    locator = NoteLocator(profile_id="x", profile="Mira", field="job", noted_at_ms=1)
-    return Source(n=1, passage_id="note:x:job", collection="profiles", locator=locator, score=1, text=text)
 
 
 class Fact(ToolInput):
@@ -264,12 +271,15 @@ def test_attributes_that_no_worker_sets_are_refused(changed: dict[str, str]) -> 
         RunAttributes.read({**RunAttributes("s", "r", 12).write(), **changed})
 
 
-def test_a_passage_is_known_however_much_of_it_is_there_and_a_note_by_what_it_says() -> None:
-    assert source_key(source(text="Mira hid")) == source_key(source(text="Mira hid the letter."))
-    assert source_key(note("ferry")) != source_key(note("boat"))
-
-
 # --- what is carried ---
+
+
+def again(*whys: Reason, text: str = "Mira hid the letter.") -> Source:
+    return source("p1", text).model_copy(update={"why": whys})
+
+
+SEARCHED = Reason(kind="tool", name="search_script")
+WEIGHED = Reason(kind="tool", name="gather_evidence", matched="for: Mira hid it", confidence=0.8)
 
 
 def test_a_shelf_goes_on_with_the_runs_numbers() -> None:
@@ -277,7 +287,8 @@ def test_a_shelf_goes_on_with_the_runs_numbers() -> None:
     shelf = CarriedShelf([source_key(first), source_key(second)])
     assert (shelf.put(second), shelf.put(source("p3")), shelf.put(second)) == (2, 3, 2)
     assert [one.n for one in shelf.sources] == [2, 3]
-    assert shelf.keys == (source_key(first), source_key(second), source_key(source("p3")))
+    keys = (source_key(first), source_key(second), source_key(source("p3")))
+    assert shelf.keys_with(shelf.load.found) == keys
 
 
 def test_a_full_shelf_takes_no_more() -> None:
@@ -286,26 +297,62 @@ def test_a_full_shelf_takes_no_more() -> None:
         shelf.put(source("new"))
 
 
+def test_a_source_that_the_run_has_brings_its_new_reasons_and_no_text() -> None:
+    known = again(SEARCHED)
+    shelf = CarriedShelf([source_key(known)])
+    shelf.put(again(WEIGHED), "v7")
+    body, carried = pack("{}", shelf.load)
+    assert carried == ()
+    assert "letter" not in body
+    (found,) = unpack(body)[1].again
+    assert (found.n, found.key, found.why) == (1, source_key(known), (WEIGHED,))
+    assert unpack(body)[1].versions == {1: "v7"}
+
+
+def test_a_text_that_has_changed_since_is_another_source() -> None:
+    shelf = CarriedShelf([source_key(again())])
+    assert shelf.put(again(text="Mira burnt the letter.")) == 2
+
+
 def test_what_was_packed_is_unpacked_and_a_text_is_written_once() -> None:
     found = source(text="Mira hid the letter in the boathouse.", context="Before. Mira hid the letter. After.")
     result = bounded({"passages": [{"n": 1, "text": found.text, "a/b~c": found.context}]})
-    body = pack(result, [found])
+    load = Load((found,), versions={1: "v7"})
+    body, carried = pack(result, load)
     assert body.count("boathouse") == 1
-    assert unpack(body) == (result, (found,))
-    assert pack(bounded({"found": 0}), []) == '{"found":0}'
+    assert carried == (found,)
+    assert unpack(body) == (result, load)
+    assert pack(bounded({"found": 0}), Load()) == ('{"found":0}', ())
 
 
-def test_too_much_loses_surroundings_then_ends_of_passages_and_is_then_refused() -> None:
-    long = [source(f"p{n}", f"{n} " + "word " * 300, n, context="around " * 400) for n in range(1, 21)]
-    result = bounded({"passages": [{"n": one.n, "text": one.text} for one in long]}, 6_000)
-    body = pack(result, long)
+def test_a_text_that_the_result_has_cut_arrives_whole() -> None:
+    long = [source(f"p{n}", f"{n} " + "word " * 190, n) for n in range(1, 14)]
+    result = bounded({"passages": [{"n": one.n, "text": one.text} for one in long]}, 9_000)
+    body, _ = pack(result, Load(tuple(long)))
+    assert unpack(body)[1].found == tuple(long)
+
+
+def test_too_much_loses_surroundings_and_what_was_found_is_never_cut() -> None:
+    long = tuple(source(f"p{n}", f"{n} " + "word " * 150, n, context="around " * 400) for n in range(1, 21))
+    result = bounded({"passages": [{"n": one.n, "text": one.text} for one in long]})
+    body, carried = pack(result, Load(long))
     assert len(body.encode()) <= MAX_BODY_BYTES
-    _, carried = unpack(body)
-    assert [one.n for one in carried] == list(range(1, 21))
-    assert all(one.clipped and one.context is None for one in carried)
-    assert [source_key(one) for one in carried] == [source_key(one) for one in long]
+    assert [one.text for one in unpack(body)[1].found] == [one.text for one in long]
+    assert all(one.context is None and not one.clipped for one in carried)
     with pytest.raises(ToolInvalid, match="ask for less"):
-        pack(result, [source(f"q{n}", f"{n} " + "言" * 500, n) for n in range(1, 41)])
+        pack("{}", Load(tuple(source(f"q{n}", f"{n} " + "言" * 500, n) for n in range(1, 41))))
+
+
+def test_what_profiles_keep_may_be_cut_and_is_then_known_as_it_arrives() -> None:
+    kept = [source(f"p{n}", f"{n} " + "word " * 180, n).model_copy(update={"origin": "profile"}) for n in range(1, 31)]
+    shelf = CarriedShelf(())
+    for one in kept:
+        shelf.put(one)
+    body, carried = pack("{}", shelf.load)
+    arrived = unpack(body)[1].found
+    assert all(one.clipped for one in arrived)
+    assert shelf.keys_with(carried) == tuple(map(source_key, arrived))
+    assert source_key(arrived[0]) != source_key(kept[0])
 
 
 @settings(max_examples=40, deadline=None)
@@ -331,7 +378,7 @@ def test_the_function_runs_a_tool_in_the_name_of_the_sessions_request() -> None:
     body, state, attributes = answered(serving(tool), event(parameters=[("query", "letter")]))
     assert tool.ran == [(KEY.subject, {"query": "letter", "episodes": ()})]
     assert state is None
-    assert [one.n for one in unpack(body)[1]] == [1]
+    assert [one.n for one in unpack(body)[1].found] == [1]
     assert RunAttributes.read(attributes).shelf == (source_key(source("letter")),)
 
 
@@ -339,7 +386,7 @@ def test_numbers_go_on_from_call_to_call() -> None:
     function = serving()
     _, _, after = answered(function, event(parameters=[("query", "letter")]))
     body, _, _ = answered(function, event(parameters=[("query", "key")], **after))
-    assert [one.n for one in unpack(body)[1]] == [2]
+    assert [one.n for one in unpack(body)[1].found] == [2]
 
 
 @pytest.mark.parametrize(
@@ -423,6 +470,105 @@ def test_any_event_is_answered_in_form_or_refused(changed: dict[str, Any], dropp
 )
 def test_what_is_left_of_the_final_response(final: str, said: str, rest: str | None) -> None:
     assert remainder(final, said) == rest
+
+
+class Follows:
+    """A run whose events are the test's."""
+
+    def __init__(self) -> None:
+        self.shelf = NumberedShelf()
+        box = ToolBox([Tool()], actor=ACTOR, shelf=self.shelf, limits=UNLIMITED)
+        self.allowed: list[Usage] = []
+        self.turning = Turning("m", box, cast(Limits, self), max_turn_tokens=10)
+        self.turning.begin(100)
+
+    def call(self) -> None:
+        """Any number of calls."""
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        self.allowed.append(most)
+
+    def note(self, use: ModelUse) -> None:
+        """Nothing is bounded."""
+
+    def said(self, *events: AgentEvent) -> str:
+        return "".join(self.turning.follow(events))
+
+
+WHOLE = "The key is under the stone [1]."
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (Chunk(b"The key is "), Chunk(b"under the stone [1]."), FinalResponse(WHOLE)),
+        (FinalResponse(WHOLE),),
+        (Chunk(b"The key"), FinalResponse(WHOLE)),
+    ],
+    ids=["streamed", "in the trace alone", "its rest in the trace"],
+)
+def test_an_answer_is_whole_with_its_final_response(events: tuple[AgentEvent, ...]) -> None:
+    run = Follows()
+    assert run.said(*events) == WHOLE
+    assert run.turning.whole
+
+
+def test_where_white_space_differs_the_chunks_are_read_to_the_end_of_the_stream() -> None:
+    run = Follows()
+    said = run.said(Chunk(b"The key is  under "), FinalResponse(WHOLE), Chunk(b"the stone [1].\n"))
+    assert said == "The key is  under the stone [1].\n"
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        (Chunk(b"The key is  under "), FinalResponse(WHOLE)),
+        (Chunk("“The key” is under ".encode()), FinalResponse('"The key" is under the stone [1].')),
+        (Chunk(b"The key"), FinalResponse("Sorry, I cannot answer.")),
+        (Chunk(b"The key is under"),),
+    ],
+    ids=["cut", "cut in other signs", "something else", "without the final response"],
+)
+def test_chunks_that_are_not_the_final_response_are_a_broken_stream(events: tuple[AgentEvent, ...]) -> None:
+    run = Follows()
+    with pytest.raises(StreamBroken):
+        run.said(*events)
+    assert not run.turning.whole
+
+
+def test_a_turn_after_control_came_back_reads_the_turn_before_and_what_was_added() -> None:
+    run = Follows()
+    call = Invoked("writing", "look", ())
+    run.said(TurnBegan("?"), TurnEnded(Usage(2_000, 50), 5), Returned("i", (call,)))
+    assert run.turning.returned is not None
+    run.turning.begin(700)
+    assert not run.turning.whole
+    assert [one.input_tokens for one in run.allowed] == [100, 2_750]
+
+
+def observed(*sources: Source, known: Sequence[str] = ()) -> tuple[AgentEvent, ...]:
+    shelf = CarriedShelf(known)
+    for one in sources:
+        shelf.put(one, "v7")
+    return Invoked("reading", "look", ()), Observed(pack("{}", shelf.load)[0], failed=False)
+
+
+def test_what_the_function_found_lies_on_the_shelf_with_its_version_and_all_its_reasons() -> None:
+    run = Follows()
+    run.shelf.put(again(SEARCHED))
+    key = source_key(again())
+    run.said(*observed(again(WEIGHED), source("p2"), known=[key]), FinalResponse("Done."))
+    assert [one.passage_id for one in run.shelf.sources] == ["p1", "p2"]
+    assert run.shelf.sources[0].why == (SEARCHED, WEIGHED)
+    assert [run.shelf.version_of(n) for n in (1, 2)] == ["v7", "v7"]
+
+
+@pytest.mark.parametrize("known", [(), (source_key(source("p2")),)], ids=["new", "found again"])
+def test_a_passage_under_the_number_of_another_is_an_error(known: Sequence[str]) -> None:
+    run = Follows()
+    run.shelf.put(source("p9"))
+    with pytest.raises(AgentError, match="passage"):
+        run.said(*observed(source("p2"), source("p3"), known=known), FinalResponse("Done."))
 
 
 def trace(**orchestration: Any) -> dict[str, Any]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import ToolCall, ToolInput
+from cicada.agents.tools.weighing import Weighed, reason_of
 from cicada.answering.agent import AgentStrategy, conversation_of
-from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, named_in, statement_in
+from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, meant_in, named_in, statement_in
+from cicada.answering.changes import claims_change
 from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.answering.verdicts import lacks_evidence
@@ -21,9 +25,10 @@ from cicada.errors import (
     BudgetSpent,
     IndexMissing,
     IndexUnavailable,
+    ProfileConflict,
     ProfilesUnavailable,
 )
-from cicada.models.ports import TextDelta, Usage
+from cicada.models.ports import Stopped, TextDelta, Usage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found
 from tests.support.answers import allowance, asked
@@ -38,15 +43,29 @@ def puts(*texts):
     return lambda given, shelf: {"passages": [shelf.put(found(n, text)) for n, text in enumerate(texts, 1)]}
 
 
+def weighs(*texts):
+    """A tool's result: passages that were gathered against what the question asks."""
+
+    def gather(given, shelf):
+        for n, text in enumerate(texts, 1):
+            source = found(n, text)
+            why = reason_of("Mira is a spy", Weighed(source, "against", 0.8))
+            shelf.put(source.model_copy(update={"why": (why,)}))
+        return {}
+
+    return gather
+
+
 class Anything(ToolInput):
     query: str = ""
     id: str = ""
     statement: str = ""
+    limit: int = 0
 
 
 class Kept:
-    def __init__(self, id, name):
-        self.id, self.name = id, name
+    def __init__(self, id, name, statement=None):
+        self.id, self.name, self.statement = id, name, statement
 
 
 class Desk:
@@ -70,7 +89,7 @@ class Desk:
         for name in ("show_profile", "gather_evidence", "search_script"):
             self.tools[name].form = Anything
         self.tools["search_script"].result = puts(ROWS)
-        self.tools["gather_evidence"].result = puts(ROWS, WAITS)
+        self.tools["gather_evidence"].result = weighs(ROWS, WAITS)
 
     def strategy(self, agent, name="profile_agent", retriever=None, **wiring):
         opening = (ProfileOpening if name == "profile_agent" else TheoryOpening)(lambda subject: self.kept)
@@ -181,7 +200,7 @@ def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched
     agent = ScriptedAgent(["Nothing."])
     run(desk.strategy(agent), "What do you know of Mira's boat?")
     assert desk.calls() == [
-        ("search_script", {"query": "What do you know of Mira's boat?"}),
+        ("search_script", {"query": "What do you know of Mira's boat?", "limit": 4}),
         ("show_profile", {"id": "1" * 20}),
     ]
     assert [done.call.name for done in agent.tasks[0].done] == ["show_profile", "search_script"]
@@ -190,7 +209,29 @@ def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched
 def test_where_none_is_named_all_profiles_are_listed():
     agent = ScriptedAgent(["Nothing."])
     run(Desk(Kept("1" * 20, "Mira")).strategy(agent), "Which characters did I note?")
-    assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles", "search_script"]
+    assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles"]
+
+
+@pytest.mark.parametrize(
+    ("query", "searches"),
+    [
+        ("Show me my profile of Mira", False),
+        ("What changed in Mira's profile?", False),
+        ("Delete my profile of Mira", False),
+        ("Remove the oar from Mira's profile", False),
+        ("List my profiles", False),
+        ("What have I noted about Mira?", False),
+        ("Show me my profile of Ren", True),  # nothing is kept of Ren: the text may say something
+        ("Who is Mira?", True),
+        ("Create a profile of Mira: she rows the ferry", True),
+        ("What does the text say beside my notes on Mira?", True),
+        ("Zeig mir mein Profil von Mira", True),
+    ],
+)
+def test_the_corpus_is_searched_where_a_question_asks_for_more_than_what_is_kept(query, searches):
+    desk = Desk(Kept("1" * 20, "Mira"))
+    run(desk.strategy(ScriptedAgent(["Nothing."])), query)
+    assert bool(desk.tools["search_script"].runs) == searches
 
 
 def test_a_corpus_that_cannot_be_searched_does_not_hide_what_was_noted():
@@ -256,10 +297,44 @@ def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
         ("What speaks against the idea, that Ren is the keeper?", "Ren is the keeper"),
         ('Weigh "the letter was never sent" for me', "the letter was never sent"),
         ("Did Ren lie about the harbour?", "Did Ren lie about the harbour"),
+        ("My theory: Mira rows the ferry alone.", "Mira rows the ferry alone"),
+        ("New theory about the ferry: Mira rows it alone. Does the text support that?", "Mira rows it alone"),
+        ('My theory: Ren wrote "the letter was never sent" himself', 'Ren wrote "the letter was never sent" himself'),
+        ("I suspect Mira rows the ferry alone", "Mira rows the ferry alone"),
+        ("I think that Ren is the keeper. Is it so?", "Ren is the keeper"),
+        ("Refine my theory about the ferry: Mira rows it alone", "Mira rows it alone"),
+        ("Refine my theory to say that Mira rows it alone", "Mira rows it alone"),
+        ("Is my theory right that Mira rows the ferry alone?", "Mira rows the ferry alone"),
+        ("My theory is that Mira rows the ferry. What do you think?", "Mira rows the ferry"),
+        ("My theory is Mira rows the ferry. Is it right?", "Mira rows the ferry"),
+        ("Evidence for my theory: Mira rows the ferry", "Mira rows the ferry"),
+        ("Could it be that Mira rows the ferry?", "Mira rows the ferry"),
+        ("Does the text support the claim that Mira rows the ferry, and what contradicts it?", "Mira rows the ferry"),
+        (
+            'I believe that what Ren said, "not really my thing", shows that he lied',
+            'what Ren said, "not really my thing", shows that he lied',
+        ),
+        ("Is my theory “the letter was never sent” right?", "the letter was never sent"),
     ],
 )
 def test_what_a_question_says_of_a_theory(query, statement):
     assert statement_in(query) == statement
+
+
+def test_a_theory_that_is_stated_anew_is_weighed_as_it_is_stated():
+    kept = Kept("3" * 20, "Mira rows the ferry")
+    assert meant_in("Is my theory that Mira rows the ferry true?", [kept]) is kept
+    assert meant_in("What of my theory, Mira rows the ferry?", [kept]) is kept
+    assert meant_in("Refine my theory about Mira: Mira rows the ferry alone", [kept]) is None
+
+
+def test_a_theory_is_known_by_what_it_says_now_and_names_are_compared_as_names_are():
+    long = Kept("4" * 20, "Mira rows the ferry to the… #1a2b", "Mira rows the ferry to the boathouse every evening")
+    assert meant_in("What of the theory Mira rows the ferry to the boathouse every evening?", [long]) is long
+    assert meant_in("Is my theory that Mira rows the ferry to the boathouse every evening true?", [long]) is long
+    refined = Kept("5" * 20, "Ren is a spy by trade", "Ren is a nurse by trade")
+    assert meant_in("Is my theory that Ren is a spy by trade true?", [refined]) is None
+    assert [one.id for one in named_in("Show me Zoë", [Kept("6", "Zoe\u0308")])] == ["6"]
 
 
 def test_names_are_found_as_words_of_their_own_the_longest_first():
@@ -339,6 +414,92 @@ def test_a_profiles_answer_may_go_without():
     assert text_of(run(Desk().strategy(ScriptedAgent(["You noted nothing of her."])))) == "You noted nothing of her."
 
 
+def test_an_answer_that_confirms_a_change_which_was_not_made_is_refused():
+    with pytest.raises(AgentUngrounded, match="changed"):
+        run(Desk().strategy(ScriptedAgent(["I have created the profile of Corin: occupation boatman."])))
+    with pytest.raises(AgentUngrounded, match="changed"):
+        theory("Mira rows the ferry to the boathouse every evening [1]. I recorded the verdict.")
+
+
+def test_a_tool_that_failed_has_changed_nothing():
+    desk = Desk()
+
+    def refused(given, shelf):
+        raise ProfileConflict("there is one")
+
+    desk.tools["create_profile"].result = refused
+    call = ToolCall("c", "create_profile", {"words": "Corin"})
+    with pytest.raises(AgentUngrounded, match="changed"):
+        run(desk.strategy(ScriptedAgent([call, "I noted it."])))
+    assert text_of(run(desk.strategy(ScriptedAgent([call, "It could not be noted."])))) == "It could not be noted."
+
+
+def test_a_change_that_was_made_may_be_confirmed_and_is_told_to_the_attempt():
+    told = []
+    question = replace(asked("Note it."), on_change=told.append)
+    call = ToolCall("c", "create_profile", {"words": "Corin"})
+    steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, allowance()))
+    assert (text_of(steps), told) == ("I noted it.", ["create profile"])
+
+
+def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
+    desk = Desk()
+    call = ToolCall("c", "create_profile", {"words": "Corin"})
+    with pytest.raises(Stopped):
+        list(
+            desk.strategy(ScriptedAgent([call, "I noted it."])).answer(
+                replace(asked("Note it."), may_write=lambda: False), allowance()
+            )
+        )
+    assert desk.tools["create_profile"].runs == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I have created the profile of Corin: occupation boatman.",
+        "I’ve now updated it.",
+        "I noted this of Corin: occupation: boatman [1].",
+        "I have noted that he has no boat.",
+        "Corin's profile has been updated.",
+        "The note is now deleted.",
+        "Profile of Corin created.",
+        "He rows [1]. Done.",
+        "Ich habe das Profil von Corin angelegt.",
+        "Hiermit habe ich es notiert.",
+        "Das Profil wurde angelegt.",
+        "Erledigt!",
+    ],
+)
+def test_what_confirms_a_change(text):
+    assert claims_change(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You noted nothing of her.",
+        "I noted nothing.",
+        "I have not created a profile.",
+        "I could not create the profile of Corin.",
+        "Shall I create one? I can note that for you.",
+        "I have already noted that.",
+        "You keep a profile of Corin already.",
+        "Once I have noted it, you can ask.",
+        'Mara says: "I noted the tide." [1]',
+        "The profile of Corin has changed as follows.\n- Version 2: the occupation became boatman [1]",
+        "It has been updated twice since May.",
+        "It has not been saved.",
+        "The key has been removed from the hook.",
+        "The note has been removed from the drawer [2].",
+        "Ich habe das nicht notiert.",
+        "Das wurde 2025 angelegt.",
+    ],
+)
+def test_what_confirms_none(text):
+    assert not claims_change(text)
+
+
 def test_a_citation_that_holds_carries_the_judgement():
     steps = theory("The theory is contradicted: Mira rows the ferry to the boathouse every evening [1].")
     assert steps[-1].grounded
@@ -346,7 +507,7 @@ def test_a_citation_that_holds_carries_the_judgement():
 
 @pytest.mark.parametrize("changed", [True, False])
 def test_words_of_a_verdict_always_need_evidence(changed):
-    assert lacks_evidence("So it is true.", recorded=False, changed=changed)
+    assert lacks_evidence("So it is true.", (), (), recorded=False, changed=changed)
 
 
 # --- what it takes ---

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import Exchange, json_tokens
 from cicada.agents.holding import HOLD_CHARS, HeldText
 from cicada.agents.limits import AgentCaps, CappedLimits
-from cicada.agents.ports import AgentTask, Done, ToolCall, ToolReply
-from cicada.errors import AgentCapReached, BudgetSpent, StreamBroken
+from cicada.agents.looping import AgentLoop
+from cicada.agents.ports import Actor, AgentTask, Done, ToolCall, ToolReply
+from cicada.agents.shelf import NumberedShelf
+from cicada.agents.toolbox import ToolBox
+from cicada.errors import AgentCapReached, AnswerMalformed, BudgetSpent, StreamBroken
+from cicada.models.converse_events import read_event
 from cicada.models.converse_turn import StreamedTurn, ToolUse
-from cicada.models.ports import ModelUse, Usage
-from cicada.retrieval.ports import TimeLimit
+from cicada.models.ports import ModelUse, TextDelta, Usage
+from cicada.models.streaming import Stop, Streaming
+from cicada.retrieval.ports import UNLIMITED, TimeLimit
+from cicada.tokens import estimated_tokens
 from tests.support.agents import FakeTool
 from tests.support.breakers import Clock
 
@@ -64,6 +70,15 @@ def test_reasoning_is_given_back_as_it_came_and_text_beside_a_tools_use_is_not()
     assert turn.content == [
         {"reasoningContent": {"reasoningText": {"text": "I should look.", "signature": "c2lnbmVk"}}},
         {"reasoningContent": {"redactedContent": b"\x01\x02"}},
+        {"toolUse": {"toolUseId": "a", "name": "look", "input": {}}},
+    ]
+
+
+def test_text_that_is_out_is_given_back_beside_a_tools_use():
+    turn = turn_of(delta(0, text="Mira rows. "), start(1, "a", "look"))
+    turn.shown = True
+    assert turn.content == [
+        {"text": "Mira rows. "},
         {"toolUse": {"toolUseId": "a", "name": "look", "input": {}}},
     ]
 
@@ -126,7 +141,88 @@ def test_a_blank_turn_says_nothing():
     assert text.turn_over() == ""
 
 
+def test_a_turn_that_is_asked_for_again_leaves_no_trace():
+    text = HeldText()
+    text.feed("Let me")
+    text.drop()
+    text.feed("Mira rows.")
+    assert text.turn_over() == "Mira rows."
+
+
+# --- the loop ---
+
+
+class Played:
+    """:class:`cicada.agents.looping.Turns`: plays turns, and keeps what the model was given to read."""
+
+    def __init__(self, *turns):
+        self.turns = list(turns)
+        self.heard = []
+
+    def call(self, task, exchange, turn, *, left_s):
+        self.heard.append(list(exchange.messages))
+        return PlayedCall(self.turns.pop(0), turn)
+
+    def run(self, *tools):
+        box = ToolBox(tools, actor=Actor("me", "r", "Who rows?", 1), shelf=NumberedShelf(), limits=UNLIMITED)
+        loop = AgentLoop("local.m", self, Streaming("local.m"), max_turn_tokens=100)
+        steps = loop.run(AgentTask("Rules.", "Who rows?"), box, Purse())
+        return "".join(step.text for step in steps if isinstance(step, TextDelta))
+
+
+class Events(list):
+    def close(self):
+        """Nothing is held."""
+
+
+class PlayedCall:
+    def __init__(self, events, turn):
+        self.events, self.turn = events, turn
+
+    def open(self):
+        return Events(self.events)
+
+    def read(self, event):
+        if isinstance(event, Stop):
+            return (event,)
+        self.turn.add(event)
+        said = read_event(event)
+        return () if said is None else (said,)
+
+    def failure(self, error, *, opened):
+        return None
+
+    def learn(self, failure):
+        return False
+
+
+def test_a_malformed_turn_is_asked_for_again_and_no_blank_line_begins_the_answer():
+    played = Played(
+        [delta(0, text="Let me"), Stop("malformed_model_output", AnswerMalformed)],
+        [delta(0, text="Mira rows."), Stop("end_turn", None)],
+    )
+    assert played.run() == "Mira rows."
+
+
+@pytest.mark.parametrize(("text", "given_back"), [("Long. " * HOLD_CHARS, True), ("Short.", False)])
+def test_a_model_is_given_back_what_it_has_said_of_the_answer(text, given_back):
+    played = Played(
+        [delta(0, text=text), start(1, "a", "look"), Stop("tool_use", None)],
+        [delta(0, text="Mira rows."), Stop("end_turn", None)],
+    )
+    said = played.run(FakeTool("look"))
+    assert ("Long." in said, said.endswith("Mira rows.")) == (given_back, True)
+    assert ({"text": text} in played.heard[1][1]["content"]) == given_back
+
+
 # --- estimates ---
+
+
+@pytest.mark.parametrize(
+    "text", ["彼女は灯台の鍵を盗んだ。" * 80, "Она украла ключ от маяка. " * 80, "1234567890 " * 200]
+)
+def test_other_scripts_and_digits_are_counted_as_estimates_of_prose_count_them(text):
+    assert json_tokens({"text": text}) >= 0.9 * estimated_tokens(text)
 
 
 def test_the_next_turns_input_is_estimated_from_what_the_last_was_reported_to_take():

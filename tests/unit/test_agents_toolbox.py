@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.output import bounded
+from cicada.agents.output import bounded, change_words
 from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ToolCall
-from cicada.agents.shelf import MAX_SOURCES, NumberedShelf
+from cicada.agents.shelf import MAX_REASONS, MAX_SOURCES, NumberedShelf
 from cicada.agents.toolbox import MAX_INPUT_CHARS, ToolBox
 from cicada.errors import (
     AgentCapReached,
+    DeliveryUnavailable,
     IndexUnavailable,
     OutOfTime,
     ProfileConflict,
@@ -32,10 +33,19 @@ ME = Actor("tenant/me", "request-1", "Note that Mira rows.", 1_700_000_000_000)
 class Box:
     """A toolbox with one tool that reads and one that writes."""
 
-    def __init__(self, caps: AgentCaps | None = None, limits=UNLIMITED):
+    def __init__(self, caps: AgentCaps | None = None, limits=UNLIMITED, may_write=lambda: True):
         self.look, self.note = FakeTool("look"), FakeTool("note", writes=True)
         self.shelf = NumberedShelf()
-        self.box = ToolBox([self.look, self.note], actor=ME, shelf=self.shelf, limits=limits, caps=caps)
+        self.changes: list[str] = []
+        self.box = ToolBox(
+            [self.look, self.note],
+            actor=ME,
+            shelf=self.shelf,
+            limits=limits,
+            caps=caps,
+            may_write=may_write,
+            on_change=self.changes.append,
+        )
 
     def call(self, name="look", given=None, call_id="c1"):
         return self.box.call(ToolCall(call_id, name, {"words": "x"} if given is None else given))
@@ -208,6 +218,85 @@ def test_a_change_that_is_asked_for_again_is_made_once():
     assert len(box.note.runs) == 1
 
 
+# --- writes ---
+
+
+class StoppedLimits(TimeLimit):
+    """Nobody wants the answer any more."""
+
+    def on_stop(self, wake):
+        wake()
+        return lambda: None
+
+
+@pytest.mark.parametrize("name", ["look", "note"])
+def test_nothing_is_run_once_nobody_wants_the_answer(name):
+    box = Box(limits=StoppedLimits(lambda: 9.0))
+    with pytest.raises(Stopped):
+        box.call(name)
+    with pytest.raises(Stopped):
+        box.box.open(name, {"words": "x"})
+    with pytest.raises(Stopped):
+        box.box.turn()
+    assert (box.look.runs, box.note.runs) == ([], [])
+
+
+def test_a_run_that_answers_its_request_no_more_may_look_and_may_not_write():
+    box = Box(may_write=lambda: False)
+    assert not box.call("look").failed
+    with pytest.raises(Stopped):
+        box.call("note")
+    assert (box.note.runs, box.changes, box.box.changed) == ([], [], False)
+
+
+def test_a_stop_while_the_right_to_write_is_looked_up_counts():
+    stops: list[object] = []
+
+    class Late(TimeLimit):
+        def on_stop(self, wake):
+            if stops:
+                wake()
+            return lambda: None
+
+    box = Box(limits=Late(lambda: 9.0), may_write=lambda: stops.append(1) or True)
+    with pytest.raises(Stopped):
+        box.call("note")
+    assert box.note.runs == []
+
+
+def test_where_the_right_to_write_cannot_be_looked_up_nothing_is_written_and_the_model_is_told():
+    def unknown():
+        raise DeliveryUnavailable("the table arn:aws:secret")
+
+    box = Box(may_write=unknown)
+    reply = box.call("note")
+    assert (reply.failed, json.loads(reply.text)["error"]) == (True, "delivery_unavailable")
+    assert "secret" not in reply.text
+    assert box.note.runs == []
+
+
+def test_each_change_is_told_in_words_once_it_is_made():
+    box = Box()
+    box.note.result = lambda given, shelf: {"created": {"id": "1", "kind": "fragment_group", "name": given.words}}
+    box.call("look")
+    box.call("note", {"words": "Corin"})
+    box.call("note", {"words": 7})
+    assert box.changes == ["created the fragment group “Corin”"]
+    assert box.box.changed
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({"deleted": {"id": "1"}}, "deleted a profile"),
+        ({"stated": {"id": "1", "kind": "theory", "name": "Ren lies"}, "note": "x"}, "stated the theory “Ren lies”"),
+        ({"done": True}, "update profile"),
+    ],
+)
+def test_a_change_is_worded_from_what_the_tool_says_of_it(result, words):
+    assert change_words("update_profile", result) == words
+
+
 # --- calls by code ---
 
 
@@ -250,6 +339,38 @@ def test_a_passage_lies_on_the_shelf_once_whichever_tools_bring_it():
     assert shelf.put(one.model_copy(update={"why": (weighed,), "n": 9})) == 1
     assert [(source.n, source.text) for source in shelf.sources] == [(1, "Mira rows."), (2, "Ren waits.")]
     assert shelf.sources[0].why == (searched, weighed)
+
+
+def gathered(of: str, confidence: float = 0.5) -> Reason:
+    return Reason(kind="tool", name="gather_evidence", matched=f"for: {of}", confidence=confidence)
+
+
+def test_of_too_many_reasons_those_that_only_name_a_tool_go_first_and_then_the_oldest():
+    shelf = NumberedShelf()
+    plain = [Reason(kind="tool", name=f"tool_{n}") for n in range(MAX_REASONS)]
+    for why in (*plain, gathered("a")):
+        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
+    assert shelf.sources[0].why == (*plain[: MAX_REASONS - 1], gathered("a"))
+    for name in "bcde":
+        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (gathered(name),)}))
+    assert shelf.sources[0].why == tuple(map(gathered, "bcde"))
+
+
+def test_a_reason_that_is_given_again_is_the_newest():
+    shelf = NumberedShelf()
+    for why in (gathered("a"), gathered("b"), gathered("a", 0.9)):
+        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
+    assert shelf.sources[0].why == (gathered("b"), gathered("a", 0.9))
+
+
+def test_a_source_has_the_version_of_the_index_that_it_was_last_found_in():
+    shelf = NumberedShelf()
+    shelf.put(found(1, "Mira rows."))
+    assert shelf.version_of(1) == ""
+    shelf.put(found(1, "Mira rows."), "v1")
+    shelf.put(found(2, "Ren waits."), "v2")
+    shelf.put(found(1, "Mira rows."))
+    assert [shelf.version_of(n) for n in (0, 1, 2, 3)] == ["", "v1", "v2", ""]
 
 
 def test_a_note_that_has_changed_is_another_source():

@@ -24,6 +24,13 @@ def chosen(question: str, catalogue: Catalogue = CATALOGUE) -> list[str]:
     return [one.intention for one in choices_of(read_form(form, value), catalogue, 0.7)]
 
 
+def chosen_of(question: str) -> set[str]:
+    """The collections that are chosen."""
+    form = selection_form(WITH_SCRIPT)
+    value: Any = fill(f"<question>{question}</question>", form_schema(form), system=selecting_system(WITH_SCRIPT))
+    return {one.collection for one in choices_of(read_form(form, value), WITH_SCRIPT, 0.7)}
+
+
 def named(question: str) -> list[str]:
     prompt = extracting_prompt(question, CATALOGUE)
     value = fill(prompt.user, form_schema(NamesFound), system=prompt.system)
@@ -62,6 +69,38 @@ def test_a_question_is_taken_apart_where_another_begins():
     ]
     assert parts_of("Where are salt and bread?") == ["Where are salt and bread?"]
     assert parts_of("?") == ["?"]
+
+
+SCRIPT = declared(
+    "script",
+    {
+        "happening": ("What happens in an episode, and why.", ("How does Tamsin arrive?",)),
+        "people": ("Who somebody in the script is.", ("Who is Mrs Sallow?",)),
+    },
+    description="The script of a mystery in five episodes.",
+    aliases={"Tamsin Oake": ("Tamsin",), "red oilskin": ()},
+)
+WITH_SCRIPT = Catalogue("v1", (*CATALOGUE.collections, SCRIPT))
+
+
+def test_names_that_a_collection_lists_tell_it_from_those_that_list_others():
+    options = options_of(selecting_system(WITH_SCRIPT), ["script/people", "sheet/belongings"])
+    assert [(one.collection, one.names) for one in options] == [
+        ("sheet", ("Gutterflame",)),
+        ("script", ("Tamsin Oake", "red oilskin")),
+    ]
+    assert chosen_of("Who was Tamsin at the gate?") == {"script"}
+    assert chosen_of("Who was Ottoline Prawle at the gate?") == {"diary"}
+
+
+def test_a_question_that_speaks_of_episodes_means_the_script():
+    assert chosen_of("What happens in episode 2?") == {"script"}
+    assert chosen_of("Who was that woman at the gate in the first draft?") == {"script"}
+
+
+def test_my_own_and_our_own_is_not_the_scripts():
+    assert chosen_of("What is in my pack?") == {"sheet"}
+    assert chosen_of("Who was that woman we met?") == {"diary"}
 
 
 def test_names_are_found_and_what_is_asked_of_as_well():

@@ -50,6 +50,10 @@ rag: what does the insurance policy in the drawer say?
 rag: who pays the bill at the inn?
 rag: whose profile is on the coin?
 rag: what is the theory lecture about in chapter 2?
+rag: which theories do the detectives have about the key?
+rag: what has changed in the profile of the coin?
+rag: what changed in the police profile of the killer
+rag: what characters do I meet in chapter 2?
 rag: what is Erika's theory about the closed room?
 rag: who compares the storm to a lion?
 rag: who explained the code to Tom?
@@ -158,12 +162,25 @@ profile_agent: thanks, add that to my notes
 profile_agent: Kinzo profile
 profile_agent: mark Orsik as dead
 profile_agent: delete my saved theory about the twins
+profile_agent: What changed in Ida's profile?
+profile_agent: what changed in my profile of Ida?
+profile_agent: what is new in the profile of Ida?
+profile_agent: what theories do I have?
+profile_agent: List my theories
+profile_agent: show me my theories, please
+profile_agent: which characters do I have?
+profile_agent: Show Ida's profile
+profile_agent: What do I have noted on Ida?
+profile_agent: Delete my profile of Ida
 profile_agent: zeig mir mein Profil von Ida
 theory_agent: my theory is that Tom is the killer
 theory_agent: I suspect the mayor poisoned the well
 theory_agent: what evidence is there for Tom being the killer?
 theory_agent: evidence against the butler?
 theory_agent: validate my theory about the twins
+theory_agent: refine my theory about the key: Ida hid it in the well
+theory_agent: update my theory about the key: Ida hid it
+theory_agent: revise my hypothesis that Tom lied to: Ida lied
 theory_agent: analyze this theory: everyone died in episode 1
 theory_agent: refute the idea that the ferry left on time
 theory_agent: does anything contradict the theory that Ida did it?

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import pytest
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.passages import passages_of
 from cicada.corpus.declared.declaration import CollectionDeclaration
-from cicada.corpus.declared.naming import DeclaredNames
+from cicada.corpus.declared.naming import DeclaredNames, _fits
 from cicada.corpus.declared.sectioning import Sectioning, SectionRules
 from cicada.corpus.documents import Block
 from cicada.corpus.readers.reading import read_document
@@ -108,6 +110,30 @@ def test_an_alias_of_two_is_filed_under_both():
     assert names.of("Ask the captain.") == ("Ysolt Karr", "Orrin Vale")
     assert names.filed_under("The Captain") == ("Ysolt Karr", "Orrin Vale")
     assert names.filed_under("Somebody") == ("Somebody",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "found"),
+    [
+        ("राम", "रामायण", False),
+        ("राम", "श्री राम ने कहा।", True),
+        ("ก้อง", "สวัสดีก้องครับ", True),
+        ("กอง", "สวัสดีก้องครับ", False),
+        ("太郎", "山田太郎です", True),
+        ("민수", "민수는 갔다", True),
+        ("Zoe\u0308", "Ask Zoë.", True),
+    ],
+)
+def test_names_are_whole_words_in_every_script_and_anywhere_where_words_have_no_spaces(name, text, found):
+    assert DeclaredNames({name: ()}).of(text) == ((name,) if found else ())
+
+
+def test_a_name_is_found_among_thousands_that_begin_alike_without_comparing_them():
+    names = DeclaredNames({}, [f"The Item {number}" for number in range(3_000)])
+    text = " ".join(f"The item {number} stands here." for number in range(0, 3_000, 3))
+    with patch("cicada.corpus.declared.naming._fits", wraps=_fits) as compared:
+        assert len(names.of(text)) == 1_000
+    assert compared.call_count == 1_000
 
 
 NOTES = """\

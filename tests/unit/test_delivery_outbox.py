@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.delivery.decide import LEASE_S, begin
+from cicada.delivery.decide import LEASE_S, begin, tried
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Wait, Watch, split_text
-from cicada.delivery.record import MAX_LOG_BYTES, Commit, Standalone
+from cicada.delivery.record import MAX_LOG_BYTES, Changed, Commit, Standalone
 from cicada.errors import AnswerTooLong, DeliveryUnavailable
-from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics
+from cicada.protocol.events import MAX_EVENT_BYTES, Complete, Metrics, StrategyFailure
 from tests.support.questions import NOW_S, new_head
 
 COMPLETE = Complete(
@@ -277,6 +277,28 @@ def test_a_heartbeat_that_may_be_lost_is_made_again():
     outbox.store_failed(LEASE_S / 2)
     wait = outbox.next(LEASE_S / 2)
     assert outbox.next(LEASE_S / 2 + wait.seconds) == beat
+
+
+def test_what_was_changed_is_written_at_once_each_time_with_what_was_changed_before():
+    outbox = Outbox(begun())
+    for now, (told, all_told) in enumerate([("a", ("a",)), ("b", ("a", "b"))]):
+        outbox.changed(told)
+        commit = outbox.next(float(now))
+        assert (commit.changed, commit.bodies) == (Changed(1, all_told), ())
+        outbox.committed(after(outbox.head, commit), float(now))
+    outbox.changed("a")
+    assert outbox.idle
+
+
+def test_the_next_attempt_tells_what_the_last_one_has_changed_and_later_ones_keep_the_word():
+    failures = [StrategyFailure(strategy="theory_agent", code="c", reason="It failed.")]
+    head = replace(begun(), strategy="theory_agent", changed=Changed(1, ("a", "b")))
+    told = "It failed. What it had changed by then is kept: a; b."
+    (first,) = tried(head, failures)
+    assert first.reason == told
+    failures.append(StrategyFailure(strategy="rag", code="c", reason="It failed too."))
+    later = replace(head, attempt=2, strategy="rag", failed=(first,))
+    assert [one.reason for one in tried(later, failures)] == [told, "It failed too."]
 
 
 def test_a_completed_question_is_written_at_once_or_with_what_waits():

@@ -13,6 +13,7 @@ from cicada.ingest.incoming.places import collection_and_source, is_ignored
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.known import IndexVectors, read_collection
 from cicada.ingest.preparing import Preparer
+from cicada.ingest.reporting import KEPT_SECTIONS
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import read_here, recipe_for
@@ -168,7 +169,7 @@ def test_what_was_declared_otherwise_stays_and_divides_uploads():
     assert not bucket.plan("r3").needed
 
 
-def test_the_declaration_is_published_with_the_last_slice_of_its_documents():
+def test_the_declaration_is_published_with_the_first_slice_of_its_documents():
     bucket = Bucket(**{"collection.yaml": declared_yaml(), "a.md": "One.", "b.md": "Two.", "c.md": "Three."})
     bucket.prepare(bucket.plan("r1"))
     seen = []
@@ -178,7 +179,7 @@ def test_the_declaration_is_published_with_the_last_slice_of_its_documents():
         return commit(bucket.store, bucket.embedder, collection, prepared, gone=gone, declares=declares)
 
     finish("shelf", "r1", bucket.folder, bucket.store, publish, remaining_s=lambda: 900.0, slice_documents=2)
-    assert seen == [(["a.md", "b.md"], "as before"), (["c.md"], declaration())]
+    assert seen == [(["a.md", "b.md"], declaration()), (["c.md"], declaration())]
 
 
 def test_a_batch_whose_rules_are_gone_is_not_prepared_without_them():
@@ -187,3 +188,59 @@ def test_a_batch_whose_rules_are_gone_is_not_prepared_without_them():
     bucket.store.delete(batch.sections_key)
     with pytest.raises(IndexCorrupt):
         bucket.prepare_batch(batch)
+
+
+def test_a_run_that_dies_between_slices_has_moved_towards_what_is_declared_and_the_next_ends_it():
+    bucket = Bucket(**{"collection.yaml": declared_yaml(), "a.md": LOG, "b.md": LOG.replace("Heron", "Ibis")})
+    bucket.run("r1")
+    bucket.folder.put("collection.yaml", CHANGED)
+    bucket.prepare(bucket.plan("r2"))
+
+    def publish(collection, prepared, gone, declares):
+        if any(one.source == "b.md" for one in prepared):
+            raise RuntimeError("the worker dies")
+        return commit(bucket.store, bucket.embedder, collection, prepared, gone=gone, declares=declares)
+
+    with pytest.raises(RuntimeError):
+        finish("shelf", "r2", bucket.folder, bucket.store, publish, remaining_s=lambda: 900.0, slice_documents=1)
+    assert bucket.declared == declaration(ships=["Boats"], jetties=["Places"])
+    assert bucket.sections == {"ships", "jetties", "boats", "places"}
+    bucket.running.discard("r2")
+    bucket.run("r3")
+    assert bucket.sections == {"ships", "jetties"}
+
+
+def test_another_look_of_the_same_run_divides_by_what_is_declared_then():
+    bucket = declared_bucket()
+    bucket.folder.put("log.md", LOG + "More.")
+    bucket.prepare(bucket.plan("r2"))
+    bucket.folder.put("collection.yaml", CHANGED)
+    assert bucket.plan("r3").deferred
+    assert bucket.finish("r2").again
+    bucket.run("r2")
+    assert bucket.sections == {"ships", "jetties", "other"}
+
+
+def test_documents_that_were_divided_by_what_is_not_declared_any_more_are_prepared_again():
+    bucket = Bucket(**{"log.md": LOG})
+    bucket.run("r1")
+    bucket.folder.put("log.md", LOG + "More.")
+    bucket.prepare(bucket.plan("r2"))
+    commit(bucket.store, bucket.embedder, "shelf", [], declares=declaration())
+    done = bucket.finish("r2")
+    assert (done.again, done.loaded, done.not_prepared) == (True, 0, 1)
+    (waiting,) = bucket.report().not_prepared
+    assert (waiting.source, waiting.code) == ("log.md", "declaration_changed")
+    assert bucket.run("r2").loaded == 1
+    assert bucket.sections == {"boats", "places"}
+
+
+def test_a_refused_document_is_reported_to_keep_its_earlier_sections():
+    bucket = declared_bucket()
+    bucket.folder.put("collection.yaml", CHANGED)
+    bucket.folder.put("log.md", "")
+    bucket.run("r2")
+    report = bucket.report().report
+    assert [one.source for one in report.quarantined] == ["log.md"]
+    assert report.notes == {"log.md": (KEPT_SECTIONS,)}
+    assert bucket.sections == {"boats", "places", "other"}

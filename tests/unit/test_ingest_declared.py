@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.errors import CorpusInvalid
+from cicada.index.load import load_script
 from cicada.index.publish import must_be_published
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
@@ -12,9 +13,11 @@ from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.estimating import estimate_load
 from cicada.ingest.loading import load_documents, scripts_alone, unload
+from cicada.ingest.reporting import KEPT_SECTIONS
 from cicada.ingest.sources import source_files
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
+from clients.cli.load_view import words_of_ingest, words_of_script
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import Reading, recipe_for, script_of, shelf
@@ -100,6 +103,69 @@ def test_documents_that_are_added_go_by_what_is_published(store, tmp_path):
     load(shelf(tmp_path / "b", {"more.md": "# More\n\n## Boats\n\nThe Ibis floats.\n"}), store, exactly=False)
     assert declared(store) == (declaration(),)
     assert sections(store)["The Ibis floats."] == "boats"
+
+
+def test_documents_are_not_added_with_other_sections_than_the_collection_has(store, tmp_path):
+    load(shelf(tmp_path / "a", DECLARED), store)
+    more = {"more.md": "# More\n\n## Boats\n\nThe Ibis floats.\n"}
+    reworded = shelf(tmp_path / "b", {**more, "collection.yaml": declared_yaml(description="Another shelf.")})
+    assert load(reworded, store, exactly=False).published
+    assert declared(store)[0].description == "Another shelf."
+    other = shelf(tmp_path / "c", {**more, "collection.yaml": declared_yaml(ships=["Boats"])})
+    with pytest.raises(CorpusInvalid, match="load the folder"):
+        load(other, store, exactly=False)
+    with pytest.raises(CorpusInvalid, match="load the folder"):
+        estimate_load([other], "shelf", store, recipe_for(WordEmbedder()), read=Reading(), exactly=False)
+    assert set(sections(store).values()) == {"boats", "places", "other"}
+
+
+def test_a_declaration_may_come_with_the_first_documents_that_are_added_and_not_with_later_ones(store, tmp_path):
+    load(shelf(tmp_path / "a", DECLARED), store, exactly=False)
+    assert declared(store) == (declaration(),)
+    load(shelf(tmp_path / "b", TEXTS), store)
+    with pytest.raises(CorpusInvalid, match="load the folder"):
+        load(tmp_path / "a", store, exactly=False)
+
+
+def test_documents_that_are_added_while_the_sections_change_are_divided_again(store, tmp_path):
+    load(shelf(tmp_path / "a", DECLARED), store)
+    changed = shelf(tmp_path / "b", {**TEXTS, "collection.yaml": declared_yaml(ships=["Boats"], jetties=["Places"])})
+
+    class Overtaken(Reading):
+        def __call__(self, source, path, *, title):
+            if not self.sources:
+                load(changed, store)
+            return super().__call__(source, path, title=title)
+
+    reading = Overtaken()
+    more = shelf(tmp_path / "c", {"more.md": "# More\n\n## Boats\n\nThe Ibis floats.\n"})
+    assert load(more, store, reading=reading, exactly=False).published
+    assert reading.sources == ["more.md", "more.md"]
+    assert sections(store)["The Ibis floats."] == "ships"
+    assert declared(store) == (declaration(ships=["Boats"], jetties=["Places"]),)
+
+
+def test_what_stays_of_a_refused_document_is_said_to_keep_its_sections(store, tmp_path):
+    load(shelf(tmp_path, DECLARED), store)
+    refused = {"log.md": "", "note.md": TEXTS["note.md"]}
+    assert load(shelf(tmp_path, {**refused, "collection.yaml": declared_yaml()}), store).notes == {}
+    changed = {**refused, "collection.yaml": declared_yaml(ships=["Boats"], jetties=["Places"])}
+    report = load(shelf(tmp_path, changed), store)
+    assert [one.source for one in report.quarantined] == ["log.md"]
+    assert report.notes == {"log.md": (KEPT_SECTIONS,)}
+
+
+def test_a_load_tells_that_the_collection_declares_nothing_any_more(store, tmp_path):
+    assert not load(shelf(tmp_path, DECLARED), store).undeclared
+    report = load(shelf(tmp_path, TEXTS), store)
+    assert report.undeclared
+    assert "shelf declares nothing any more" in words_of_ingest(report, None, 0.1)
+    assert not load(tmp_path, store).undeclared
+    load(shelf(tmp_path, DECLARED), store)
+    assert unload(store, WordEmbedder(), "shelf", list(TEXTS)).undeclared
+    load(tmp_path, store)
+    script = load_script([shelf(tmp_path / "s", {"e.jsonl": script_of({"m": "Hm."})})], "shelf", store, WordEmbedder())
+    assert "shelf declares nothing any more" in words_of_script(script, None, 0.1)
 
 
 def test_unloading_takes_the_declaration_with_the_last_document_or_by_its_name(store, tmp_path):

@@ -217,7 +217,7 @@ def test_a_failed_choice_falls_to_the_plain_search_of_rag_and_what_it_took_is_co
         lambda: CAMPAIGN,
         FixedSelector(uses=[a_use()], error=ModelBusy("busy")),
         FixedExtractor(),
-        SimpleNamespace(resolve=lambda names, collections: ()),
+        SimpleNamespace(resolve=lambda names, collections, limits: ()),
         retriever,
         ContextAssembler(1000, lambda hit: 10, min_score=0.5),
     )

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from cicada.corpus.declared.declaration import OTHER_SECTION
 from cicada.delivery.concurrency import THREADS
-from cicada.retrieval.knowledge.assembling import NAMED_LEFT_OUT, SURE_AN_INTENTION, ContextAssembler, stands_in
+from cicada.retrieval.knowledge.assembling import (
+    MAX_CONTEXT_PASSAGES,
+    NAMED_LEFT_OUT,
+    PLAINLY_BETTER,
+    SURE_AN_INTENTION,
+    SURE_BETTER,
+    ContextAssembler,
+    stands_in,
+)
 from cicada.retrieval.knowledge.contracts import Choice, Place
 from cicada.retrieval.knowledge.planning import plan_queries
 from cicada.retrieval.knowledge.querying import (
@@ -93,6 +101,17 @@ def test_the_surest_places_are_searched_where_there_are_too_many():
     searched = [one.place.entity for one in queries if one.place]
     assert len(searched) == MAX_PLACES
     assert searched[0] == f"Entity {MAX_PLACES + 10}"
+
+
+def test_what_stands_everywhere_leaves_room_for_a_search_of_what_stands_once():
+    everywhere = [place("notes", f"s{n}", "Teasel", 1.0) for n in range(MAX_PLACES + 2)]
+    elsewhere = [place("rules", f"r{n}", "Teasel", 0.7) for n in range(2)]
+    plans = plan_queries([], [*everywhere, *elsewhere, place("notes", "people", "Quell", 0.6)], CAMPAIGN)
+    queries = collection_queries(plans, CAMPAIGN, ASKED, passages_per_collection=8)
+    searched = [(one.place.collection, one.place.entity, one.place.section) for one in queries if one.place]
+    assert searched[:3] == [("notes", "Teasel", "s0"), ("rules", "Teasel", "r0"), ("notes", "Quell", "people")]
+    assert searched[3:5] == [("notes", "Teasel", "s1"), ("rules", "Teasel", "r1")]
+    assert len(searched) == MAX_PLACES
 
 
 def test_a_plain_search_keeps_the_questions_filters_unless_it_is_for_some_collections():
@@ -223,6 +242,37 @@ def test_the_best_of_an_intention_are_taken_whatever_they_score_and_others_only_
     passages = [entry("notes", f"n{n}", "people", f"Entry {n}.") for n in range(SURE_AN_INTENTION + 3)]
     far = {one.id: 0.4 - n / 100 for n, one in enumerate(passages)}
     assert ids(context(passages, [HISTORY], scores=far)) == [one.id for one in passages[:SURE_AN_INTENTION]]
+
+
+def test_what_is_plainly_better_than_all_that_the_intentions_brought_comes_before_them():
+    notes = [entry("notes", f"n{n}", "people", f"Entry {n}.") for n in range(2)]
+    scenes = [entry("script", f"s{n}", None, f"Scene {n}.") for n in range(SURE_BETTER + 1)]
+    scores = {"n0": 0.6, "n1": 0.55, **{one.id: 0.95 - n / 100 for n, one in enumerate(scenes)}}
+    found = context([*notes, *scenes], [HISTORY], scores=scores, plain=True)
+    assert ids(found) == ["s0", "s1", "s2", "n0", "n1", "s3"]
+    assert reasons(found)["s0"] == [("similarity", None, None)]
+    even = {**scores, **{one.id: 0.6 + PLAINLY_BETTER - 0.01 for one in scenes}}
+    assert ids(context([*notes, *scenes], [HISTORY], scores=even, plain=True))[:2] == ["n0", "n1"]
+
+
+def test_what_is_plainly_better_is_not_crowded_out_by_a_name_that_stands_everywhere():
+    everywhere = [entry("notes", f"n{n}", "people" if n % 2 else "events", f"Ember {n}.", "Ember") for n in range(2)]
+    scene = entry("script", "scene", None, "x" * 40)
+    places = [place("notes", "people"), place("notes", "events")]
+    scores = {"n0": 0.4, "n1": 0.3, "scene": 0.9}
+    found = context([*everywhere, scene], [], places, budget=52, scores=scores, plain=True)
+    assert ids(found) == ["n0", "scene"]
+
+
+def test_a_context_has_no_more_passages_than_an_event_can_show_however_short_they_are():
+    many = [entry("notes", f"n{n}", "people", f"Quell {n}.", "Ember") for n in range(MAX_CONTEXT_PASSAGES + 5)]
+    plans = plan_queries([HISTORY], [], CAMPAIGN)
+    asked_for = Found(
+        CollectionQuery(ASKED, "intention", choice=HISTORY),
+        SearchResult(tuple(Hit(one, 0.9) for one in many), "v1", len(many)),
+    )
+    found = ContextAssembler(100_000, cost, min_score=0.5).assemble([asked_for], plans, CAMPAIGN)
+    assert (len(found.chosen), found.found) == (MAX_CONTEXT_PASSAGES, len(many))
 
 
 def test_a_passage_comes_once_and_so_do_its_words():

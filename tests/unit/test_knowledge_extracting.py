@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from cicada.errors import IndexUnavailable, ModelUnavailable
 from cicada.models.forms import FormMisfit, read_form
 from cicada.retrieval.knowledge.both import BothExtractors
-from cicada.retrieval.knowledge.contracts import Catalogue, Named
-from cicada.retrieval.knowledge.extracting import MAX_NAMES, ModelExtractor, named_of
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
+from cicada.retrieval.knowledge.extracting import ModelExtractor, named_of
 from cicada.retrieval.knowledge.forms import NamesFound
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed
@@ -30,7 +30,7 @@ KNOWN = KnownNames(
 class Known:
     """A source of names."""
 
-    def names(self, catalogue: Catalogue) -> KnownNames:
+    def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
         return KNOWN
 
 
@@ -134,6 +134,13 @@ def test_of_two_extractors_each_name_counts_once_as_its_surest_finder_says():
     slow = Finding([Named("HASK", 0.8, "Hask", "model"), Named("Obb", 0.95, "obb", "model")])
     got = BothExtractors(quick, slow).extract("Hask and obb", CATALOGUE, UNLIMITED)
     assert [(one.name, one.by) for one in got] == [("Obb", "model"), ("Hask", "gazetteer")]
+
+
+def test_two_extractors_together_follow_no_more_names_than_one_the_surest():
+    many = [Named(f"Name {n}", 0.6 + n / 100, f"name {n}", "gazetteer") for n in range(MAX_NAMES)]
+    sure = [Named("Hask", 0.99, "Hask", "model")]
+    got = BothExtractors(Finding(many), Finding(sure)).extract("?", CATALOGUE, UNLIMITED)
+    assert (len(got), got[0].name) == (MAX_NAMES, "Hask")
 
 
 def test_if_one_of_two_extractors_fails_there_is_no_answer_and_a_first_failure_spares_the_second():

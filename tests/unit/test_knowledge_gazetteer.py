@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from cicada.corpus.passages import DocumentLocator
 from cicada.errors import IndexMissing
-from cicada.retrieval.knowledge.contracts import MIN_ENTITY_CONFIDENCE, Catalogue
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames
 from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed
-from cicada.retrieval.ports import UNLIMITED
-from tests.support.catalogues import CATALOGUE, DIARY, SHEET
+from cicada.retrieval.ports import UNLIMITED, Limits
+from tests.support.catalogues import CATALOGUE, SHEET
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore
 
@@ -304,16 +304,6 @@ def test_what_has_an_entry_of_its_own_is_a_name_written_small_as_well():
         assert extract(reader, "can a spell be held while one is dazed") == [("Dazed", "dazed")]
 
 
-def test_names_are_read_once_a_version():
-    with reading(stored(naming(1, "Hask", collection="diary"))) as reader:
-        source = IndexNames(reader)
-        first = source.names(CATALOGUE)
-        assert source.names(CATALOGUE) is first
-        assert source.names(Catalogue("v1", (DIARY,))) is not first
-        assert source.names(CATALOGUE) is first
-        assert source.names(Catalogue("v2", CATALOGUE.collections)) is not first
-
-
 def test_the_indexs_words_tell_parts_and_misspellings_from_words_of_every_day():
     passages = [naming(1, "Wren Marsh", collection="diary").model_copy(update={"context": "Wren Marsh rowed."})]
     passages += [
@@ -333,9 +323,18 @@ def test_without_an_index_there_are_no_names():
 
 def test_what_is_less_sure_than_the_threshold_is_dropped():
     class Few:
-        def names(self, catalogue: Catalogue) -> KnownNames:
+        def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
             return NAMES
 
     strict = Gazetteer(Few(), min_confidence=0.95)
     assert [one.name for one in strict.extract("Gutterflame, or guterflame?", CATALOGUE, UNLIMITED)] == ["Gutterflame"]
     assert strict.extract("guterflame", CATALOGUE, UNLIMITED) == ()
+
+
+def test_of_a_question_that_names_everything_the_surest_names_are_followed():
+    class Many:
+        def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+            return KnownNames([Filed(f"Fen{letter}ara", 1) for letter in "bcdfghjklmnpqrst"])
+
+    question = " ".join(f"Fen{letter}ara," for letter in "bcdfghjklmnpqrst")
+    assert len(Gazetteer(Many()).extract(question, CATALOGUE, UNLIMITED)) == MAX_NAMES

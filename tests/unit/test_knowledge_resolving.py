@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cicada.errors import IndexMissing
+from cicada.errors import IndexMissing, OutOfTime
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import Catalogue
-from cicada.retrieval.knowledge.resolving import PART_CONFIDENCE, IndexResolver
+from cicada.retrieval.knowledge.other_names import OtherNames, bare
+from cicada.retrieval.knowledge.resolving import MAX_PART_OF, PART_CONFIDENCE, IndexResolver
+from cicada.retrieval.knowledge.segment_names import MIN_PART_CHARS, SegmentNames
+from cicada.retrieval.ports import TimeLimit
 from tests.support.campaign import CHARACTER, NOTES, RULES, declared, entry, named
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading, stored
@@ -154,3 +160,56 @@ def test_names_with_signs_are_looked_for_as_they_are():
         counted = Counted(reader, declared("notes", {"npc_history": ["people"]}))
         assert counted.places("c++ (the tongue)", "notes") == [("notes", "people", "C++ (the tongue)", 1)]
         assert counted.places("c++", "notes") == [("notes", "people", "C++ (the tongue)", 1)]
+
+
+def test_an_alias_of_two_entities_does_not_make_them_one():
+    passages = [
+        entry("notes", "n1", "people", "Xandra sails.", "Xandra"),
+        entry("notes", "n2", "events", "Yorick bakes.", "Yorick"),
+        entry("notes", "n3", "people", "A captain.", "The Captain"),
+    ]
+    captains = declared("notes", {"npc_history": ["people", "events"]}, Xandra=["the Captain"], Yorick=["the Captain"])
+    with reading(stored(*passages)) as reader:
+        counted = Counted(reader, captains)
+        assert counted.places("Xandra", "notes") == [("notes", "people", "Xandra", 1)]
+        assert counted.places("Yorick", "notes") == [("notes", "events", "Yorick", 1)]
+        assert [entity for _, _, entity, _ in counted.places("Captain", "notes")] == ["The Captain", "Xandra", "Yorick"]
+
+
+def test_names_that_collections_declare_as_each_others_are_one_whatever_they_are_called_there():
+    sheet = declared("character", {"combat_info": ["combat"]}, Candle_King=["the Wax Lord"])
+    notes = declared("notes", {"npc_history": ["people"]}, Tobit_Wexcombe=["the Candle King", "the Wax Lord"])
+    others = OtherNames((sheet, notes))
+    every = {"candle king", "tobit wexcombe", "wax lord"}
+    assert [others.of(name) for name in ("The Candle King", "tobit wexcombe", "Wax Lord")] == [every] * 3
+    assert others.of("Somebody") == {"somebody"}
+
+
+def test_a_name_that_is_a_part_of_too_many_tells_none_of_them():
+    def passages(count):
+        return [entry("notes", f"n{n}", "people", "One of them.", f"Prawle {n}") for n in range(count)]
+
+    for count, places in ((MAX_PART_OF, MAX_PART_OF), (MAX_PART_OF + 1, 0)):
+        with reading(stored(*passages(count))) as reader:
+            assert len(Counted(reader).places("Prawle", "notes")) == places
+
+
+def test_without_time_nothing_is_resolved():
+    with reading(stored(*PASSAGES)) as reader, pytest.raises(OutOfTime):
+        Counted(reader).resolver.resolve([named("Ember")], ["notes"], TimeLimit(lambda: 0.0))
+
+
+WORDS = st.sampled_from(["ember", "the", "of", "quell", "kiln", "c++", "o'neil", "一", "an", "em", "mother"])
+NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=3).map(" ".join), max_size=12)
+
+
+@given(NAMES, st.lists(WORDS, min_size=1, max_size=3).map(" ".join))
+@settings(max_examples=100, deadline=None)
+def test_what_is_looked_up_is_what_going_through_all_names_would_find(values, wanted):
+    names = SegmentNames(values)
+    wanted = bare(wanted)
+    pattern = re.compile(rf"(?<![^\W_]){re.escape(wanted)}(?![^\W_])")
+    assert set(names.whole([wanted])) >= {name for name in values if bare(name) == wanted}
+    parts = {name for name in values if pattern.search(name)} if len(wanted) >= MIN_PART_CHARS else set()
+    assert set(names.with_part([wanted])) == parts
+    assert {values[code] for name in set(values) for code in names.codes(name)} == set(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +14,7 @@ from cicada.errors import AnswerMalformed, BudgetSpent, IndexUnavailable, ModelB
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.assembling import ContextAssembler
 from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Place
-from cicada.retrieval.knowledge.search import KnowledgeSearch
+from cicada.retrieval.knowledge.search import PLAIN_SEARCH, KnowledgeSearch
 from cicada.retrieval.knowledge.together import StoppableLimits, both
 from cicada.retrieval.ports import UNLIMITED, Degradation, Filters, Hit, SearchQuery, SearchResult, Unlimited
 from tests.support.breakers import Clock
@@ -23,6 +24,7 @@ from tests.support.campaign import (
     FixedExtractor,
     FixedSelector,
     a_use,
+    declared,
     entry,
     held_until_stopped,
     named,
@@ -30,6 +32,8 @@ from tests.support.campaign import (
 
 QUESTION = "Who is Mother Quell?"
 HISTORY = Choice("notes", "npc_history", 0.9)
+CAMPAIGN_2 = replace(CAMPAIGN, index_version="v2")
+WITH_SCRIPT = replace(CAMPAIGN, undeclared=("script",))
 QUELL = Place("Mother Quell", "notes", "people", 0.9, "Mother Quell", 1)
 
 
@@ -39,7 +43,7 @@ class FixedResolver:
     def __init__(self, *places, error=None):
         self.places, self.error, self.asked = places, error, []
 
-    def resolve(self, names, collections):
+    def resolve(self, names, collections, limits):
         self.asked.append((tuple(one.name for one in names), tuple(collections)))
         if self.error is not None:
             raise self.error
@@ -47,10 +51,10 @@ class FixedResolver:
 
 
 class Answers:
-    """A retriever that finds one passage of the collection and section that it is asked for."""
+    """A retriever that finds one passage of the collection and section that it is asked for, but in ``empty`` ones."""
 
-    def __init__(self, versions=("v1",), degraded=()):
-        self.queries, self.versions, self.degraded = [], list(versions), degraded
+    def __init__(self, versions=("v1",), degraded=(), empty=()):
+        self.queries, self.versions, self.degraded, self.empty = [], list(versions), degraded, empty
         self._lock = threading.Lock()
 
     def search(self, query):
@@ -62,7 +66,8 @@ class Answers:
         found = entry(
             collection, f"{collection}-{section}", section, f"{collection} {section}", *query.filters.entities
         )
-        return SearchResult((Hit(found, 0.8),), version, 7, degraded=self.degraded)
+        hits = () if collection in self.empty else (Hit(found, 0.8),)
+        return SearchResult(hits, version, 7, degraded=self.degraded)
 
     def version(self):
         return self.versions[0]
@@ -91,8 +96,10 @@ class Limited(Unlimited):
 
 
 def searching(selector=None, extractor=None, resolver=None, retriever=None, *, catalogue=CAMPAIGN, clock=None):
+    """The way over fakes; of several catalogues each is the current one once, the last from then on."""
+    catalogues = list(catalogue) if isinstance(catalogue, list) else [catalogue]
     return KnowledgeSearch(
-        lambda: catalogue,
+        lambda: catalogues.pop(0) if len(catalogues) > 1 else catalogues[0],
         selector or FixedSelector(HISTORY),
         extractor or FixedExtractor(),
         resolver or FixedResolver(),
@@ -102,8 +109,8 @@ def searching(selector=None, extractor=None, resolver=None, retriever=None, *, c
     )
 
 
-def asked(*collections, limits=UNLIMITED, **changes):
-    return SearchQuery(QUESTION, Filters(collections=collections, **changes), limits=limits)
+def asked(*collections, limits=UNLIMITED, top_k=20, **changes):
+    return SearchQuery(QUESTION, Filters(collections=collections, **changes), top_k, limits=limits)
 
 
 def test_a_question_is_answered_from_the_collections_and_sections_that_serve_it():
@@ -147,13 +154,47 @@ def test_where_nothing_is_chosen_what_is_named_is_looked_for_everywhere_beside_a
     assert gathered.chosen[0].why[0].kind == "entity"
 
 
-def test_a_collection_without_a_declaration_takes_part_where_the_question_names_it():
+def test_a_collection_without_a_declaration_is_searched_beside_what_was_chosen():
     retriever = Answers()
-    searching(retriever=retriever).gather(asked("notes", "script"))
+    gathered = searching(retriever=retriever, catalogue=WITH_SCRIPT).gather(asked(top_k=5))
     assert sorted(one.filters.collections for one in retriever.queries) == [("notes",), ("script",)]
+    (beside,) = [one for one in retriever.queries if one.filters.collections == ("script",)]
+    assert (beside.min_score, beside.top_k, SECTION in beside.filters.metadata) == (0.5, 5, False)
+    assert [(one.kind, one.section) for one in gathered.chosen[-1].why] == [("similarity", None)]
+
+
+def test_a_collection_without_a_declaration_is_left_out_where_the_question_names_others():
     retriever = Answers()
-    searching(retriever=retriever).gather(asked())
+    searching(retriever=retriever, catalogue=WITH_SCRIPT).gather(asked("notes"))
     assert [one.filters.collections for one in retriever.queries] == [("notes",)]
+    retriever = Answers()
+    searching(retriever=retriever, catalogue=WITH_SCRIPT).gather(asked("notes", "script"))
+    assert sorted(one.filters.collections for one in retriever.queries) == [("notes",), ("script",)]
+
+
+def test_a_choice_that_brings_nothing_gives_way_to_a_search_of_everything_and_says_so():
+    retriever = Answers(empty=("notes",))
+    gathered = searching(retriever=retriever).gather(asked(episodes=("ep1",)))
+    assert [one.filters for one in retriever.queries][1:] == [Filters(episodes=("ep1",))]
+    assert [one.hit.passage.collection for one in gathered.chosen] == ["script"]
+    assert [one.code for one in gathered.degraded] == [PLAIN_SEARCH]
+
+
+def test_what_declares_nothing_does_not_stand_for_a_choice_that_brings_nothing():
+    retriever = Answers(empty=("notes",))
+    gathered = searching(retriever=retriever, catalogue=WITH_SCRIPT).gather(asked())
+    assert Filters() in [one.filters for one in retriever.queries]
+    assert [one.code for one in gathered.degraded] == [PLAIN_SEARCH]
+
+
+def test_a_choice_that_brings_nothing_is_enough_where_something_named_is_found():
+    place = Place("Ember", "character", "combat", 0.9, "Ember", 1)
+    choices = (HISTORY, Choice("character", "combat_info", 0.9))
+    gathered = searching(
+        FixedSelector(*choices), FixedExtractor(named("Ember")), FixedResolver(place), Answers(empty=("notes",))
+    ).gather(asked())
+    assert {one.hit.passage.collection for one in gathered.chosen} == {"character"}
+    assert gathered.degraded == ()
 
 
 def test_what_the_searches_had_to_do_without_is_said_once():
@@ -263,12 +304,35 @@ def test_after_the_budgets_time_nothing_is_searched():
 
 
 def test_searches_that_see_two_versions_are_run_once_more_and_never_mixed():
+    names, selector, retriever = FixedExtractor(named("Mother Quell")), FixedSelector(HISTORY), Answers(["v1", "v2"])
+    gathered = searching(selector, names, FixedResolver(QUELL), retriever, catalogue=[CAMPAIGN, CAMPAIGN_2]).gather(
+        asked()
+    )
+    assert (gathered.index_version, len(retriever.queries)) == ("v2", 4)
+    assert len(selector.asked) == 1  # the same declarations: what was chosen by them holds
+
+
+def test_where_all_searches_see_another_version_than_the_choice_it_is_made_anew_by_the_new_declarations():
+    moved = declared("notes", {"npc_history": ["folk"]})
+    selector, retriever = FixedSelector(HISTORY), Answers(["v2"])
+    gathered = searching(selector, retriever=retriever, catalogue=[CAMPAIGN, Catalogue("v2", (moved,))]).gather(asked())
+    assert len(selector.asked) == 2
+    assert [plan.sections for plan in gathered.plans] == [("folk",)]
+    assert [reason.section for one in gathered.chosen for reason in one.why] == ["folk"]
+
+
+def test_where_nothing_declares_itself_any_more_the_search_is_left_to_others():
+    assert searching(retriever=Answers(["v2"]), catalogue=[CAMPAIGN, Catalogue("v2", ())]).gather(asked()) is None
+
+
+def test_an_index_that_does_not_stand_still_is_searched_once_without_a_choice():
+    restless = Answers(["v1", "v2", "v3", "v4", "v5"])
     names, resolver = FixedExtractor(named("Mother Quell")), FixedResolver(QUELL)
-    gathered = searching(extractor=names, resolver=resolver, retriever=Answers(["v1", "v2"])).gather(asked())
-    assert gathered.index_version == "v2"
-    restless = Answers(["v1", "v2", "v3", "v4"])
-    with pytest.raises(IndexUnavailable, match="twice"):
-        searching(extractor=names, resolver=FixedResolver(QUELL), retriever=restless).gather(asked())
+    gathered = searching(
+        extractor=names, resolver=resolver, retriever=restless, catalogue=[CAMPAIGN, CAMPAIGN_2]
+    ).gather(asked())
+    assert (gathered.index_version, gathered.plans, len(gathered.chosen)) == ("v5", (), 1)
+    assert [one.code for one in gathered.degraded] == [PLAIN_SEARCH]
 
 
 def test_an_index_that_cannot_be_resolved_in_fails_the_whole():

@@ -251,6 +251,44 @@ def test_a_user_has_so_many_profiles_and_another_as_many_again():
     world.create("C")
 
 
+def test_lists_and_counts_read_no_whole_record(world):
+    for n in range(4):
+        world.create(f"Person {n}", hair="red")
+    theory = world.theory(episodes=("ep1",))
+    world.desk.judge(world.by(), theory.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")])
+    heads = world.desk.list("mara")
+    assert [(head.name, head.facts) for head in heads[:4]] == [(f"Person {n}", 1) for n in range(4)]
+    assert (heads[4].statement, heads[4].episodes, heads[4].evidence, heads[4].verdict, heads[4].version) == (
+        *("Ilse moved the key", ("ep1",), "1 for, 1 against", "supported"), 2
+    )  # fmt: skip
+    assert [head.name for head in world.desk.list("mara", "theory")] == ["Ilse moved the key"]
+    assert world.store.records_read == 0
+
+
+def test_so_many_deleted_profiles_are_remembered_and_a_new_one_waits_until_some_are_forgotten():
+    world = World(deleted=2)
+    for name in ("A", "B"):
+        world.desk.delete(world.by(), world.create(name).id, 1)
+    with pytest.raises(ProfileInvalid, match="2 deleted profiles"):
+        world.create("C")
+    assert world.create("A").version == 3  # in the place of what it has left
+    world.desk.delete(world.by(), profile_id("character", "A"), 3)
+    world.now_s += world.limits.deleted_kept_s + 1
+    assert world.create("C").version == 1
+
+
+def test_a_deleted_profile_keeps_the_newest_of_its_changes_without_words():
+    world = World(deleted_history_entries=3)
+    made = world.create(hair="red")
+    for n in range(6):
+        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
+    deleting = world.by()
+    world.desk.delete(deleting, made.id, 7)
+    left = world.store.read("mara", made.id)
+    assert [change.version for change in left.history] == [6, 7, 8]
+    assert world.desk.delete(deleting, made.id, 7) == 8
+
+
 def test_the_history_keeps_its_newest_entries():
     world = World(history_entries=3)
     made = world.create()
@@ -402,7 +440,8 @@ class TwoUsers(RuleBasedStateMachine):
         for user in USERS:
             seen = {profile.name.title(): profile for profile in self.world.desk.list(user)}
             expected = {name: at for (owner, name), at in self.model.items() if owner == user and at[1] is not None}
-            assert {name: (one.version, one.fields[0].value) for name, one in seen.items()} == expected
+            whole = {name: self.world.desk.show(user, one.id) for name, one in seen.items()}
+            assert {name: (seen[name].version, one.fields[0].value) for name, one in whole.items()} == expected
 
 
 TwoUsers.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)

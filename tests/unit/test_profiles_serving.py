@@ -245,3 +245,19 @@ def test_what_changes_between_two_pages_is_no_mixture(world):
     world.send("update", id=made["id"], expectedVersion=10, set=facts(x="y"))
     assert world.send("show", id=made["id"], cursor=second)["code"] == "profile_conflict"
     assert world.send("export", cursor=first_export["next"])["code"] == "profile_conflict"
+
+
+@pytest.mark.parametrize("what", ["deleted", "forgotten", "made anew"])
+def test_an_export_never_goes_on_in_the_middle_of_a_profile_that_is_gone(world, what):
+    made = whole_profile(world)
+    world.create("Zoe", note="kept")
+    first = world.send("export")
+    while first["next"].split(".")[0] != made["id"] or first["next"].endswith(".0"):
+        first = world.send("export", cursor=first["next"])
+    if what == "forgotten":
+        del world.store.stored["mara", made["id"]]
+    else:
+        world.send("delete", id=made["id"], expectedVersion=10)
+    if what == "made anew":
+        world.send("create", kind="theory", name=WIDE * 80, statement="Ilse moved the key")
+    assert world.send("export", cursor=first["next"])["code"] == "profile_conflict"

@@ -139,6 +139,15 @@ def test_what_cannot_be_done_is_said(cicada: Any, arguments: list[str], status: 
     assert told in err
 
 
+def test_of_a_name_that_nothing_has_the_closest_are_told(cicada: Any) -> None:
+    cicada("create", "character", "Tamsin Oake")
+    cicada("create", "location", "The Boathouse")
+    assert "Did you mean “Tamsin Oake”?" in cicada("show", "tamsin")[2]
+    assert "Did you mean “The Boathouse”?" in cicada("delete", "the boat house")[2]
+    assert "Did you mean" not in cicada("history", "Ilse")[2]
+    assert "Did you mean" not in cicada("show", "Tamsin", "--kind", "location")[2]
+
+
 @pytest.mark.parametrize("arguments", [["set", "x", "hair"], ["create", "person", "x"], ["unset", "x"], []])
 def test_a_command_line_that_is_not_valid_is_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

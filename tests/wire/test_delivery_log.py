@@ -11,7 +11,7 @@ import pytest
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Question, RequestKey, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Question, RequestKey, Spent, Standalone
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
@@ -211,6 +211,14 @@ def test_a_completed_question_is_remembered_for_later_attempts(log):
     for standalone in (Standalone("What did Mara say next?"), Standalone("What next? (Mara)", degraded)):
         log.commit(head, Commit(head.fence, (), standalone=standalone))
         assert log.head(KEY).standalone == standalone
+
+
+def test_what_an_attempt_has_changed_is_remembered_for_later_attempts(log):
+    head = begun(log)
+    assert log.head(KEY).changed is None
+    for changed in (Changed(1, ("created the character “Corin”",)), Changed(1, ("a", "b"))):
+        log.commit(head, Commit(head.fence, (), changed=changed))
+        assert log.head(KEY).changed == changed
 
 
 def test_the_tenant_is_part_of_the_question(log):

@@ -49,7 +49,7 @@ sys.meta_path.insert(0, InstalledModules(json.loads(sys.argv[2]), third_party_fo
 sys.path[:0] = json.loads(sys.argv[1])
 import handler
 assert callable(handler.handler)
-print("modules:", json.dumps(sorted(sys.modules)))
+print("\\nmodules:", json.dumps(sorted(sys.modules)), flush=True)
 """
 
 

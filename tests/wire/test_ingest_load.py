@@ -26,6 +26,8 @@ from clients.cli.exits import Exit
 from clients.cli.load import load
 from clients.cli.load_options import Asked
 from clients.cli.main import main
+from local import loading
+from tests.support.declared import declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import script_of, shelf
 from tests.wire.bedrock_service import BedrockService, serving
@@ -271,6 +273,39 @@ def test_on_a_terminal_a_load_that_costs_much_is_begun_after_a_yes(
     shown = err.file.getvalue()  # type: ignore[attr-defined]
     assert "4 documents to prepare" in shown
     assert shown.rstrip().endswith("Load them? [y/N]") or status == Exit.DONE
+
+
+def test_the_sample_script_is_loaded_as_it_declares_itself_and_one_episode_alone_as_a_plain_script(
+    bucket: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(path: Path) -> Any:
+        arguments = ["--bucket", bucket, "--model", MODEL, "--dimensions", str(DIMENSIONS)]
+        assert loading.main([str(path), *arguments]) == 0
+        return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+    def found() -> set[str | None]:
+        assert main(["search", "the", "--min-score", "0", "--top-k", "100", "--json"]) == 0
+        passages = [hit["passage"] for hit in json.loads(capsys.readouterr().out)["hits"]]
+        assert {passage["collection"] for passage in passages} == {"script"}
+        return {passage["metadata"].get("section") for passage in passages}
+
+    episodes = told(loading.SAMPLE)["episodes"]
+    assert [episode["id"] for episode in episodes] == ["ep1", "ep2", "ep3", "ep4", "ep5"]
+    assert found() == {"drafts", "fair_copy"}
+    assert [episode["id"] for episode in told(loading.SAMPLE / "episode-1.jsonl")["episodes"]] == ["ep1"]
+    assert found() == {None}
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_load_says_that_it_withdraws_a_declaration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = {"log.md": "# Boats\n\nThe Heron leaks.\n"}
+    declared = shelf(tmp_path / "shelf", {**texts, "collection.yaml": declared_yaml()})
+    assert main(["load", str(declared)]) == 0
+    assert main(["unload", "collection.yaml", "--collection", "shelf"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("shelf declares nothing any more")
+    assert main(["load", str(declared)]) == 0
+    assert main(["load", str(shelf(declared, texts)), "--collection", "shelf"]) == 0
+    assert "\nshelf declares nothing any more" in capsys.readouterr().out
 
 
 def _keys(client: Any, bucket: str, prefix: str) -> list[str]:

@@ -9,6 +9,7 @@ from cicada.errors import ProfileConflict, ProfilesUnavailable, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+from cicada.profiles.heads import Listed, head_of
 from cicada.profiles.record import Change, NoteProof, Profile, ProfileField, Record
 from cicada.profiles.store import RecordChanged
 from tests.support.dynamodb import TABLE, requests_table
@@ -89,6 +90,24 @@ def test_pages_follow_one_another_by_id(store):
     assert store.page("mara", rest[-1].id, 10) == ()
 
 
+def test_heads_are_what_lists_need_of_the_same_records(store):
+    for number in (2, 1, 3):
+        store.write("mara", record(number), over=0)
+    gone = Record(id=f"{2:020x}", version=2, expires_at=NOW_S)
+    store.write("mara", gone, over=1)
+    store.write("jonas", record(4), over=0)
+    heads = store.heads("mara", "", 10)
+    assert heads == (
+        Listed(record(1).id, head_of(record(1).profile)),
+        Listed(gone.id, None, NOW_S),
+        Listed(record(3).id, head_of(record(3).profile)),
+    )
+    assert store.heads("mara", "", 2) == heads[:2]
+    assert store.heads("mara", heads[1].id, 2) == heads[2:]
+    store.write("mara", record(3, version=2, value="grün"), over=1)
+    assert store.heads("mara", heads[1].id, 2)[0].head.version == 2
+
+
 def test_the_desk_keeps_its_promises_over_the_store(store):
     desk = ProfileDesk(store, now_s=lambda: NOW_S)
     red, black = [FieldGiven("hair", "red", NOTE)], [FieldGiven("hair", "black", NOTE)]
@@ -116,6 +135,17 @@ def test_only_a_deleted_profile_may_expire(dynamodb):
     (item,) = dynamodb.scan(TableName=TABLE)["Items"]
     assert int(item["expires_at"]["N"]) > NOW_S
     assert "red" not in item["record"]["S"]
+    assert "head" not in item
+
+
+def test_what_heads_leave_out_crosses_no_wire(dynamodb):
+    store = DynamoDbProfiles(dynamodb, TABLE)
+    store.write("mara", record(value="x" * 1_000), over=0)
+    answers = []
+    dynamodb.meta.events.register("after-call.dynamodb.Query", lambda parsed, **_: answers.append(parsed))
+    store.heads("mara", "", 10)
+    ((item,),) = [answer["Items"] for answer in answers]
+    assert set(item) == {"sk", "head"}
 
 
 def test_a_page_that_the_service_cuts_short_is_read_on(dynamodb):
@@ -143,6 +173,14 @@ def test_a_record_of_another_form_is_never_overwritten_unread(dynamodb):
     )
     with pytest.raises(ProfilesUnavailable):
         store.read("mara", record().id)
+    dynamodb.update_item(
+        TableName=TABLE,
+        Key={"pk": {"S": "profiles#mara"}, "sk": {"S": f"profile#{record().id}"}},
+        UpdateExpression="REMOVE #head",
+        ExpressionAttributeNames={"#head": "head"},
+    )
+    with pytest.raises(ProfilesUnavailable):
+        store.heads("mara", "", 10)
 
 
 def test_a_failing_store_and_one_that_cannot_be_reached_are_one_kind_of_fault(dynamodb):
@@ -151,6 +189,7 @@ def test_a_failing_store_and_one_that_cannot_be_reached_are_one_kind_of_fault(dy
         for call in (
             lambda store=store: store.read("mara", record().id),
             lambda store=store: store.page("mara", "", 10),
+            lambda store=store: store.heads("mara", "", 10),
             lambda store=store: store.write("mara", record(), over=0),
         ):
             with pytest.raises(ProfilesUnavailable):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from cicada.index.lexical.scripts import UNSPACED
+from cicada.corpus.letters import UNSPACED
 from cicada.index.lexical.tokens import normalised
 from cicada.protocol.markers import without_markers
 

@@ -2,7 +2,8 @@
 
 The prompt describes each option in a line below its collection. A question is taken apart, each part compared with
 every option's description and examples, by meaning where there is an embedder and by words, and the best options of
-each part get a confidence. Who is asked about tells collections apart: the asker, the asker's company, or nobody.
+each part get a confidence. What tells collections apart: who is asked about (the asker, the asker's company, nobody of
+them), the names that a collection lists, and whether the question speaks of episodes.
 """
 
 from __future__ import annotations
@@ -16,17 +17,24 @@ from typing import Any
 
 from local.bedrock.extractive.relevance import shared_words
 from local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
+from local.bedrock.extractive.text import STOP_WORDS
 from local.bedrock.minilm import SentenceEmbedder
 
 LEAST_CONFIDENCE = 0.3
 """What is less sure is not mentioned."""
 MAX_CHOSEN = 6
-OF_EXAMPLES, OF_DESCRIPTION, OF_KIND, OF_WORDS, OF_PERSON = 0.53, 0.73, 0.22, 0.23, 0.25
+OF_EXAMPLES, OF_DESCRIPTION, OF_KIND, OF_WORDS = 0.37, 0.69, 0.13, 0.5
 """What counts in an option's likeness to a part of a question: its likest example, its description, the description
-beside the kind of question that it is, the description's words, and that both are about the same person."""
-EVEN_LIKENESS, STEEPNESS = 0.15, 4.9
-"""The likeness at which an option is as likely meant as not, and how fast that changes around it."""
-RIVALRY, RIVALRY_OF_COLLECTIONS = 10.5, 8.2
+beside the kind of question that it is, and the description's words."""
+OF_PERSON, OF_NAMES, OF_EPISODES = 0.17, 0.21, 0.2
+"""What counts for all options of a collection beside that: whether it is about the person who is asked about; that it
+lists what the part names, or only others do; and whether it has episodes, where the question speaks of them."""
+A_PART_OF_A_NAME = 0.3
+"""Beside a whole name, which is 1."""
+EVEN_LIKENESS, EVEN_LIKENESS_OF_WORDS, STEEPNESS = 0.11, -0.1, 4.3
+"""The likeness at which an option is as likely meant as not, by meaning and by words alone, and how fast that changes
+around it."""
+RIVALRY, RIVALRY_OF_COLLECTIONS = 15, 25
 """How fast an option's confidence falls with how much less like it is than its collection's best, and that with how
 much less it is than the best of all."""
 
@@ -38,14 +46,19 @@ _ASKS = (
     r"(?:what|how|who|whom|whose|where|when|why|which|do|does|did|is|are|was|were|can|could|should|may|tell|remind|list|"
     r"explain|compare|show|give)"
 )
-_PARTS = re.compile(rf"[?!.;]\s+|,?\s+(?:and|but|or)\s+(?:also\s+)?(?={_ASKS}\b)", re.IGNORECASE)
+_PARTS = re.compile(
+    rf"[?!.;]\s+|,?\s+(?:and|but|or)\s+(?:also\s+)?(?={_ASKS}\b)|[:,]\s+(?=(?:what|how|why)\b)", re.IGNORECASE
+)
 _ASKER = re.compile(r"\b(?:i|me|my|mine|myself|i'm|i've|i'd)\b", re.IGNORECASE)
 _WHO = r"^(?:so )?who(?:'s| is| was| are| were)\b|^who .* (?:is|was|are|were)\b"
-_COMPANY = re.compile(
-    rf"{_WHO}|\b(?:we|us|our|ours|party|last time|last session|session|so far)\b|\b(?:did|was|were)\b", re.I
-)
+_COMPANY = re.compile(r"\b(?:we|us|our|ours|party|last time|last session|session|so far)\b", re.IGNORECASE)
+_TOLD = re.compile(rf"{_WHO}|\b(?:did|was|were)\b", re.IGNORECASE)
+_EPISODES = re.compile(r"\b(?:episodes?|drafts?|retellings?|ep\.?\s?\d+)\b", re.IGNORECASE)
 _OF_ASKER = re.compile(r"\basker", re.IGNORECASE)
 _OF_COMPANY = re.compile(r"\b(?:party|sessions?)\b", re.IGNORECASE)
+_OF_STORY = re.compile(r"\b(?:script|episodes?)\b", re.IGNORECASE)
+_NAMES = "Names: "
+_NAME_WORD = re.compile(r"[^\W\d_][\w'’]{2,}")
 _KINDS = tuple(
     (re.compile(asks, re.IGNORECASE), meant)
     for asks, meant in (
@@ -89,6 +102,8 @@ class Option:
     collection: str
     about: str
     """The collection's description."""
+    names: tuple[str, ...]
+    """That the collection lists."""
     texts: tuple[str, ...]
     """Its own description, and examples."""
 
@@ -99,12 +114,14 @@ def options_of(system: str, values: Sequence[str]) -> list[Option]:
     allowed = set(values)
     for name, body in _COLLECTION.findall(system):
         about, _, _ = body.strip().partition("\n- ")
+        about, _, listed = about.partition(f"\n{_NAMES}")
+        names = tuple(map(html.unescape, listed.split(", "))) if listed else ()
         for intention, told in _OPTION.findall(body):
             description, _, examples = told.partition(_EXAMPLES)
             texts = (description, *(examples.split(_BETWEEN_EXAMPLES) if examples else ()))
             value = f"{name}/{intention}"
             if value in allowed:
-                found.append(Option(value, name, html.unescape(about), tuple(map(html.unescape, texts))))
+                found.append(Option(value, name, html.unescape(about), names, tuple(map(html.unescape, texts))))
     return found
 
 
@@ -112,14 +129,15 @@ def choose(question: str, options: Sequence[Option], embedder: SentenceEmbedder 
     """The options that a question needs, surest first, each with a confidence in [0, 1]; none for small talk."""
     if not options or small_talk(question) != CANNOT_CONSULT:
         return []
+    even = EVEN_LIKENESS_OF_WORDS if embedder is None else EVEN_LIKENESS
     surest: dict[str, float] = {}
     for part in parts_of(question):
-        likeness = _likeness(part, options, embedder)
+        likeness = _likeness(part, question, options, embedder)
         best: dict[str, float] = {}
         for option, like in zip(options, likeness, strict=True):
             best[option.collection] = max(like, best.get(option.collection, like))
         most = max(best.values())
-        meant = 1 / (1 + math.exp(-STEEPNESS * (most - EVEN_LIKENESS)))
+        meant = 1 / (1 + math.exp(-STEEPNESS * (most - even)))
         for option, like in zip(options, likeness, strict=True):
             of_collection = best[option.collection]
             behind = RIVALRY * (of_collection - like) + RIVALRY_OF_COLLECTIONS * (most - of_collection)
@@ -142,7 +160,7 @@ def choices_field(schema: Mapping[str, Any]) -> tuple[str, str, Sequence[str]] |
     return (chosen[0], sure[0], fields[chosen[0]]["enum"]) if len(chosen) == len(sure) == 1 else None
 
 
-def _likeness(part: str, options: Sequence[Option], embedder: SentenceEmbedder | None) -> list[float]:
+def _likeness(part: str, question: str, options: Sequence[Option], embedder: SentenceEmbedder | None) -> list[float]:
     """How much each option is like a part of a question; an option that nothing speaks for has 0 or less."""
     kind = " ".join(meant for asks, meant in _KINDS if asks.search(part))
     texts = [text for option in options for text in option.texts]
@@ -152,6 +170,7 @@ def _likeness(part: str, options: Sequence[Option], embedder: SentenceEmbedder |
         asked, meant, *vectors = embedder.embed([part, kind or part, *texts])
         alike = [float(asked @ vector) for vector in vectors]
         of_kind = [float(meant @ vector) for vector in vectors]
+    of_collection = _of_collections(part, question, options)
     likeness: list[float] = []
     at = 0
     for option in options:
@@ -161,17 +180,48 @@ def _likeness(part: str, options: Sequence[Option], embedder: SentenceEmbedder |
             + OF_DESCRIPTION * alike[at]
             + OF_KIND * of_kind[at]
             + OF_WORDS * words[at]
-            + OF_PERSON * _about(part, option.about)
+            + of_collection[option.collection]
         )
         at += len(option.texts)
     return likeness
 
 
+def _of_collections(part: str, question: str, options: Sequence[Option]) -> dict[str, float]:
+    """What speaks for each collection, whatever is wanted of it, and against it."""
+    each = {option.collection: option for option in options}
+    named = {name: _named(part, one.names) for name, one in each.items()}
+    most = max(named.values())
+    episodes = _EPISODES.search(question) is not None
+    return {
+        name: OF_PERSON * _about(part, one.about)
+        + OF_NAMES * (named[name] or -most)
+        + (OF_EPISODES * (1 if _OF_STORY.search(one.about) else -1) if episodes else 0.0)
+        for name, one in each.items()
+    }
+
+
+def _named(text: str, names: Sequence[str]) -> float:
+    """How surely a text names one of these, in [0, 1]: all words of one, or one that is written large."""
+    written = set(_NAME_WORD.findall(text.replace("’", "'").replace("'s", "")))
+    lowered = {word.lower() for word in written}
+    surest = 0.0
+    for name in names:
+        words = [word for word in _NAME_WORD.findall(name) if word.lower() not in STOP_WORDS]
+        if words and all(word.lower() in lowered for word in words):
+            return 1.0
+        if any(word[0].isupper() and word in written for word in words):
+            surest = A_PART_OF_A_NAME
+    return surest
+
+
 def _about(part: str, collection: str) -> float:
     """Whether a part and a collection are about the same person, in [-1, 1]."""
     asker, company = _ASKER.search(part) is not None, _COMPANY.search(part) is not None
+    told = _TOLD.search(part) is not None
     if _OF_ASKER.search(collection):
         return 1.0 if asker else -1.0
+    if _OF_STORY.search(collection):
+        return -1.0 if asker or company else 0.5 if told else -0.1
     if _OF_COMPANY.search(collection):
-        return 1.0 if company else -0.5
-    return 0.0 if asker or company else 0.5
+        return 1.0 if company else -0.3 if told else -0.5
+    return -0.6 if asker or company or told else 0.6

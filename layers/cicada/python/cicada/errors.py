@@ -225,7 +225,7 @@ class AgentCapReached(AgentError):
 
 
 class AgentUngrounded(AgentError):
-    """The agent stated what needs evidence, and cites none that holds."""
+    """The agent stated what needs evidence, and cites none that holds; or confirmed a change that no tool has made."""
 
     code, told, retryable = "agent_ungrounded", "The agent could not show what its answer rests on.", False
 
@@ -302,6 +302,12 @@ class PublishConflict(IndexFailure):
     """Another writer published first: the compare-and-swap lost."""
 
     code, told, retryable = "publish_conflict", "Somebody else published a version first. Load again.", True
+
+
+class DeclarationChanged(PublishConflict):
+    """What the collection declares divides its documents otherwise than these were divided: prepare them again."""
+
+    code, told = "declaration_changed", "What the collection declares was changed meanwhile. Load again."
 
 
 class CorpusInvalid(CicadaError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from cicada.agents.instructions import user_turn
@@ -13,8 +13,9 @@ from cicada.models.forms import form_schema
 from cicada.models.ports import Usage
 from cicada.tokens import estimated_tokens
 
-_CHARS_A_TOKEN = 3
-"""Of JSON, whose signs a tokenizer joins: :func:`cicada.tokens.estimated_tokens`, which counts each, is for prose."""
+_SIGNS_A_TOKEN = 3
+"""Of JSON in ASCII, whose signs a tokenizer joins: :func:`cicada.tokens.estimated_tokens`, which counts each, is for
+prose."""
 
 
 class Exchange:
@@ -32,8 +33,7 @@ class Exchange:
             ]
             self.messages.append({"role": "assistant", "content": uses})
             self.messages.append({"role": "user", "content": [_result(done.reply) for done in task.done]})
-        head = estimated_tokens(self.system) + len(json.dumps(self.tool_config, ensure_ascii=False)) // _CHARS_A_TOKEN
-        self._input_tokens = head + sum(map(_tokens, self.messages))
+        self._input_tokens = estimated_tokens(self.system) + json_tokens([self.tool_config, *self.messages])
 
     @property
     def input_tokens(self) -> int:
@@ -46,9 +46,9 @@ class Exchange:
         results = {"role": "user", "content": [_result(reply) for reply in replies]}
         self.messages += [said, results]
         if usage.reported and usage.input_tokens:
-            self._input_tokens = usage.input_tokens + usage.output_tokens + _tokens(results)
+            self._input_tokens = usage.input_tokens + usage.output_tokens + json_tokens(results)
         else:
-            self._input_tokens += _tokens(said) + _tokens(results)
+            self._input_tokens += json_tokens(said) + json_tokens(results)
 
 
 def _spec(tool: Tool[Any]) -> dict[str, Any]:
@@ -61,5 +61,11 @@ def _result(reply: ToolReply) -> dict[str, Any]:
     return {"toolResult": {"toolUseId": reply.call_id, "content": [{"text": reply.text}], "status": status}}
 
 
-def _tokens(message: Mapping[str, Any]) -> int:
-    return len(json.dumps(message, ensure_ascii=False, default=len)) // _CHARS_A_TOKEN
+def json_tokens(value: object) -> int:
+    """About how many tokens a model reads of some JSON, rather too many than too few.
+
+    A digit and a character beyond ASCII count as one each, as in :func:`cicada.tokens.estimated_tokens`.
+    """
+    written = json.dumps(value, ensure_ascii=False, default=len)
+    single = sum(not one.isascii() or one.isdigit() for one in written)
+    return single + (len(written) - single) // _SIGNS_A_TOKEN

@@ -39,11 +39,15 @@ class HeldText:
         self._held.clear()
         self._dropping = True
 
+    def drop(self) -> None:
+        """The turn has failed, and is asked for again: nothing of it was passed on, and nothing will be."""
+        self._held.clear()
+        self._size, self._passing, self._dropping = 0, False, False
+
     def turn_over(self) -> str:
         """The turn has ended; what is still held of an answer."""
         text = "" if self._dropping or self._passing else self._release()
-        self._held.clear()
-        self._size, self._passing, self._dropping = 0, False, False
+        self.drop()
         return text
 
     def _release(self) -> str:

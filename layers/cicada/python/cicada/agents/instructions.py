@@ -7,7 +7,12 @@ how often, and whether a citation holds is decided where no model has a say.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from typing import Literal
 from xml.sax.saxutils import escape
+
+AgentKind = Literal["profile", "theory"]
+"""Which agent."""
 
 _RULES = """\
 Rules:
@@ -49,13 +54,17 @@ the passages that it rests on before you tell it. Where no evidence was found, s
 {_RULES}"""
 
 
+INSTRUCTIONS: Mapping[AgentKind, str] = {"profile": PROFILE_INSTRUCTIONS, "theory": THEORY_INSTRUCTIONS}
+"""What each is told."""
+
+
 def user_turn(question: str) -> str:
     """A question as the user's turn of a conversation with an agent; it cannot pose as another part."""
     return f"<question>\n{escape(question)}\n</question>"
 
 
 def _version() -> str:
-    shaping = (PROFILE_INSTRUCTIONS, THEORY_INSTRUCTIONS, user_turn("<?>"))
+    shaping = (*INSTRUCTIONS.values(), user_turn("<?>"))
     return hashlib.sha256("\0".join(shaping).encode()).hexdigest()[:16]
 
 

@@ -45,7 +45,8 @@ class AgentLoop:
 
     A turn counts only when its end arrived: no tool runs for a turn that broke off. Reasoning is given back to the
     model as it came, and is no part of the answer; nor is text that stands before the use of a tool, if it is short
-    enough to be held back (:class:`cicada.agents.holding.HeldText`).
+    enough to be held back (:class:`cicada.agents.holding.HeldText`). Of a turn whose text is out, the model is given
+    back the text, too: it goes on from there.
     """
 
     def __init__(
@@ -91,7 +92,7 @@ class AgentLoop:
                 malformed += 1
                 if malformed > _MAX_MALFORMED or use.shown:
                     raise
-                text.turn_over()
+                text.drop()
                 usage += use.usage
                 logger.info("the model's turn could not be read, and is asked for again", extra=self._about)
                 continue
@@ -135,14 +136,14 @@ class AgentLoop:
                         text.tool_used()
                     out = text.feed(thoughts.end()) + text.turn_over()
                     if out:
-                        use.shown = True
+                        use.shown = turn.shown = True
                         yield TextDelta(out)
                     return turn, piece
                 if turn.uses_tools:
                     text.tool_used()
                 out = text.feed(thoughts.feed(piece.text))
                 if out:
-                    use.shown = True
+                    use.shown = turn.shown = True
                     yield TextDelta(out)
             raise StreamBroken("the model's stream ended without a finish")
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta, Usage
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Limits
@@ -32,12 +33,40 @@ class Actor:
     """The user limits the question to these; all when empty."""
     episodes: tuple[str, ...] = ()
 
+    @classmethod
+    def asking(cls, key: RequestKey, question: Question, at_ms: int) -> Self:
+        """In whose name the tools of a request act: the request's own user, whatever the question says.
+
+        Args:
+            key: whose request it is.
+            question: what was asked.
+            at_ms: when, in epoch milliseconds.
+        """
+        return cls(
+            subject=key.subject,
+            request_id=key.request_id,
+            message=question.query,
+            said_at_ms=at_ms,
+            tenant=question.tenant,
+            collections=question.collections,
+            episodes=question.episodes,
+        )
+
 
 class Shelf(Protocol):
     """The passages that the tools of one request have brought, numbered as the answer cites them."""
 
-    def put(self, source: Source) -> int:
-        """Number a source; one that lies there already keeps its number (``source.n`` does not count)."""
+    def put(self, source: Source, index_version: str = "") -> int:
+        """Number a source; one that lies there already keeps its number, and gets the reasons too.
+
+        Args:
+            source: the passage or the note; its ``n`` does not count.
+            index_version: of the index that it was found in just now; empty for what no search has found.
+        """
+        ...
+
+    def version_of(self, n: int) -> str:
+        """The version of the index that a source was last found in; empty where no search has found it."""
         ...
 
     @property
@@ -143,7 +172,7 @@ class Tools(Protocol):
 
         Raises:
             AgentCapReached: no more calls are allowed, or the same one is made again and again.
-            Stopped: nobody wants the answer any more.
+            Stopped: nobody wants the answer any more, or another attempt gives it.
         """
         ...
 

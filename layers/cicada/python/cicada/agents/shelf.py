@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import threading
 
 from cicada.errors import ToolInvalid
@@ -16,36 +18,42 @@ MAX_REASONS = 4
 class NumberedShelf:
     """:class:`cicada.agents.ports.Shelf`. Thread-safe.
 
-    A passage lies there once, whichever tools bring it. A note whose text has changed since is another one: the answer
-    may cite what was there before and what is there now.
+    A passage lies there once, whichever tools bring it. A text that has changed since is another source, be it a note
+    or a passage of a newer index: the answer may cite what was there before and what is there now.
     """
 
-    def __init__(self, first: int = 1) -> None:
-        """``first``: the number of the first source, for a shelf that goes on with another's numbers."""
-        self._first = first
+    def __init__(self) -> None:
+        """Begin with none."""
         self._lock = threading.Lock()
-        self._places: dict[tuple[str, str, str], int] = {}
+        self._places: dict[str, int] = {}
         self._sources: list[Source] = []
+        self._versions: list[str] = []
 
-    def put(self, source: Source) -> int:
-        """See the port. Of a source that lies there already, the reasons are added.
+    def put(self, source: Source, index_version: str = "") -> int:
+        """See the port.
 
         Raises:
             ToolInvalid: the shelf holds :data:`MAX_SOURCES` others.
         """
-        key = (source.collection, source.passage_id, source.text)
+        key = source_key(source)
         with self._lock:
             place = self._places.get(key)
             if place is not None:
                 held = self._sources[place]
-                self._sources[place] = held.model_copy(update={"why": _merged(held.why, source.why)})
-                return self._first + place
+                self._sources[place] = held.model_copy(update={"why": merged(held.why, source.why)})
+                self._versions[place] = index_version or self._versions[place]
+                return place + 1
             if len(self._sources) >= MAX_SOURCES:
-                raise ToolInvalid(f"{MAX_SOURCES} passages are here already, and no more can be: answer from these")
-            place = len(self._sources)
-            self._places[key] = place
-            self._sources.append(source.model_copy(update={"n": self._first + place}))
-            return self._first + place
+                raise no_room()
+            place = self._places[key] = len(self._sources)
+            self._sources.append(source.model_copy(update={"n": place + 1, "why": merged((), source.why)}))
+            self._versions.append(index_version)
+            return place + 1
+
+    def version_of(self, n: int) -> str:
+        """See the port."""
+        with self._lock:
+            return self._versions[n - 1] if 0 < n <= len(self._versions) else ""
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -54,5 +62,27 @@ class NumberedShelf:
             return tuple(self._sources)
 
 
-def _merged(held: tuple[Reason, ...], added: tuple[Reason, ...]) -> tuple[Reason, ...]:
-    return (*held, *(reason for reason in added if reason not in held))[:MAX_REASONS]
+def source_key(source: Source) -> str:
+    """What tells sources on a shelf apart: where they are from, and how they read. 16 hexadecimal digits."""
+    return hashlib.sha256(json.dumps((source.collection, source.passage_id, source.text)).encode()).hexdigest()[:16]
+
+
+def merged(held: tuple[Reason, ...], added: tuple[Reason, ...]) -> tuple[Reason, ...]:
+    """The reasons of one source, each once and as it was given last, at most :data:`MAX_REASONS`.
+
+    Those that say what was matched, evidence among them, come before those that only name a tool; of too many of them
+    the oldest go.
+    """
+    by_what: dict[tuple[str | None, ...], Reason] = {}
+    for one in (*held, *added):
+        what = (one.kind, one.name, one.section, one.matched)
+        by_what.pop(what, None)
+        by_what[what] = one
+    telling = [one for one in by_what.values() if one.matched is not None][-MAX_REASONS:]
+    others = [one for one in by_what.values() if one.matched is None][: MAX_REASONS - len(telling)]
+    return tuple(one for one in by_what.values() if one in telling or one in others)
+
+
+def no_room() -> ToolInvalid:
+    """What a tool is told that brings more passages than an answer can have."""
+    return ToolInvalid(f"{MAX_SOURCES} passages are here already, and no more can be: answer from these")

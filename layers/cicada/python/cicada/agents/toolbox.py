@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.output import bounded
+from cicada.agents.output import bounded, change_words
 from cicada.agents.ports import Actor, Done, Shelf, Tool, ToolCall, ToolInput, ToolReply
 from cicada.errors import (
     AgentCapReached,
@@ -24,6 +25,7 @@ from cicada.errors import (
     ToolInvalid,
 )
 from cicada.models.forms import FormMisfit, read_form
+from cicada.models.ports import Stopped
 from cicada.retrieval.ports import Limits
 from cicada.story import tell
 
@@ -71,6 +73,8 @@ class ToolBox:
         shelf: Shelf,
         limits: Limits,
         caps: AgentCaps | None = None,
+        may_write: Callable[[], bool] = lambda: True,
+        on_change: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the tools of one run.
@@ -81,6 +85,9 @@ class ToolBox:
             shelf: gets the passages that they show.
             limits: what the tools themselves may take.
             caps: on turns and calls.
+            may_write: asked right before a tool that writes is run: whether the run is still the one that answers the
+                request. Where it is not, nothing is written, and the run is stopped.
+            on_change: told what a tool has changed, in words for the user, as soon as it has.
             clock: monotonic seconds.
 
         Raises:
@@ -93,6 +100,8 @@ class ToolBox:
         self._shelf = shelf
         self._limits = limits
         self._caps = caps or AgentCaps()
+        self._may_write = may_write
+        self._on_change = on_change
         self._clock = clock
         self._turns = 0
         self._calls = 0
@@ -126,8 +135,14 @@ class ToolBox:
         """Whether a tool has done what it was asked for, at least once."""
         return any(record.name == name and record.fault is None for record in self.records)
 
+    @property
+    def changed(self) -> bool:
+        """Whether a tool has changed anything for the user."""
+        return any(record.writes and record.fault is None for record in self.records)
+
     def turn(self) -> None:
         """See the port."""
+        self._check_wanted()
         if self._turns >= self._caps.max_turns:
             raise AgentCapReached(f"turns: a run has {self._caps.max_turns}")
         if self._limits.time_left_s() <= 0:
@@ -142,6 +157,7 @@ class ToolBox:
             ToolInvalid: our own input does not fit, or the tool is not offered.
             Stopped: nobody wants the answer any more.
         """
+        self._check_wanted()
         self._openings += 1
         call = ToolCall(f"opening_{self._openings}", name, given)
         tool = self._by_name.get(name)
@@ -162,6 +178,7 @@ class ToolBox:
 
     def call(self, call: ToolCall) -> ToolReply:
         """See the port."""
+        self._check_wanted()
         self._calls += 1
         if self._calls > self._caps.max_tool_calls:
             raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
@@ -182,6 +199,8 @@ class ToolBox:
             self._record("model", tool, written, len(known.text), started, repeated=True)
             return ToolReply(call.call_id, tool.name, known.text)
         try:
+            if tool.writes:
+                self._check_ours()
             result = tool.run(valid, self._actor, self._shelf, self._limits)
         except OutOfTime:
             self._record("model", tool, written, 0, started, fault=OutOfTime.code)
@@ -190,9 +209,10 @@ class ToolBox:
             return self._refused(call, tool, written, started, error)
         reply = ToolReply(call.call_id, tool.name, bounded(result))
         self._record("model", tool, written, len(reply.text), started)
-        if tool.writes:  # what was read before may look different now
-            self._seen.clear()
+        if tool.writes:
+            self._seen.clear()  # what was read before may look different now
             self._replies.clear()
+            self._on_change(change_words(tool.name, result))
         self._seen[key] = max(1, self._seen[key])
         self._replies[key] = reply
         return reply
@@ -208,6 +228,19 @@ class ToolBox:
         if self._calls > self._caps.max_tool_calls:
             raise AgentCapReached(f"tool calls: a run has {self._caps.max_tool_calls}")
         self._count(_key(call.name, written))
+
+    def _check_wanted(self) -> None:
+        """Raise Stopped where nobody wants the answer any more."""
+        stopped = threading.Event()
+        self._limits.on_stop(stopped.set)()
+        if stopped.is_set():
+            raise Stopped("nobody wants the answer any more")
+
+    def _check_ours(self) -> None:
+        """Raise Stopped where the run may not write. The answer may have been given up while that was looked up."""
+        if not self._may_write():
+            raise Stopped("the request has ended, or another attempt answers it")
+        self._check_wanted()
 
     def _validated(self, tool: Tool[Any], given: object) -> tuple[str, ToolInput]:
         """The input in its canonical form, and as the tool takes it. Raises ToolInvalid."""

@@ -8,13 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from cicada.agents.instructions import PROFILE_INSTRUCTIONS, THEORY_INSTRUCTIONS
+from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.limits import AgentCaps, CappedLimits
 from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Tool
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.answering.agent_limits import AgentLimits, ToolLimits
-from cicada.answering.agent_opening import Opening
+from cicada.answering.agent_opening import Opening, statement_in
+from cicada.answering.changes import claims_change
 from cicada.answering.grounding import tell_retrieved
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
@@ -26,7 +27,7 @@ from cicada.retrieval.ports import Retriever
 
 AgentName = Literal["profile_agent", "theory_agent"]
 
-_INSTRUCTIONS: dict[AgentName, str] = {"profile_agent": PROFILE_INSTRUCTIONS, "theory_agent": THEORY_INSTRUCTIONS}
+_KINDS: dict[AgentName, AgentKind] = {"profile_agent": "profile", "theory_agent": "theory"}
 RECORDS_VERDICT = "record_verdict"
 """The tool whose use states a verdict."""
 
@@ -73,7 +74,8 @@ class AgentStrategy:
 
         Raises:
             AgentCapReached: a cap was reached.
-            AgentUngrounded: a theory is judged, and no citation of it holds.
+            AgentUngrounded: a theory is judged, and the evidence for that is not cited; or the answer says that
+                something was changed, and nothing was.
             AnswerIncomplete: the agent wrote nothing.
         """
         run = self._begin(asked, spending)
@@ -100,15 +102,17 @@ class AgentStrategy:
         index = WatchedRetriever(self._retriever)
         box = ToolBox(
             self._tools(index),
-            actor=actor_of(asked),
+            actor=Actor.asking(asked.key, asked.question, asked.at_ms),
             shelf=shelf,
             limits=ToolLimits(spending, allowance, limits.time_left_s),
             caps=self._caps,
+            may_write=asked.may_write,
+            on_change=asked.on_change,
             clock=spending.monotonic,
         )
         started = spending.monotonic()
         done = self._opening(box, asked)
-        task = AgentTask(_INSTRUCTIONS[self.name], asked.query, done, conversation_of(asked))
+        task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
         took_ms = round((spending.monotonic() - started) * 1000)
         return _Run(task, box, shelf, index, limits, took_ms)
 
@@ -119,11 +123,17 @@ class AgentStrategy:
             raise AnswerIncomplete("the agent wrote nothing")
         sources = run.shelf.sources
         citations = check_citations(text, sources)
-        grounded = any(citation.verdict == "verified" for citation in citations)
-        if self.name == "theory_agent" and not grounded:
-            changed = any(record.writes and record.fault is None for record in run.box.records)
-            if lacks_evidence(text, recorded=run.box.succeeded(RECORDS_VERDICT), changed=changed):
-                raise AgentUngrounded("a theory is judged, and no citation holds")
+        if self.name == "theory_agent" and lacks_evidence(
+            text,
+            sources,
+            citations,
+            said=(statement_in(run.task.question),),
+            recorded=run.box.succeeded(RECORDS_VERDICT),
+            changed=run.box.changed,
+        ):
+            raise AgentUngrounded("a theory is judged, and the evidence for that is not cited")
+        if not run.box.changed and claims_change(text):
+            raise AgentUngrounded("the answer says that something was changed, and nothing was")
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
         yield Answered(run.stop_reason or "", self._agent.model_id, citations, not_attributed(text, sources))
@@ -154,20 +164,6 @@ class _Run:
     opening_ms: int
     pieces: list[str] = field(default_factory=list)
     stop_reason: str | None = None
-
-
-def actor_of(asked: Asked) -> Actor:
-    """In whose name the tools of a request act: the request's own user, whatever the question says."""
-    question = asked.question
-    return Actor(
-        subject=asked.key.subject,
-        request_id=asked.key.request_id,
-        message=question.query,
-        said_at_ms=asked.at_ms,
-        tenant=question.tenant,
-        collections=question.collections,
-        episodes=question.episodes,
-    )
 
 
 def conversation_of(asked: Asked) -> str:

@@ -236,12 +236,14 @@ class AttemptRunner:
         )
         try:
             with courier:
-                course = _Course(self._asked(head), degraded=head.standalone.degraded if head.standalone else None)
+                course = _Course(
+                    self._asked(head, courier), degraded=head.standalone.degraded if head.standalone else None
+                )
                 try:
                     answered = self._deliver(strategy, course, courier, spending)
-                except Stopped:
+                except Stopped as stopped:
                     courier.raise_failure()
-                    raise
+                    raise Fenced(str(stopped)) from stopped  # found out before a tool would have written
                 except CicadaError:
                     # The completed question and the passages serve the attempts that follow.
                     courier.settle(spending.spent, timeout_s=SETTLE_S)
@@ -280,7 +282,7 @@ class AttemptRunner:
         self._keep(course, strategy.name, answered, until=keep_until)
         return Outcome("answered", metrics)
 
-    def _asked(self, head: Head) -> Asked:
+    def _asked(self, head: Head, courier: Courier) -> Asked:
         return Asked(
             key=head.key,
             question=head.question,
@@ -288,7 +290,20 @@ class AttemptRunner:
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
+            may_write=lambda: self._is_answering(head),
+            on_change=courier.changed,
         )
+
+    def _is_answering(self, mine: Head) -> bool:
+        """Whether an attempt is still the one that answers its request. Raises DeliveryUnavailable."""
+        try:
+            head = self._log.head(mine.key)
+        except RequestUnknown:
+            return False
+        except StoreFault as fault:
+            raise DeliveryUnavailable(str(fault)) from fault
+        ours = (head.attempt, head.worker) == (mine.attempt, mine.worker)
+        return ours and head.state == "open" and not head.expired(self._now_s())
 
     def _found_before(self, key: RequestKey) -> Sources | None:
         """The passages of the latest attempt that had retrieved any."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from cicada.corpus.passages import CitedLocator
 from cicada.delivery.outbox import MIN_PART_BYTES, json_bytes, split_text
 from cicada.protocol.events import MAX_EVENT_BYTES, Citation, Citations, Source, Sources, dump_event
 
@@ -11,26 +12,79 @@ MAX_SENTENCE_CHARS = 1_000
 """As much of a cited sentence as its citation repeats."""
 _ENVELOPE_BYTES = 256
 """What a frame adds around an event: requestId, seq and the braces of lists."""
+_LINE_BYTES = 160
+_LABELS = frozenset({"episode_name", "speaker", "source", "title", "section", "profile", "field"})
+"""Of places: their names. What else they hold are ids, of which a part says nothing."""
 _BUDGET_BYTES = MAX_EVENT_BYTES - _ENVELOPE_BYTES
 
 
 def fit_sources(event: Sources) -> Sources:
-    """The event within :data:`MAX_EVENT_BYTES`: contexts go first, then the longest texts are cut, and say so."""
-    if len(dump_event(event).encode()) > _BUDGET_BYTES:
-        bare = tuple(source.model_copy(update={"context": None}) for source in event.sources)
-        event = event.model_copy(update={"sources": bare})
-    limit = max((json_bytes(source.text) for source in event.sources), default=0)
-    while len(dump_event(event).encode()) > _BUDGET_BYTES and limit > 0:
-        limit = limit * 3 // 4
-        event = event.model_copy(update={"sources": tuple(_clip(source, limit) for source in event.sources)})
+    """The event within :data:`MAX_EVENT_BYTES`.
+
+    Contexts go first; then the longest texts are cut to about a line, and say so; then what reasons have matched goes,
+    and all reasons but each source's first; then the rest of the texts, and the ends of the longest names in the
+    places. Where all that is not enough, the last sources are left out: a citation of one names its passage and place.
+    """
+    if _fits(event):
+        return event
+    event = _each(event, lambda source: source.model_copy(update={"context": None}))
+    longest = max((json_bytes(source.text) for source in event.sources), default=0)
+    event = _cut_until_fit(event, _clip, longest, least=_LINE_BYTES)
+    for bare in (_without_matches, _without_more_reasons):
+        if not _fits(event):
+            event = _each(event, bare)
+    event = _cut_until_fit(event, _clip, _LINE_BYTES)
+    longest = max((json_bytes(name) for source in event.sources for name in _names(source.locator).values()), default=0)
+    event = _cut_until_fit(event, _clip_names, longest, least=MIN_PART_BYTES)
+    while not _fits(event) and event.sources:
+        event = event.model_copy(update={"sources": event.sources[:-1]})
+    return event
+
+
+def _fits(event: Sources) -> bool:
+    return len(dump_event(event).encode()) <= _BUDGET_BYTES
+
+
+def _each(event: Sources, change: Callable[[Source], Source]) -> Sources:
+    return event.model_copy(update={"sources": tuple(map(change, event.sources))})
+
+
+def _cut_until_fit(event: Sources, cut: Callable[[Source, int], Source], limit: int, *, least: int = 0) -> Sources:
+    """Cut every source, by a limit in bytes that shrinks until the event fits, or is the least."""
+    while not _fits(event) and limit > least:
+        limit = max(least, limit * 3 // 4)
+        event = event.model_copy(update={"sources": tuple(cut(source, limit) for source in event.sources)})
     return event
 
 
 def _clip(source: Source, max_bytes: int) -> Source:
     if json_bytes(source.text) <= max_bytes:
         return source
-    text = split_text(source.text, max_bytes)[0] if max_bytes >= MIN_PART_BYTES else ""
-    return source.model_copy(update={"text": text, "clipped": True})
+    return source.model_copy(update={"text": _clipped(source.text, max_bytes), "clipped": True})
+
+
+def _without_matches(source: Source) -> Source:
+    return source.model_copy(update={"why": tuple(one.model_copy(update={"matched": None}) for one in source.why)})
+
+
+def _without_more_reasons(source: Source) -> Source:
+    return source.model_copy(update={"why": source.why[:1]})
+
+
+def _names(locator: CitedLocator) -> dict[str, str]:
+    """What people call the parts of a place, by their attributes."""
+    return {name: value for name, value in locator if isinstance(value, str) and name in _LABELS}
+
+
+def _clip_names(source: Source, max_bytes: int) -> Source:
+    names = {name: _clipped(value, max_bytes) for name, value in _names(source.locator).items()}
+    return source.model_copy(update={"locator": source.locator.model_copy(update=names)})
+
+
+def _clipped(text: str, max_bytes: int) -> str:
+    if json_bytes(text) <= max_bytes:
+        return text
+    return split_text(text, max_bytes)[0] if max_bytes >= MIN_PART_BYTES else ""
 
 
 def fit_citations(

@@ -26,6 +26,11 @@ class Asked:
     """The latest passages that an earlier attempt at this request had retrieved; reads the log when it is called."""
     at_ms: int = 0
     """When it was asked, in epoch milliseconds."""
+    may_write: Callable[[], bool] = lambda: True
+    """Whether the attempt may still change what is the user's: the request is open, and no other attempt has begun. A
+    consistent read of the request's head. Raises DeliveryUnavailable if that cannot be read."""
+    on_change: Callable[[str], None] = lambda _: None
+    """Told what was changed, in words for the user: should the attempt fail, the next one begins with word of it."""
 
 
 @dataclass(frozen=True)

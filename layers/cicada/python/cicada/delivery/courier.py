@@ -105,6 +105,10 @@ class Courier:
         """Take the question as completed from the conversation."""
         self._offer(lambda: self._outbox.standalone(standalone))
 
+    def changed(self, told: str) -> None:
+        """Take what was changed for the user, in words for people."""
+        self._offer(lambda: self._outbox.changed(told))
+
     def close(self, terminal: LogEvent, *, timeout_s: float) -> None:
         """Take the terminal event and wait until it is committed. It is posted by the end of the context.
 

@@ -77,8 +77,9 @@ def may_drive(head: Head, execution: str, now_s: float) -> NotYours | None:
 def tried(head: Head, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailure, ...]:
     """Everything that was tried for a request, in order, and why each failed.
 
-    The head knows of every attempt but its last. That one's failure, and those of strategies that failed before they
-    could begin an attempt, are known to the workflow. An attempt that it did not see fail has lost its worker.
+    The head knows of every attempt but its last, and of that one what it has changed. That one's failure, and those of
+    strategies that failed before they could begin an attempt, are known to the workflow. An attempt that it did not see
+    fail has lost its worker.
 
     Args:
         head: the request.
@@ -87,9 +88,18 @@ def tried(head: Head, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailur
     path = list(head.failed)
     if head.strategy is not None:
         lost = StrategyFailure(strategy=head.strategy, code=WorkerLost.code, reason=WorkerLost.told)
-        path.append(next((one for one in failed if one.strategy == head.strategy), lost))
+        path.append(_with_changes(head, next((one for one in failed if one.strategy == head.strategy), lost)))
     known = {one.strategy for one in path}
     return (*path, *(one for one in failed if one.strategy not in known))
+
+
+def _with_changes(head: Head, failure: StrategyFailure) -> StrategyFailure:
+    """The failure of the head's attempt, with word of what it has changed: that is not undone."""
+    changed = head.changed
+    if changed is None or changed.attempt != head.attempt:
+        return failure
+    kept = f"What it had changed by then is kept: {'; '.join(changed.told)}."
+    return failure.model_copy(update={"reason": f"{failure.reason} {kept}"})
 
 
 def begin(

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Commit, Entry, Head, Question, RequestKey, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Head, Question, RequestKey, Spent, Standalone
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -43,6 +43,7 @@ STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "stand
 
 _Item = Mapping[str, Mapping[str, Any]]
 _STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
+_CHANGED: TypeAdapter[Changed] = TypeAdapter(Changed)
 _FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
 
 
@@ -147,6 +148,10 @@ class DynamoDbLog:
             names["#spent"] = "spent"
             values[":spent"] = {"S": json.dumps(asdict(commit.spent))}
             sets.append("#spent = :spent")
+        if commit.changed is not None:
+            names["#changed"] = "changed"
+            values[":changed"] = {"S": _CHANGED.dump_json(commit.changed).decode()}
+            sets.append("#changed = :changed")
         if commit.claim is not None:
             claim = commit.claim
             names |= {
@@ -372,6 +377,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
         takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
         standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
         spent=Spent(**json.loads(item["spent"]["S"])) if "spent" in item else Spent(),
+        changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
         subscribers=tuple(value["S"] for value in item["subscribers"]["L"]),

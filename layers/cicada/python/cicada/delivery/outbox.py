@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
-from cicada.delivery.record import Commit, Entry, Head, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Head, Spent, Standalone
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
 
@@ -101,6 +101,8 @@ class Outbox:
         self._watched_at = now
         self._standalone: Standalone | None = None
         self._spent: Spent | None = None
+        self._changed: Changed | None = None
+        self._told: tuple[str, ...] = ()
         self._head = head
         self._queue: list[LogEvent | str] = []
         self._closing = False
@@ -122,8 +124,8 @@ class Outbox:
     @property
     def idle(self) -> bool:
         """Whether everything that came in is committed."""
-        noted = self._standalone is not None or self._spent is not None
-        return not self._queue and not noted and self._in_flight is None
+        noted = (self._standalone, self._spent, self._changed)
+        return not self._queue and noted == (None, None, None) and self._in_flight is None
 
     def opening(self) -> tuple[Post, ...]:
         """What to post before anything else: the attempt's begin."""
@@ -153,6 +155,12 @@ class Outbox:
         """Take the question as completed from the conversation, for the attempts that may follow."""
         self._standalone = standalone
 
+    def changed(self, told: str) -> None:
+        """Take what was changed for the user, in words for people, for the attempts that may follow."""
+        if told not in self._told:
+            self._told = (*self._told, told)
+            self._changed = Changed(self._head.attempt, self._told)
+
     def close(self, terminal: LogEvent) -> None:
         """Take the last event; nothing may come after it."""
         self._queue.append(terminal)
@@ -176,8 +184,9 @@ class Outbox:
                 lease_until=lease_from(self._now_s()),
                 standalone=self._standalone,
                 spent=self._spent,
+                changed=self._changed,
             )
-            self._standalone = self._spent = None
+            self._standalone = self._spent = self._changed = None
         self._not_before = now + self._interval_s
         return self._in_flight
 

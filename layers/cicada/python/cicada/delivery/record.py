@@ -66,6 +66,15 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Changed:
+    """What an attempt has changed for the user: that stays, whatever becomes of the attempt."""
+
+    attempt: int
+    told: tuple[str, ...]
+    """Each change in words for people."""
+
+
+@dataclass(frozen=True)
 class Entry:
     """One event in its place in the log. ``body`` is the event's JSON without ``requestId`` and ``seq``."""
 
@@ -118,6 +127,8 @@ class Head:
     """The question as completed from the conversation, once an attempt has done so."""
     spent: Spent = Spent()
     """By the attempts that failed and could still say so."""
+    changed: Changed | None = None
+    """By the last attempt that has changed anything."""
     last_seq: int = 1
     log_bytes: int = 0
     subscribers: tuple[str, ...] = ()
@@ -171,6 +182,8 @@ class Commit:
     """What the head's ``standalone`` becomes; unchanged when None."""
     spent: Spent | None = None
     """What the head's ``spent`` becomes; unchanged when None."""
+    changed: Changed | None = None
+    """What the head's ``changed`` becomes; unchanged when None."""
 
     @property
     def attempt(self) -> int:

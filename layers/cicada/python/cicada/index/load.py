@@ -29,6 +29,11 @@ class LoadReport:
     """Names by id, in the order of the story."""
     written: Written
 
+    @property
+    def undeclared(self) -> bool:
+        """Whether the collection declared something before: a script that is loaded by itself declares nothing."""
+        return self.written.declared is not None
+
 
 def load_script(
     paths: Sequence[Path],

@@ -54,6 +54,8 @@ class Written:
     """Texts that the model was asked for: the rest had their vectors in the previous version."""
     segments: int
     """That the collection has now."""
+    declared: CollectionDeclaration | None = None
+    """What the collection declared before."""
 
 
 class IndexWriter:
@@ -188,6 +190,7 @@ class IndexWriter:
         mend: bool = False,
         verify: bool = False,
         declares: Declares = "as before",
+        check: Callable[[Manifest | None], None] | None = None,
     ) -> Written:
         """Publish a version with a change of one collection: what the other methods are made of.
 
@@ -199,6 +202,7 @@ class IndexWriter:
             verify: read every byte that the collection has, to find all damage.
             declares: what the collection declares of itself. A change of it alone is published, too; a collection
                 without passages declares nothing.
+            check: raises if the change is not to be made upon a version; called with each that it could be made upon.
 
         Raises:
             CorpusInvalid: as ``plan`` raises it.
@@ -211,12 +215,14 @@ class IndexWriter:
         """
         _refuse_foreign(collection, declares)
         base = read_current(self._store)
+        check = check or _nothing
+        check(None if base is None else base.manifest)
         self._refuse_others(base, collection if mend else None)
         if mend and base is not None and not self._same(base.manifest):
             held = Held(unusable=base.manifest.of_collection(collection))
         else:
             held = self._held(base, collection, leave_out_damaged=mend, verify=verify)
-        return self._carry_out(plan(held), base, held, declares)
+        return self._carry_out(plan(held), base, held, declares, check)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
@@ -277,19 +283,29 @@ class IndexWriter:
         else:  # the collection of garbage may rewrite the manifest while the version stays
             manifest = publish_on_top(self._store, base, in_place_of)
         self._progress("publishing", 1, 1)
-        return Written(manifest.version, True, len(everything), len(everything), 0, asked, len(entries))
+        before = None if base is None else base.manifest.declaration(collection)
+        return Written(manifest.version, True, len(everything), len(everything), 0, asked, len(entries), before)
 
-    def _carry_out(self, change: Change, base: Published | None, held: Held, declares: Declares) -> Written:
+    def _carry_out(
+        self,
+        change: Change,
+        base: Published | None,
+        held: Held,
+        declares: Declares,
+        check: Callable[[Manifest | None], None],
+    ) -> Written:
+        before = None if base is None else base.manifest.declaration(change.collection)
         same = base is None or not held.count or _declared(base.manifest, change.collection, declares)[1]
         if same and not (len(change.chosen) or len(change.gone) or held.unusable):
             if base is None:
                 raise IndexMissing("no version is published, and there is nothing to publish")
-            return Written(base.manifest.version, False, held.count, 0, 0, 0, len(held.segments))
+            return Written(base.manifest.version, False, held.count, 0, 0, 0, len(held.segments), before)
         began_at = self._now()
         new, asked = self._write(change.collection, change.intake, change.chosen, held)
 
         def on_top_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
+            check(None if current is None else current.manifest)
             now_held = held if current == base else self._rebased(change, base, current, held)
             segments: list[SegmentEntry] = []
             kept = {segment.entry.key: segment for segment in now_held.segments}
@@ -322,6 +338,7 @@ class IndexWriter:
             removed=len(change.gone),
             embedded=asked,
             segments=len(entries),
+            declared=before,
         )
 
     def _rebased(self, change: Change, base: Published | None, current: Published | None, held: Held) -> Held:
@@ -429,6 +446,10 @@ def _declared(
         return manifest.declarations, True
     others = tuple(one for one in manifest.declarations if one.collection != collection)
     return (*others, *((declares,) if isinstance(declares, CollectionDeclaration) else ())), False
+
+
+def _nothing(current: Manifest | None) -> None:
+    """No version is refused."""
 
 
 def _refuse_foreign(collection: str, declares: Declares) -> None:

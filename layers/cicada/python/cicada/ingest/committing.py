@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +11,7 @@ import numpy as np
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import (
     CorpusInvalid,
+    DeclarationChanged,
     DocumentConflict,
     DocumentInvalid,
     DocumentUnknown,
@@ -23,13 +23,16 @@ from cicada.errors import (
 from cicada.index.change import Change, exchange, replacement
 from cicada.index.columns import METADATA
 from cicada.index.held import Held
+from cicada.index.manifest import Manifest
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import read_current
 from cicada.index.store import ObjectStore
 from cicada.index.writer import Declares, IndexWriter, Written
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
+from cicada.ingest.declaring import refuse_divided_otherwise
 from cicada.ingest.prepared import PreparedFile
+from cicada.ingest.reporting import counted_sections, notes_of_kept, sum_of_costs
 from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
@@ -56,6 +59,7 @@ def commit(
     start_over: bool = False,
     verify: bool = False,
     declares: Declares = "as before",
+    joins: bool = False,
     progress: Progress = silent,
 ) -> IngestReport:
     """Publish one version with the prepared documents in place of what the collection had of their sources.
@@ -78,6 +82,7 @@ def commit(
             index. Nothing stays of quarantined documents.
         verify: with ``exactly``, read every byte that the collection has, to find all damage.
         declares: what the collection declares of itself; it is published even where no document is new.
+        joins: the documents join others, so that ``declares`` must not divide them otherwise than these are divided.
         progress: told of each segment.
 
     Raises:
@@ -89,6 +94,8 @@ def commit(
         IndexUnavailable: the store does not respond.
         PublishConflict: somebody else changed the same documents meanwhile, again and again; or the collection, with
             ``exactly``.
+        DeclarationChanged: documents that join others were divided by other sections or names than the collection
+            declares now: they are to be prepared again.
     """
     files, outside = _open(store, embedder, prepared)
     everything = exactly or start_over
@@ -104,11 +111,15 @@ def commit(
     )
     writer = IndexWriter(store, embedder, progress=progress, segment_rows=COMMIT_ROWS)
 
+    def check(current: Manifest | None) -> None:
+        if joins or declares == "as before":
+            refuse_divided_otherwise(prepared, current, collection, declares)
+
     def write() -> Written:
         if start_over:
             declaration = declares if isinstance(declares, CollectionDeclaration) else None
             return writer.start_over_with(collection, plan(Held()).intake, declaration=declaration)
-        return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares)
+        return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
     written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS)
     if written is None:
@@ -127,9 +138,11 @@ def commit(
         embedded=sum(one.embedded for one in prepared) + written.embedded,
         version=written.version,
         published=written.published,
-        cost_usd=_sum([one.cost_usd for one in prepared]),
-        notes={one.source: one.notes for one in prepared if one.notes and one.source in used},
-        sections=_sections(plan.files, declares),
+        cost_usd=sum_of_costs([one.cost_usd for one in prepared]),
+        notes={one.source: one.notes for one in prepared if one.notes and one.source in used}
+        | notes_of_kept(plan.kept, declares, written.declared),
+        sections=counted_sections([file.sections for file in plan.files], declares),
+        undeclared=written.declared is not None and (declares is None or not written.passages),
     )
     logger.info(
         "ingest committed",
@@ -161,6 +174,8 @@ class _Plan:
         """That go in."""
         self.quarantined: list[Quarantined] = []
         self.removed: tuple[str, ...] = ()
+        self.kept: frozenset[str] = frozenset()
+        """Quarantined documents of which the collection keeps what it held."""
         self.unchanged = 0
         self._store = store
         self._collection = collection
@@ -205,6 +220,7 @@ class _Plan:
         if not (candidates or (kept if self._exactly else named or self._declares)):
             raise _NothingToWriteError
         self._count_unchanged(held)
+        self.kept = frozenset(kept)
         intake = Arrivals(self._store, candidates)
         if self._exactly:
             self.removed = tuple(sorted(held.sources - kept - {file.source for file in candidates}))
@@ -238,6 +254,8 @@ def _persistently(write: Callable[[], Written], plan: _Plan, *, attempts: int) -
             return None
         except IndexMissing:
             return None  # documents are to be deleted where there are none
+        except DeclarationChanged:
+            raise
         except PublishConflict:
             attempts -= 1
             if not attempts:
@@ -276,27 +294,15 @@ def _open(
     return list(files.values()), outside
 
 
-def _sections(files: Sequence[PreparedFile], declares: Declares) -> dict[str, int]:
-    """Passages by section; those that are declared are named even where they have none."""
-    declared = declares.sections if isinstance(declares, CollectionDeclaration) else ()
-    found = Counter({section.name: 0 for section in declared})
-    for file in files:
-        found.update(file.sections)
-    return dict(found)
-
-
 def _as_it_is(store: ObjectStore, collection: str) -> Written:
     current = read_current(store)
-    entries = () if current is None else current.manifest.of_collection(collection)
-    version = "" if current is None else current.manifest.version
-    return Written(version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
+    if current is None:
+        return Written("", False, 0, 0, 0, 0, 0)
+    entries = current.manifest.of_collection(collection)
+    return Written(current.manifest.version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
 
 
 def _damaged(source: str, error: IndexCorrupt) -> Quarantined:
     logger.warning("a prepared document cannot be used", exc_info=error)
     told = "what was prepared of it is damaged; loading it again prepares it again"
     return Quarantined(source=source, code=error.code, message=told)
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    return None if None in costs else sum(cost for cost in costs if cost is not None)

@@ -104,6 +104,7 @@ class Prepared(IngestModel):
     passages: int
     embedded: int = Field(description="texts that the embedding model was asked for; 0 if it was prepared before")
     reused: bool
+    divided_by: str = Field("", description="digest of the rules of its sections; blank where it was divided by none")
     complete: bool = Field(True, description="false where a model has left something out: it is worth another try")
     notes: tuple[str, ...] = ()
     cost_usd: float | None = Field(0.0, description="of the models' calls; None where a price is not known")
@@ -144,4 +145,9 @@ class IngestReport(IngestModel):
         default_factory=dict,
         exclude_if=lambda value: not value,
         description="passages of these documents, by the section of the collection's declaration",
+    )
+    undeclared: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="whether the collection declared something before, and declares nothing any more",
     )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
+from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.declared.reading import MAX_BYTES, read_declaration
 from cicada.corpus.declared.sectioning import SectionRules
-from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch
+from cicada.errors import CorpusInvalid, DeclarationChanged, IndexCorrupt, IndexMismatch
+from cicada.index.manifest import Manifest
 from cicada.index.publish import read_current
 from cicada.index.store import ObjectStore
 from cicada.index.writer import Declares
-from cicada.ingest.contracts import Recipe
+from cicada.ingest.contracts import Prepared, Recipe
 from cicada.ingest.sources import Found
 
 logger = logging.getLogger(__name__)
@@ -51,12 +53,8 @@ def published_declaration(store: ObjectStore, collection: str) -> CollectionDecl
     Raises:
         IndexUnavailable: the store does not respond.
     """
-    try:
-        current = read_current(store)
-    except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
-        logger.warning("what the index holds cannot be used", exc_info=error)
-        return None
-    return None if current is None else current.manifest.declaration(collection)
+    current = _current(store)
+    return None if current is None else current.declaration(collection)
 
 
 def as_published(recipe: Recipe, store: ObjectStore, collection: str) -> Recipe:
@@ -87,11 +85,58 @@ def settled(
     declares nothing any more, and one that they are added to goes on as before.
 
     Raises:
+        CorpusInvalid: documents are to be added to others, which are divided otherwise than the declaration says.
         IndexUnavailable: the store does not respond.
     """
-    if declaration is not None or exactly:
+    if exactly:
         return divided(recipe, declaration), declaration
-    return as_published(recipe, store, collection), "as before"
+    if declaration is None:
+        return as_published(recipe, store, collection), "as before"
+    if not _joins(rules_digest(declaration), _current(store), collection):
+        raise CorpusInvalid(
+            f"{DECLARATION}: its sections or names are not those by which {collection} is divided, and what the "
+            "collection has would keep those: load the folder as a whole, without adding to it"
+        )
+    return divided(recipe, declaration), declaration
+
+
+def refuse_divided_otherwise(
+    prepared: Sequence[Prepared], current: Manifest | None, collection: str, declares: Declares
+) -> None:
+    """Refuse documents that are to join others, if they are divided by other rules than the collection declares.
+
+    Raises:
+        DeclarationChanged: somebody else has changed the declaration since they were prepared.
+    """
+    for one in prepared:
+        if declares == "as before":
+            joins = one.divided_by == rules_digest(None if current is None else current.declaration(collection))
+        else:
+            joins = _joins(one.divided_by, current, collection)
+        if not joins:
+            raise DeclarationChanged(f"{collection} declares other sections or names than {one.source} is divided by")
+
+
+def _joins(rules: str, current: Manifest | None, collection: str) -> bool:
+    """Whether a collection is divided by these rules, or holds nothing."""
+    if current is None or not current.of_collection(collection):
+        return True
+    return rules == rules_digest(current.declaration(collection))
+
+
+def _current(store: ObjectStore) -> Manifest | None:
+    """The current version's manifest, if there is one that can be read."""
+    try:
+        current = read_current(store)
+    except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
+        logger.warning("what the index holds cannot be used", exc_info=error)
+        return None
+    return None if current is None else current.manifest
+
+
+def rules_digest(declaration: CollectionDeclaration | None) -> str:
+    """The digest of a declaration's rules, as documents have it."""
+    return "" if declaration is None else SectionRules.of(declaration).digest()
 
 
 def refuse_own_section(recipe: Recipe, metadata: Mapping[str, str]) -> None:

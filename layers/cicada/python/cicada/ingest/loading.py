@@ -11,7 +11,7 @@ from pathlib import Path
 from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.sandbox import read_safely
-from cicada.errors import DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
+from cicada.errors import DeclarationChanged, DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
 from cicada.index.load import checked_collection
 from cicada.index.progress import Progress, silent
 from cicada.index.store import ObjectStore
@@ -30,6 +30,8 @@ WORKERS = 4
 EMBEDDINGS_AT_ONCE = 2
 """Batches of texts that are with the embedding model at a time, of all workers together. Bedrock takes the texts of a
 batch one a call, of which the embedder has eight under way: sixteen in all."""
+DIVIDING_ATTEMPTS = 3
+"""How often documents are prepared that are added to a collection, while others change what it declares."""
 MODEL_FAILURES = 3
 """So many documents one after another for which a model failed, for as long as it was tried, end the load."""
 
@@ -77,8 +79,8 @@ def load_documents(
         read: reads a file.
 
     Raises:
-        CorpusInvalid: a path does not exist, there is no document, two have one name, a name breaks its rule, or the
-            declaration is none.
+        CorpusInvalid: a path does not exist, there is no document, two have one name, a name breaks its rule, the
+            declaration is none, or documents are to be added to others that are divided otherwise than it says.
         ModelBusy, ModelUnavailable: a model failed for one document after another.
         ModelRefused: a model refuses every call.
         IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as
@@ -89,30 +91,40 @@ def load_documents(
     found = source_files(paths)
     everything = exactly or start_over
     declaration = declaration_of(found, collection)
-    recipe, declares = settled(recipe, declaration, store, collection, exactly=everything)
-    refuse_own_section(recipe, given)
-    preparer = Preparer(
-        store,
-        embedder,
-        recipe,
-        enricher=enricher,
-        read=read,
-        known=IndexVectors(store, collection, embedder.model_id, embedder.dimensions),
-        turn=threading.BoundedSemaphore(EMBEDDINGS_AT_ONCE),
-    )
-    outcomes = prepare_all(preparer, items_of(found.files, collection, given), workers=workers, progress=progress)
-    return commit(
-        store,
-        embedder,
-        collection,
-        [one for one in outcomes if isinstance(one, Prepared)],
-        exactly=exactly,
-        quarantined=[*found.refused, *(one for one in outcomes if isinstance(one, Quarantined))],
-        start_over=start_over,
-        verify=verify,
-        declares=declares,
-        progress=progress,
-    )
+
+    def attempt() -> IngestReport:
+        settled_recipe, declares = settled(recipe, declaration, store, collection, exactly=everything)
+        refuse_own_section(settled_recipe, given)
+        preparer = Preparer(
+            store,
+            embedder,
+            settled_recipe,
+            enricher=enricher,
+            read=read,
+            known=IndexVectors(store, collection, embedder.model_id, embedder.dimensions),
+            turn=threading.BoundedSemaphore(EMBEDDINGS_AT_ONCE),
+        )
+        outcomes = prepare_all(preparer, items_of(found.files, collection, given), workers=workers, progress=progress)
+        return commit(
+            store,
+            embedder,
+            collection,
+            [one for one in outcomes if isinstance(one, Prepared)],
+            exactly=exactly,
+            quarantined=[*found.refused, *(one for one in outcomes if isinstance(one, Quarantined))],
+            start_over=start_over,
+            verify=verify,
+            declares=declares,
+            joins=not everything,
+            progress=progress,
+        )
+
+    for _ in range(DIVIDING_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except DeclarationChanged as error:
+            logger.warning("the documents are divided again", exc_info=error)
+    return attempt()
 
 
 def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Collection[str]) -> IngestReport:

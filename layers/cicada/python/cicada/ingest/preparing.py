@@ -130,6 +130,7 @@ class Preparer:
         self._store = store
         self._embedder = embedder
         self._recipe = recipe
+        self._divided_by = "" if recipe.sections is None else recipe.sections.digest()
         self._enricher = enricher
         self._read = read
         self._known = known
@@ -156,6 +157,7 @@ class Preparer:
                 passages=found.count,
                 embedded=0,
                 reused=True,
+                divided_by=self._divided_by,
                 complete=found.complete,
                 notes=found.notes,
             )
@@ -200,6 +202,7 @@ class Preparer:
             passages=len(items),
             embedded=vectors.asked,
             reused=False,
+            divided_by=self._divided_by,
             complete=complete,
             notes=notes,
             cost_usd=None if cost_usd is None or price is None else cost_usd + price.usd,

@@ -49,6 +49,8 @@ class StreamedTurn:
     def __init__(self) -> None:
         """Begin a turn."""
         self._blocks: dict[int, _Block] = {}
+        self.shown = False
+        """Some of its text is a part of the answer already."""
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take an event. Raises StreamBroken if it lacks what it must have."""
@@ -74,8 +76,9 @@ class StreamedTurn:
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """The turn as the service takes it back: no blank text, and no text at all beside a tool's use, which some
-        models refuse. An input that is no object is given back as an empty one: the service takes nothing else."""
+        """The turn as the service takes it back: no blank text, and beside a tool's use, which some models refuse, only
+        text that the user has seen. An input that is no object is given back as an empty one: the service takes
+        nothing else."""
         content: list[dict[str, Any]] = []
         for block in self._in_order():
             if block.kind == "tool":
@@ -84,7 +87,7 @@ class StreamedTurn:
                 content.append({"toolUse": {"toolUseId": block.id, "name": block.name, "input": whole}})
             elif block.kind == "reasoning":
                 content.append({"reasoningContent": _reasoning(block)})
-            elif block.text.strip() and not self.uses_tools:
+            elif block.text.strip() and (self.shown or not self.uses_tools):
                 content.append({"text": block.text})
         return content
 

@@ -180,7 +180,8 @@ def judged(
 
 def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
     """What a deleted profile leaves: versions and operations, and none of its words."""
-    bare = tuple(change.model_copy(update={"edits": ()}) for change in old.history)
+    newest = old.history[-limits.deleted_history_entries + 1 :]
+    bare = tuple(change.model_copy(update={"edits": ()}) for change in newest)
     left = old.model_copy(
         update={
             "version": old.version + 1,

@@ -12,12 +12,15 @@ from typing import Any
 from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles import changes
 from cicada.profiles.changes import By, FieldGiven, Stated
+from cicada.profiles.heads import Head, Listed
 from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
 from cicada.profiles.rules import MAX_NAME_CHARS, ProfileLimits, folded, line, profile_id
 from cicada.profiles.store import ProfileStore, RecordChanged
 
 PAGE = 50
-"""Records that are read at a time."""
+"""Heads that are read at a time."""
+WHOLE_PAGE = 3
+"""Whole records that are read at a time: each can be as large as a quarter of what one answer of the store holds."""
 _ID = re.compile(r"[0-9a-f]{20}")
 
 
@@ -50,11 +53,14 @@ class ProfileDesk:
 
     # --- looking ---
 
-    def list(self, subject: str, kind: Kind | None = None) -> tuple[Profile, ...]:
-        """A user's profiles, by kind and name."""
-        found = [record.profile for record in self.records(subject) if record.profile is not None]
-        wanted = (profile for profile in found if kind in (None, profile.kind))
-        return tuple(sorted(wanted, key=lambda profile: (profile.kind, folded(profile.name))))
+    def list(self, subject: str, kind: Kind | None = None) -> tuple[Head, ...]:
+        """A user's profiles, by kind and name, without their facts."""
+        wanted = (head for head in self.heads(subject) if kind in (None, head.kind))
+        return tuple(sorted(wanted, key=lambda head: (head.kind, folded(head.name))))
+
+    def heads(self, subject: str, after: str = "") -> Iterator[Head]:
+        """A user's profiles in the order of their ids, from the one after an id, without their facts."""
+        return (listed.head for listed in self._listed(subject, after) if listed.head is not None)
 
     def show(self, subject: str, profile_id: str) -> Profile:
         """One profile. Raises ProfileUnknown."""
@@ -69,19 +75,18 @@ class ProfileDesk:
         """
         if kind is not None:
             return self.show(subject, profile_id(kind, name))
-        found = [profile for profile in self.list(subject) if folded(profile.name) == folded(name)]
+        found = [head for head in self.list(subject) if folded(head.name) == folded(name)]
         if not found:
             raise ProfileUnknown("this user has no profile of that name")
         if len(found) > 1:
-            kinds = ", ".join(profile.kind for profile in found)
+            kinds = ", ".join(head.kind for head in found)
             raise ProfileInvalid(f"there are several of that name: say which kind ({kinds})")
-        return found[0]
+        return self.show(subject, found[0].id)
 
     def records(self, subject: str, after: str = "") -> Iterator[Record]:
         """A user's records in the order of their ids, from the one after an id; those of deleted profiles too."""
-        if after and not _ID.fullmatch(after):
-            raise ProfileInvalid("that is no place to go on from")
-        while page := self._store.page(subject, after, PAGE):
+        _refuse_other(after)
+        while page := self._store.page(subject, after, WHOLE_PAGE):
             yield from page
             after = page[-1].id
 
@@ -115,8 +120,7 @@ class ProfileDesk:
         if (done := _done(old, by)) is not None:
             return done
         self._refuse_existing(old)
-        if sum(record.profile is not None for record in self.records(by.subject)) >= self._limits.profiles:
-            raise ProfileInvalid(f"a user has {self._limits.profiles} profiles at most")
+        self._refuse_more(by.subject, known=old is not None)
         new = changes.created(old, kind, name, fields, stated, by=by, at_ms=self._now_ms(), limits=self._limits)
         try:
             self._store.write(by.subject, new, over=old.version if old else 0)
@@ -194,7 +198,31 @@ class ProfileDesk:
             lambda old, _profile: changes.deleted(old, by=by, at_ms=self._now_ms(), limits=self._limits),
         ).version
 
+    def has_done(self, by: By, profile_id: str) -> bool:
+        """Whether this very operation has changed a profile already, be it deleted since."""
+        record = self._known(by.subject, profile_id)
+        return record is not None and record.change_of(by.operation_id) is not None
+
     # --- below ---
+
+    def _listed(self, subject: str, after: str = "") -> Iterator[Listed]:
+        _refuse_other(after)
+        while page := self._store.heads(subject, after, PAGE):
+            yield from page
+            after = page[-1].id
+
+    def _refuse_more(self, subject: str, *, known: bool) -> None:
+        """No new profile beyond the limits; what a deleted one has left under its name counts once, as it does now."""
+        living = deleted = 0
+        for listed in self._listed(subject):
+            living += listed.head is not None
+            deleted += listed.head is None and (listed.expires_at or 0) > self._now_s()
+        if living >= self._limits.profiles:
+            raise ProfileInvalid(f"a user has {self._limits.profiles} profiles at most")
+        if deleted >= self._limits.deleted and not known:
+            raise ProfileInvalid(
+                f"{deleted} deleted profiles are still remembered: a new one has to wait until some are forgotten"
+            )
 
     def _change(
         self, by: By, profile_id: str, expected_version: int, change: Callable[[Record, Profile], Record]
@@ -232,6 +260,12 @@ class ProfileDesk:
 
     def _now_ms(self) -> int:
         return int(self._now_s() * 1000)
+
+
+def _refuse_other(after: str) -> None:
+    """An id that is none of ours is never a part of a key."""
+    if after and not _ID.fullmatch(after):
+        raise ProfileInvalid("that is no place to go on from")
 
 
 def _living(record: Record | None) -> tuple[Record, Profile]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
 from cicada.errors import ProfilesUnavailable
+from cicada.profiles.heads import Head, Listed, head_of
 from cicada.profiles.record import Record
 from cicada.profiles.rules import dumped
 from cicada.profiles.store import RecordChanged
@@ -20,6 +21,11 @@ PROFILES_CONFIG = Config(connect_timeout=0.5, read_timeout=1.5, retries={"mode":
 wrote it knows it by its operation."""
 _PROFILE = "profile#"
 _AFTER_ALL_IDS = "~"
+_HEAD_ALONE = {
+    "ProjectionExpression": "sk, #head, expires_at",
+    "ExpressionAttributeNames": {"#head": "head"},
+}
+_Read = TypeVar("_Read")
 
 
 class DynamoDbProfiles:
@@ -38,7 +44,16 @@ class DynamoDbProfiles:
 
     def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
         """See the port. A Query a page of 1 MB."""
-        found: list[Record] = []
+        return self._queried(subject, after, limit, _record)
+
+    def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
+        """See the port. What is left out crosses no wire; DynamoDB reads, and bills, the whole items all the same."""
+        return self._queried(subject, after, limit, _listed, **_HEAD_ALONE)
+
+    def _queried(
+        self, subject: str, after: str, limit: int, read: Callable[[Mapping[str, Any]], _Read], **projection: Any
+    ) -> tuple[_Read, ...]:
+        found: list[_Read] = []
         start: dict[str, Any] = {"ExclusiveStartKey": _key(subject, after)} if after else {}
         while True:
             with _faults():
@@ -52,9 +67,10 @@ class DynamoDbProfiles:
                     },
                     ConsistentRead=True,
                     Limit=limit - len(found),
+                    **projection,
                     **start,
                 )
-            found += (_record(item) for item in page["Items"])
+            found += (read(item) for item in page["Items"])
             if "LastEvaluatedKey" not in page or len(found) >= limit:
                 return tuple(found)
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
@@ -69,8 +85,10 @@ class DynamoDbProfiles:
                 "ExpressionAttributeValues": {":over": {"N": str(over)}},
             }
         expires = {} if record.expires_at is None else {"expires_at": {"N": str(record.expires_at)}}
+        head = {} if record.profile is None else {"head": {"S": dumped(head_of(record.profile))}}
         item = {
             **_key(subject, record.id),
+            **head,
             "version": {"N": str(record.version)},
             "record": {"S": dumped(record)},
             **expires,
@@ -107,3 +125,13 @@ def _record(item: Mapping[str, Any]) -> Record:
         return Record.model_validate_json(item["record"]["S"])
     except (KeyError, ValidationError) as error:  # never passed over: a write would destroy what it holds
         raise ProfilesUnavailable("a stored profile cannot be read by this release") from error
+
+
+def _listed(item: Mapping[str, Any]) -> Listed:
+    profile_id = item["sk"]["S"].removeprefix(_PROFILE)
+    if "expires_at" in item:
+        return Listed(profile_id, None, int(item["expires_at"]["N"]))
+    try:
+        return Listed(profile_id, Head.model_validate_json(item["head"]["S"]))
+    except (KeyError, ValidationError) as error:
+        raise ProfilesUnavailable("a stored profile cannot be listed by this release") from error

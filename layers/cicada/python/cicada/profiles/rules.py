@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
-from cicada.profiles.record import Kind, Record
+from cicada.profiles.record import Kind, Record, RecordModel
 from cicada.visible import visible
 
 MAX_NAME_CHARS = 80
@@ -46,12 +46,21 @@ class ProfileLimits:
     make room; what does not fit without them is refused."""
     deleted_kept_s: int = 90 * 24 * 3600
     """Seconds for which a deleted profile's version is remembered."""
+    deleted: int = 400
+    """Deleted profiles of one user that are remembered at a time: with so many, one of a new name has to wait."""
+    deleted_history_entries: int = 10
+    """That a deleted profile keeps, without their words: the newest."""
 
 
 def folded(name: str) -> str:
     """A name as names are compared: what is seen of it, without case, in compatibility form (NFKC), single-spaced."""
     seen = unicodedata.normalize("NFKC", visible(name)).casefold()
     return " ".join(unicodedata.normalize("NFKC", seen).split())
+
+
+def claim_of(statement: str) -> str:
+    """A statement as statements are compared: as names are, all of it, without the marks at its end."""
+    return folded(statement).rstrip(" .!?…。！？؟")
 
 
 def profile_id(kind: Kind, name: str) -> str:
@@ -111,8 +120,8 @@ def fitted(record: Record, limits: ProfileLimits) -> Record:
     return record
 
 
-def dumped(record: Record) -> str:
-    """A record as JSON."""
+def dumped(record: RecordModel) -> str:
+    """A record, or its head, as JSON."""
     return record.model_dump_json(by_alias=True, exclude_none=True)
 
 

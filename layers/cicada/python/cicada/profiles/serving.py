@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from pydantic import BaseModel
@@ -12,6 +13,7 @@ from pydantic import BaseModel
 from cicada.errors import ProfileConflict, ProfileInvalid
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk, operation
+from cicada.profiles.heads import Head
 from cicada.profiles.record import Change, Evidence, NoteProof, Profile, ProfileField, Record
 from cicada.profiles.rules import clipped
 from cicada.protocol.actions import ManageProfile
@@ -67,9 +69,8 @@ class ProfileCounter:
                 return self._export(action, subject)
 
     def _list(self, action: ManageProfile, subject: str) -> Profiles:
-        records = self._desk.records(subject, action.cursor or "")
-        found = (record.profile for record in records if record.profile is not None)
-        heads = [_head(profile) for profile in found if action.kind in (None, profile.kind)]
+        found = self._desk.heads(subject, action.cursor or "")
+        heads = [_head(head) for head in found if action.kind in (None, head.kind)]
         page, rest = _page(heads, PAGE_BYTES)
         return Profiles(request_id=action.request_id, profiles=page, next=page[-1].id if rest else None)
 
@@ -115,11 +116,15 @@ class ProfileCounter:
         """Lines from where the cursor points: ``<id>.<version>.<characters of that line already sent>``."""
         last, version, offset = _export_place(action.cursor)
         text, room = "", PAGE_BYTES
-        for record in self._records_from(subject, last):
+        records = self._records_from(subject, last)
+        if last:
+            first = next(records, None)
+            if first is None or (first.id, first.version) != (last, version):
+                raise ProfileConflict("a profile was changed meanwhile: export again from the start")
+            records = chain([first], records)
+        for record in records:
             if record.profile is None:
                 continue
-            if record.id == last and record.version != version:
-                raise ProfileConflict("a profile was changed meanwhile: export again from the start")
             line = exported(record)
             piece = line[offset if record.id == last else 0 :]
             taken = _fitting(piece, room)
@@ -167,17 +172,16 @@ def _addressed(action: ManageProfile) -> tuple[str, int]:
     return action.id, action.expected_version
 
 
-def _head(profile: Profile) -> ProfileHead:
-    theory = profile.theory
+def _head(head: Head) -> ProfileHead:
     return ProfileHead(
-        id=profile.id,
-        kind=profile.kind,
-        name=profile.name,
-        version=profile.version,
-        facts=len(profile.fields),
-        changed_at_ms=profile.changed_at_ms,
-        statement=theory.statement if theory else None,
-        verdict=theory.judgement.verdict if theory and theory.judgement else None,
+        id=head.id,
+        kind=head.kind,
+        name=head.name,
+        version=head.version,
+        facts=head.facts,
+        changed_at_ms=head.changed_at_ms,
+        statement=head.statement,
+        verdict=head.verdict,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from cicada.profiles.heads import Listed
 from cicada.profiles.record import Record
 
 
@@ -27,6 +28,10 @@ class ProfileStore(Protocol):
         A consistent read. Fewer than ``limit``, which is from 1, are returned only where there are no more of them; a
         page that the store itself cuts short is read on.
         """
+        ...
+
+    def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
+        """As :meth:`page`, with nothing of the records but what lists need."""
         ...
 
     def write(self, subject: str, record: Record, *, over: int) -> None:

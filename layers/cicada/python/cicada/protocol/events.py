@@ -83,7 +83,7 @@ class Degraded(Payload):
     code: str = Field(
         description="stable: partial_index, words_only, engine_fallback, mode_fallback, top_k_capped, "
         "cache_unavailable, question_not_completed, query_expansion_incomplete, hyde_incomplete, search_incomplete, "
-        "rerank_incomplete, named_left_out"
+        "rerank_incomplete, named_left_out, plain_search"
     )
     message: str = Field(description="a sentence for people")
 

@@ -12,10 +12,12 @@ from uuid import uuid4
 from cicada.agents.classic.events import Returned
 from cicada.agents.classic.invocation import Invocations
 from cicada.agents.classic.prompt import input_text
-from cicada.agents.classic.session import RunAttributes, session_id, source_key
+from cicada.agents.classic.session import RunAttributes, session_id
 from cicada.agents.classic.turning import Turning, given_of
+from cicada.agents.exchange import Exchange, json_tokens
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, ToolCall, Tools
+from cicada.agents.shelf import source_key
 from cicada.models.ports import TextDelta
 from cicada.retrieval.ports import Limits
 
@@ -85,21 +87,23 @@ class ClassicAgent:
         until_ms = round((self._now_s() + min(MAX_RUN_S, limits.time_left_s())) * 1000)
         attributes = RunAttributes(actor.subject, actor.request_id, until_ms)
         turning = Turning(self.model_id, tools, limits, max_turn_tokens=self._max_turn_tokens)
-        text = input_text(task, actor)
-        said: dict[str, Any] = {"inputText": text}
+        said: dict[str, Any] = {"inputText": input_text(task, actor)}
         state: dict[str, Any] = {}
+        added_tokens = Exchange(task, tools.tools).input_tokens  # what the agent was deployed with is read, too
         while True:
-            turning.begin(text)
+            turning.begin(added_tokens)
             keys = [source_key(source) for source in tools.shelf.sources]
             state["sessionAttributes"] = attributes.with_shelf(keys).write()
             request = self._request(session, said, state)
-            with closing(self._invocations.events(request, limits, try_again=turning.try_again)) as events:
+            calls = self._invocations.events(request, limits, try_again=turning.try_again, whole=lambda: turning.whole)
+            with closing(calls) as events:
                 for piece in turning.follow(events):
                     yield TextDelta(piece)
             if turning.returned is None:
                 yield AgentFinished("end_turn", turning.usage)
                 return
             said, state = {}, _results(turning.returned, tools)
+            added_tokens = json_tokens(state)
 
     def _request(self, session: str, said: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
         return {

@@ -2,7 +2,7 @@
 
 The stream has no event that ends it. What does is in the trace: the observation of the final response, which carries
 the whole text. It comes before the text's chunk or after the last one, and a stream that ends without it, or without
-giving back control, was cut.
+giving back control, was cut. So was one whose chunks are not that text.
 """
 
 from __future__ import annotations

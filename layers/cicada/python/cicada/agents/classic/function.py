@@ -21,6 +21,7 @@ from cicada.agents.ports import Actor, Tool, ToolCall
 from cicada.agents.toolbox import ToolBox
 from cicada.delivery.record import Head, RequestKey
 from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
+from cicada.protocol.events import Source
 from cicada.retrieval.ports import TimeLimit
 
 logger = logging.getLogger(__name__)
@@ -114,10 +115,10 @@ class ActionFunction:
             return _response(called, error.told, state="FAILURE")
         self._on_admitted(head.key)
         shelf = CarriedShelf(attributes.shelf)
-        body, failed = self._call(called, head, shelf, attributes.until_ms / 1000)
-        if failed:
+        body, carried = self._call(called, head, shelf, attributes.until_ms / 1000)
+        if carried is None:
             return _response(called, body, state="REPROMPT")
-        return _response(called, body, attributes=attributes.with_shelf(shelf.keys))
+        return _response(called, body, attributes=attributes.with_shelf(shelf.keys_with(carried)))
 
     def _admitted(self, attributes: RunAttributes) -> Head:
         """The request in whose name a run goes on. Raises CicadaError if it does not, or no more."""
@@ -128,36 +129,25 @@ class ActionFunction:
             raise RequestUnknown("the request is not open")
         return head
 
-    def _call(self, called: FunctionEvent, head: Head, shelf: CarriedShelf, until_s: float) -> tuple[str, bool]:
-        """The answer's text, and whether the call failed."""
+    def _call(
+        self, called: FunctionEvent, head: Head, shelf: CarriedShelf, until_s: float
+    ) -> tuple[str, tuple[Source, ...] | None]:
+        """The answer's text, and the new sources that it carries; None for these where the call failed."""
         ends_s = min(until_s, self._now_s() + self._most_s)
         limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
-        box = ToolBox(self._tools, actor=actor_of(head), shelf=shelf, limits=limits)
+        actor = Actor.asking(head.key, head.question, head.accepted_at_ms)
+        box = ToolBox(self._tools, actor=actor, shelf=shelf, limits=limits)
         try:
             reply = box.call(ToolCall("1", called.function, self._given(called)))
-            return (reply.text, True) if reply.failed else (pack(reply.text, shelf.sources), False)
+            return (reply.text, None) if reply.failed else pack(reply.text, shelf.load)
         except CicadaError as error:  # more than an answer can hold, or out of time
             why = str(error) if isinstance(error, ToolInvalid) else error.told
-            return bounded({"error": error.code, "why": why}), True
+            return bounded({"error": error.code, "why": why}), None
 
     def _given(self, called: FunctionEvent) -> Any:
         tool = next((tool for tool in self._tools if tool.name == called.function), None)
         given = [ParameterGiven(one.name, one.value, one.type) for one in called.parameters]
         return {} if tool is None else read_parameters(tool.form, given)
-
-
-def actor_of(head: Head) -> Actor:
-    """In whose name a request's tools act."""
-    question = head.question
-    return Actor(
-        subject=head.key.subject,
-        request_id=head.key.request_id,
-        message=question.query,
-        said_at_ms=head.accepted_at_ms,
-        tenant=question.tenant,
-        collections=question.collections,
-        episodes=question.episodes,
-    )
 
 
 def _response(

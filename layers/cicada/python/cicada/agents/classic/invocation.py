@@ -10,7 +10,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from cicada.agents.classic.events import AgentEvent, FinalResponse, Returned, read_event
+from cicada.agents.classic.events import AgentEvent, read_event
 from cicada.agents.classic.failures import Failure, read_failure
 from cicada.errors import AgentUnavailable, CicadaError, OutOfTime, StreamBroken
 from cicada.models.lines import carry_lines
@@ -50,7 +50,12 @@ class Invocations:
         self._share = share
 
     def events(
-        self, request: Mapping[str, Any], limits: Limits, *, try_again: Callable[[], None]
+        self,
+        request: Mapping[str, Any],
+        limits: Limits,
+        *,
+        try_again: Callable[[], None],
+        whole: Callable[[], bool] = lambda: False,
     ) -> Generator[AgentEvent, None, None]:
         """The events of one invocation, to the end of its stream: what that end means, the caller knows.
 
@@ -61,6 +66,8 @@ class Invocations:
             limits: tell the time that is left, and when nobody wants the answer any more.
             try_again: asked before any try after the first one. Where it raises an error of ours, no further one is
                 made, and the last failure is raised.
+            whole: asked where the iterator is closed early: whether all has been read that matters, so that the
+                connection can be kept.
 
         Raises:
             AgentUnavailable, AgentError: the service refused, or failed.
@@ -92,6 +99,10 @@ class Invocations:
                     try:
                         yield from self._read(reader, limits, stopped)
                         return
+                    except GeneratorExit:
+                        if whole():
+                            reader.finish()
+                        raise
                     except _NotBegun as not_begun:
                         failure = not_begun.failure
                 attempts += 1
@@ -117,8 +128,6 @@ class Invocations:
                         said = tuple(read_event(content))
                     except (KeyError, TypeError, ValueError) as error:
                         raise StreamBroken(f"an event cannot be read: {type(error).__name__}") from error
-                    if any(isinstance(one, FinalResponse | Returned) for one in said):
-                        reader.finish()
                     yield from said
                 case StreamEnded():
                     reader.finish()

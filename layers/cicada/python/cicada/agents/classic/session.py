@@ -16,7 +16,6 @@ from typing import Self
 from cicada.agents.ports import Actor
 from cicada.agents.shelf import MAX_SOURCES
 from cicada.errors import ToolInvalid
-from cicada.protocol.events import Source
 
 _KEY = re.compile(r"[0-9a-f]{16}")
 _MS = re.compile(r"[0-9]{1,15}")
@@ -36,12 +35,6 @@ def session_id(actor: Actor, conversation: str, run: str) -> str:
     """
     parts = (actor.tenant, actor.subject, conversation, actor.request_id, run)
     return f"run-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
-
-
-def source_key(source: Source) -> str:
-    """A short name of a source on a shelf: of a passage, however much of it is there, or of a note as it reads."""
-    note = source.text if source.locator.kind == "note" else ""
-    return hashlib.sha256(json.dumps((source.collection, source.passage_id, note)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

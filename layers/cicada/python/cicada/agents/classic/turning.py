@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from cicada.agents.classic.carrying import unpack
+from cicada.agents.classic.carrying import Load, unpack
 from cicada.agents.classic.events import (
     AgentEvent,
     Blocked,
@@ -22,12 +22,11 @@ from cicada.agents.classic.events import (
     TurnEnded,
 )
 from cicada.agents.classic.parameters import read_parameters
-from cicada.agents.classic.session import source_key
 from cicada.agents.ports import ToolCall, ToolReply, Tools
+from cicada.agents.shelf import source_key
 from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaError, StreamBroken, ToolInvalid
 from cicada.models.converse_events import incomplete
 from cicada.models.ports import ModelUse, Stopped, Usage
-from cicada.protocol.events import Source
 from cicada.retrieval.ports import Limits
 from cicada.tokens import estimated_tokens
 
@@ -64,18 +63,25 @@ class Turning:
         self._tries = 0
         """Requests that went out for the turn that is open."""
         self._last_tokens = 0
-        """Of the turn before, which the next one reads again."""
+        """Of the last turn whose use was told; the next one reads all of it again."""
+        self._expected_tokens = 0
+        """That the turn before, or the one that is open, was taken to read."""
         self._ahead = False
         """The turn that the next event of the trace tells of is allowed already."""
         self.usage = Usage()
         """Of all turns together."""
         self.returned: Returned | None = None
         """What the last invocation gave back, where it did not end with the answer."""
+        self.whole = False
+        """All of the invocation has been read that matters: what follows is the end of its stream."""
 
-    def begin(self, text: str) -> None:
-        """Another invocation is about to go out. Raises what the tools' and the limits' caps raise."""
-        self.returned = None
-        self._allow(text)
+    def begin(self, added_tokens: int) -> None:
+        """Another invocation is about to go out, with so many tokens more than the turn before has read and written.
+
+        Raises what the tools' and the limits' caps raise.
+        """
+        self.returned, self.whole = None, False
+        self._allow(self._last_tokens + added_tokens)
         self._ahead = True
 
     def follow(self, events: Iterable[AgentEvent]) -> Iterator[str]:
@@ -102,35 +108,44 @@ class Turning:
                 case Chunk(content):
                     piece = _decoded(decoder, content)
                     said += piece
-                    if piece and final is None:
+                    if piece:
                         yield piece
                 case FinalResponse(text):
                     final = text
                     rest = remainder(text, said)
                     if rest is not None:  # nothing of what may follow is missing in it
+                        self.whole = True
                         if rest:
                             yield rest
                         break
                 case Returned():
                     self.returned = event
+                    self.whole = True
                     break
                 case StepFailed():
                     failed = True
                 case _:
                     self._note(event)
-        if final is None and self.returned is None:
+        if not self.whole:
+            self._check_end(said, final, failed=failed)
+        self._lost(None)
+
+    def _check_end(self, said: str, final: str | None, *, failed: bool) -> None:
+        """The stream has ended: what was said of it must be the final response, set in other white space at most."""
+        if final is None:
             raise (
                 AgentError("a step of the agent failed")
                 if failed
                 else StreamBroken("the stream ended before the agent's final response")
             )
-        self._lost(None)
+        if said.split() != final.split():
+            raise StreamBroken("what was streamed is not the agent's final response")
 
     def _note(self, event: AgentEvent) -> None:
         match event:
             case TurnBegan(prompt):
                 if not self._ahead:
-                    self._allow(prompt)
+                    self._allow(max(estimated_tokens(prompt), self._last_tokens))
                 self._ahead = False
             case TurnEnded(usage, took_ms, stop_reason):
                 self._used(usage, took_ms)
@@ -150,18 +165,18 @@ class Turning:
         self._limits.call()
         self._tries += 1
 
-    def _allow(self, text: str) -> None:
-        """Let one more turn of the model begin."""
+    def _allow(self, input_tokens: int) -> None:
+        """Let one more turn of the model begin that reads about so much."""
         self._tools.turn()
         self._limits.call()
         self._tries = 1
         self._turn_open = True
-        expected = max(estimated_tokens(text), self._last_tokens)
-        self._limits.allow(self._model_id, Usage(expected, self._max_turn_tokens))
+        self._expected_tokens = input_tokens
+        self._limits.allow(self._model_id, Usage(input_tokens, self._max_turn_tokens))
 
     def _used(self, usage: Usage, took_ms: int, fault: str | None = None) -> None:
         self._turn_open = False
-        self._last_tokens = usage.input_tokens + usage.output_tokens
+        self._last_tokens = usage.input_tokens + usage.output_tokens if usage.reported else self._expected_tokens
         self.usage += usage
         self._limits.note(ModelUse(PURPOSE, self._model_id, self._tries, usage, took_ms, fault))
         self._tries = 0
@@ -176,23 +191,23 @@ class Turning:
 
     def _observe(self, invoked: Invoked, text: str, failed: bool) -> None:
         """Take what the action-group function returned."""
-        result, sources = (text, ()) if failed else unpack(text)
-        for source in sources:
-            self._put(source)
+        result, load = (text, Load()) if failed else unpack(text)
+        self._shelve(load)
         self._calls += 1
         call = ToolCall(f"function_{self._calls}", invoked.name, given_of(invoked, self._tools))
         self._tools.ran(call, ToolReply(call.call_id, invoked.name, result, failed))
 
-    def _put(self, source: Source) -> None:
-        """Put a source where the function has numbered it; of one that lies there, the reasons are added."""
+    def _shelve(self, load: Load) -> None:
+        """Put what was found where the function has numbered it."""
         shelf = self._tools.shelf
-        held = shelf.sources
-        known = held[source.n - 1] if source.n <= len(held) else None
-        fits = known is None or source_key(known) == source_key(source)
-        if known is not None:
-            source = source.model_copy(update={"text": known.text})
-        if not fits or shelf.put(source) != source.n:
-            raise AgentError(f"the action group's passage {source.n} is not the one of this number")
+        for again in load.again:
+            held = next((source for source in shelf.sources if source.n == again.n), None)
+            if held is None or source_key(held) != again.key:
+                raise _misplaced(again.n)
+            shelf.put(held.model_copy(update={"why": again.why}), load.versions.get(again.n, ""))
+        for source in load.found:
+            if shelf.put(source, load.versions.get(source.n, "")) != source.n:
+                raise _misplaced(source.n)
 
 
 def remainder(final: str, said: str) -> str | None:
@@ -201,6 +216,10 @@ def remainder(final: str, said: str) -> str | None:
         return ""
     whole, begun = (final, said) if final.startswith(said) else (final.lstrip(), said.lstrip())
     return whole[len(begun) :] if whole.startswith(begun) else None
+
+
+def _misplaced(n: int) -> AgentError:
+    return AgentError(f"the action group's passage {n} is not the one of this number")
 
 
 def given_of(invoked: Invoked, tools: Tools) -> Any:

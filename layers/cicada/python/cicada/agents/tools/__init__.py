@@ -5,8 +5,9 @@ Each acts as the connected user alone: the owner is the actor's subject, and not
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
+from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Tool
 from cicada.agents.tools.evidence import GatherEvidenceTool
 from cicada.agents.tools.profile_reading import ListProfilesTool, ProfileHistoryTool, ShowProfileTool
@@ -17,9 +18,7 @@ from cicada.agents.tools.verdicts import RecordVerdictTool
 from cicada.profiles.desk import ProfileDesk
 from cicada.retrieval.ports import Retriever
 
-__all__ = ["AgentKind", "tools_for"]
-
-AgentKind = Literal["profile", "theory"]
+__all__ = ["tools_for"]
 
 
 def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[Tool[Any]]:

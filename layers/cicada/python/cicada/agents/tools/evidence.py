@@ -46,7 +46,7 @@ class GatherEvidenceTool(DeskTool):
         kept = _strongest(weighed)
         numbered = {}
         sources = [one.source.model_copy(update={"why": (reason_of(statement, one),)}) for one in kept]
-        for one, (n, _) in zip(kept, shelve(sources, shelf), strict=False):
+        for one, (n, _) in zip(kept, shelve(sources, shelf, search.version_of), strict=False):
             numbered[n] = one
         told: dict[str, Any] = {
             "statement": statement,
@@ -83,6 +83,7 @@ class _BothSides:
         self._filters = filters
         self._limits = limits
         self._sources: dict[tuple[str, str], Source] = {}
+        self._versions: dict[tuple[str, str], str] = {}
         self._scores: dict[tuple[str, str], dict[Side, float]] = {}
         self.degraded: tuple[Degradation, ...] = ()
 
@@ -94,8 +95,13 @@ class _BothSides:
             for hit in result.hits:
                 key = (hit.passage.collection, hit.passage.id)
                 self._sources.setdefault(key, passage_source(hit))
+                self._versions.setdefault(key, result.index_version)
                 scores = self._scores.setdefault(key, {})
                 scores[side] = max(hit.score, scores.get(side, 0.0))
+
+    def version_of(self, source: Source) -> str:
+        """Of the index that a passage was found in: a newer one may have been published between two searches."""
+        return self._versions[source.collection, source.passage_id]
 
     def found(self) -> list[Found]:
         """Each passage, with the better of its scores as its own."""

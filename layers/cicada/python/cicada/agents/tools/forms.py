@@ -19,6 +19,8 @@ from cicada.profiles.rules import (
 )
 
 MAX_QUERY_CHARS = 500
+MAX_PASSAGES = 8
+"""That one search brings."""
 _MAX_COLLECTION_CHARS = 128
 
 ProfileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
@@ -47,6 +49,7 @@ class SearchScript(ToolInput):
     ]
     collections: _Collections = Field((), description="only these collections; all when left out")
     episodes: _Episodes = Field((), description="only these episodes; all when left out")
+    limit: Annotated[int, Field(ge=1, le=MAX_PASSAGES)] = Field(MAX_PASSAGES, description="passages at most")
 
 
 class ListProfiles(ToolInput):

@@ -8,10 +8,14 @@ from typing import Any
 from cicada.agents.ports import Actor, Shelf
 from cicada.agents.tools.base import DeskTool
 from cicada.agents.tools.forms import ListProfiles, ProfileHistory, ShowProfile
-from cicada.agents.tools.shown import moment, numbered, profile_shown, proof_source
+from cicada.agents.tools.shown import change_source, moment, numbered, profile_shown
 from cicada.errors import ToolInvalid
-from cicada.profiles.record import Change, Profile
+from cicada.profiles.record import Change
+from cicada.protocol.events import Source
 from cicada.retrieval.ports import Limits
+
+MAX_CHANGES = 20
+"""Of a history, the newest: each is a source of its own."""
 
 
 class ListProfilesTool(DeskTool):
@@ -29,8 +33,9 @@ class ListProfilesTool(DeskTool):
                     "kind": profile.kind,
                     "name": profile.name,
                     "version": profile.version,
-                    "facts": len(profile.fields),
+                    "facts": profile.facts,
                     "changed": moment(profile.changed_at_ms),
+                    **({} if profile.statement is None else {"statement": profile.statement}),
                 }
                 for profile in found
             ]
@@ -62,29 +67,24 @@ class ProfileHistoryTool(DeskTool):
     def run(self, given: ProfileHistory, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
         """See the port."""
         profile, history = self.desk.with_history(actor.subject, given.id)
-        numbers = {
-            field.name: numbered(shelf, proof_source(profile, field.name, field.value, field.proof))
-            for field in profile.fields
-        }
-        return {
+        newest = list(reversed(history))[:MAX_CHANGES]
+        told: dict[str, Any] = {
             "id": profile.id,
             "kind": profile.kind,
             "name": profile.name,
             "version": profile.version,
-            "changes": [_shown(change, profile, numbers) for change in reversed(history)],
+            "changes": [_shown(change_source(profile, change), change, shelf) for change in newest],
         }
+        if len(newest) < len(history):
+            told["note"] = f"the newest {MAX_CHANGES} of {len(history)} changes that are remembered"
+        return told
 
 
-def _shown(change: Change, profile: Profile, numbers: Mapping[str, int | None]) -> dict[str, Any]:
-    """A change as the model reads it, with the number of what supports a value that stands since."""
-    stands = {field.name: field.changed_at_ms for field in profile.fields}
-    edits = []
-    for edit in change.edits:
-        current = {} if stands.get(edit.field) != change.at_ms else {"citation": numbers[edit.field]}
-        edits.append({"field": edit.field, "before": edit.before, "after": edit.after, **current})
+def _shown(source: Source, change: Change, shelf: Shelf) -> dict[str, Any]:
+    """A change as the model reads it, with its number: what was there before is in no other source."""
     return {
+        "citation": numbered(shelf, source),
         "version": change.version,
-        "when": moment(change.at_ms),
         "operation": change.operation,
-        "edits": edits,
+        "text": source.text,
     }

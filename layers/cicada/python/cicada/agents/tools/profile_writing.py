@@ -7,22 +7,26 @@ from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
 from cicada.agents.tools.base import DeskTool
+from cicada.agents.tools.deleting import asks_to_delete_unspaced, deletions_in, words_of
 from cicada.agents.tools.forms import CreateProfile, DeleteProfile, Fact, UpdateProfile
 from cicada.agents.tools.shown import profile_shown, proof_of
-from cicada.agents.tools.wording import lacking, names_any
+from cicada.agents.tools.wording import lacking, share_of
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import FieldGiven
 from cicada.profiles.record import Profile
+from cicada.profiles.rules import folded
 from cicada.retrieval.ports import Limits
+
+MIN_SHARE_OF_VALUE = 0.6
+"""The share of a fact's words that a message must have which has it removed without naming its field."""
 
 
 class _WritingTool(DeskTool):
     writes = True
 
     def _given(self, facts: Sequence[Fact], actor: Actor, shelf: Shelf) -> list[FieldGiven]:
-        version = self.retriever.version() if any(fact.citation is not None for fact in facts) else ""
         return [
-            FieldGiven(fact.field, fact.value, proof_of(fact.field, fact.value, fact.citation, actor, shelf, version))
+            FieldGiven(fact.field, fact.value, proof_of(fact.field, fact.value, fact.citation, actor, shelf))
             for fact in facts
         ]
 
@@ -52,31 +56,72 @@ class UpdateProfileTool(_WritingTool):
         """See the port."""
         if not given.set and not given.remove:
             raise ToolInvalid("nothing is to be changed")
-        for name in given.remove:
-            if not names_any(name, actor.message):
-                raise ToolInvalid(f"the user's message does not speak of {name}: only what it names is removed")
+        if given.remove:
+            self._refuse_unasked(given, actor)
         facts = self._given(given.set, actor, shelf)
         profile = self.desk.update(
             self.by(given, actor), given.id, given.expected_version, given=facts, remove=given.remove
         )
         return {"updated": profile_shown(profile, shelf)}
 
+    def _refuse_unasked(self, given: UpdateProfile, actor: Actor) -> None:
+        by = self.by(given, actor)
+        if self.desk.has_done(by, given.id):
+            return
+        profile = self.desk.show(actor.subject, given.id)
+        kept = {folded(field.name): field.value for field in profile.fields}
+        asked = deletions_in(actor.message, profile.name, *given.remove, *kept.values())
+        for name in given.remove:
+            value = kept.get(folded(name), "")
+            if not (_is_asked(name, asked, actor) or any(_speaks_of(value, words) for words in asked)):
+                raise ToolInvalid(
+                    f"the user's message does not ask to remove {name}: only what it names is removed, and in words "
+                    f"such as: remove {name}"
+                )
+
 
 class DeleteProfileTool(_WritingTool):
-    """Deletes one of the actor's profiles, where the user's message names it."""
+    """Deletes one of the actor's profiles, where the user's message asks for that and names it."""
 
     form = DeleteProfile
 
     def run(self, given: DeleteProfile, actor: Actor, _shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
         """See the port."""
-        profile = self.desk.show(actor.subject, given.id)
-        if not _is_named(profile, actor):
+        by = self.by(given, actor)
+        deleted = {"id": given.id}
+        if not self.desk.has_done(by, given.id):
+            profile = self.desk.show(actor.subject, given.id)
+            self._refuse_unasked(profile, actor)
+            deleted |= {"kind": profile.kind, "name": profile.name}
+        self.desk.delete(by, given.id, given.expected_version)
+        return {"deleted": deleted}
+
+    def _refuse_unasked(self, profile: Profile, actor: Actor) -> None:
+        others = [one for one in self.desk.list(actor.subject) if one.id != profile.id]
+        asked = deletions_in(actor.message, profile.id, profile.name, *(one.name for one in others))
+        if any(profile.id in words for words in asked):
+            return
+        if not _is_asked(profile.name, asked, actor):
             raise ToolInvalid(
-                f"the user's message does not name {profile.name}: ask whether that is what is to be deleted"
+                f"the user's message does not ask to delete {profile.name}: tell the user to say so in a message that "
+                f"names it, such as: delete the profile {profile.name}"
             )
-        self.desk.delete(self.by(given, actor), given.id, given.expected_version)
-        return {"deleted": {"id": profile.id, "kind": profile.kind, "name": profile.name}}
+        mine = frozenset(words_of(profile.name))
+        for other in others:
+            theirs = frozenset(words_of(other.name))
+            if mine <= theirs and any(theirs <= words for words in asked):
+                raise ToolInvalid(
+                    f"the message may mean {other.name} ({other.kind}) as well: tell the user to name the id, such as: "
+                    f"delete {profile.id}"
+                )
 
 
-def _is_named(profile: Profile, actor: Actor) -> bool:
-    return profile.id in actor.message or names_any(profile.name, actor.message)
+def _is_asked(name: str, asked: Sequence[frozenset[str]], actor: Actor) -> bool:
+    """Whether one of the message's wishes to delete has all words of a name."""
+    words = frozenset(words_of(name))
+    return any(words <= one for one in asked if words) or asks_to_delete_unspaced(actor.message, name)
+
+
+def _speaks_of(value: str, asked: frozenset[str]) -> bool:
+    """Whether a wish to remove something has most of a fact's words."""
+    return share_of(value, " ".join(asked)) >= MIN_SHARE_OF_VALUE

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
 from cicada.agents.tools.base import DeskTool, scope_of
-from cicada.agents.tools.forms import SearchScript
+from cicada.agents.tools.forms import MAX_PASSAGES, SearchScript
 from cicada.agents.tools.shown import passage_source, shelve, shown
+from cicada.citations.language import language_of
+from cicada.index.lexical.stopwords import FREQUENT
+from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Reason
-from cicada.retrieval.ports import Limits, SearchQuery
+from cicada.retrieval.ports import Hit, Limits, SearchQuery
 
-TOP_K = 8
-"""Passages that one search brings at most."""
+MIN_CONTENT_WORDS = 2
+"""A passage of fewer (*A key?*) is brought only where there is no other: it says next to nothing by itself."""
 
 
 class SearchScriptTool(DeskTool):
@@ -24,10 +27,10 @@ class SearchScriptTool(DeskTool):
     def run(self, given: SearchScript, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         """See the port."""
         filters = scope_of(actor, given.collections, given.episodes)
-        result = self.retriever.search(SearchQuery(given.query, filters, top_k=TOP_K, limits=limits))
+        result = self.retriever.search(SearchQuery(given.query, filters, top_k=MAX_PASSAGES, limits=limits))
         why = Reason(kind="tool", name=self.name)
-        sources = [passage_source(hit, why) for hit in result.hits]
-        passages = [shown(source, n) for n, source in shelve(sources, shelf)]
+        sources = [passage_source(hit, why) for hit in _telling(result.hits, given.query)[: given.limit]]
+        passages = [shown(source, n) for n, source in shelve(sources, shelf, lambda _: result.index_version)]
         told: dict[str, Any] = {"passages": passages}
         if not sources:
             told["note"] = "nothing was found"
@@ -36,3 +39,8 @@ class SearchScriptTool(DeskTool):
         if result.degraded:
             told["incomplete"] = [one.message for one in result.degraded]
         return told
+
+
+def _telling(hits: Sequence[Hit], query: str) -> Sequence[Hit]:
+    frequent = FREQUENT.get(language_of(query), frozenset())
+    return [hit for hit in hits if len({*tokens(normalised(hit.passage.text))} - frequent) >= MIN_CONTENT_WORDS] or hits

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
 from cicada.agents.tools.base import note_of
-from cicada.agents.tools.wording import lacking, share_of
+from cicada.agents.tools.wording import denied, lacking, share_of
+from cicada.citations.checking import Checker
 from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
-from cicada.profiles.record import Evidence, NoteProof, PassageProof, Profile, Proof
+from cicada.profiles.heads import Head
+from cicada.profiles.record import Change, Edit, Evidence, NoteProof, PassageProof, Profile, Proof
 from cicada.profiles.rules import clipped, folded, kept_place
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
@@ -21,6 +23,7 @@ NOTES = "profiles"
 MAX_TEXT_CHARS = 1_000
 """Of a passage, as much as a proof can keep."""
 MAX_CONTEXT_CHARS = 600
+MAX_CHANGE_CHARS = 600
 MIN_SHARE_OF_PASSAGE = 0.6
 """The share of a fact's words that the passage which is cited for it must have."""
 _UNNUMBERED = 1
@@ -75,21 +78,71 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
             )
 
 
+def theory_source(head: Head) -> Source:
+    """A theory of a list as a note: what it says, and what is on record of it."""
+    record = f"\nverdict on record: {head.verdict}" if head.verdict else ""
+    return Source(
+        n=_UNNUMBERED,
+        passage_id=f"note:{head.id}:statement",
+        collection=NOTES,
+        locator=NoteLocator(
+            profile_id=head.id, profile=head.name, field="statement", noted_at_ms=head.said_at_ms or head.changed_at_ms
+        ),
+        score=1.0,
+        text=f"{head.statement}{record}",
+        origin="profile",
+    )
+
+
+def change_source(profile: Profile, change: Change) -> Source:
+    """One change of a profile, as its history has it: version, time, and every value before and after."""
+    told = "; ".join(_edit_words(edit) for edit in change.edits) or change.operation
+    return Source(
+        n=_UNNUMBERED,
+        passage_id=f"change:{profile.id}:{change.version}",
+        collection=NOTES,
+        locator=NoteLocator(
+            profile_id=profile.id,
+            profile=profile.name,
+            field=f"version {change.version}",
+            noted_at_ms=change.at_ms,
+        ),
+        score=1.0,
+        text=clipped(f"Version {change.version}, {moment(change.at_ms)}: {told}", MAX_CHANGE_CHARS),
+        origin="profile",
+    )
+
+
+def _edit_words(edit: Edit) -> str:
+    if edit.before is None:
+        return f"{edit.field}: “{edit.after}” was added"
+    if edit.after is None:
+        return f"{edit.field}: “{edit.before}” was removed"
+    return f"{edit.field}: “{edit.before}” became “{edit.after}”"
+
+
 def shown(source: Source, n: int | None) -> dict[str, Any]:
     """A source as the model reads it."""
     context = {} if source.context is None else {"context": source.context}
     return {"n": n, "where": source.locator.label(), "text": source.text, **context}
 
 
-def shelve(sources: Sequence[Source], shelf: Shelf) -> Iterator[tuple[int, Source]]:
-    """Put sources on the shelf, as many as there is room for, each with its number.
+def shelve(
+    sources: Sequence[Source], shelf: Shelf, version_of: Callable[[Source], str]
+) -> Iterator[tuple[int, Source]]:
+    """Put what a search has found on the shelf, as much as there is room for, each source with its number.
+
+    Args:
+        sources: what was found.
+        shelf: gets them.
+        version_of: of the index that a source was found in.
 
     Raises:
         ToolInvalid: there is no room for any of them.
     """
     for place, source in enumerate(sources):
         try:
-            n = shelf.put(source)
+            n = shelf.put(source, version_of(source))
         except ToolInvalid:
             if place == 0:
                 raise
@@ -150,7 +203,7 @@ def _evidence_shown(profile: Profile, evidence: Evidence, shelf: Shelf) -> dict[
     return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(shelf, source))}
 
 
-def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: Shelf, index_version: str) -> Proof:
+def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: Shelf) -> Proof:
     """What supports a fact that a model wants to keep: a passage on the shelf, or the user's own message.
 
     Args:
@@ -159,7 +212,6 @@ def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: 
         citation: the passage's number; the message where it is None.
         actor: who has sent the message.
         shelf: the passages.
-        index_version: the version of the index that they were read in.
 
     Raises:
         ToolInvalid: neither says so; the message tells which words are nowhere.
@@ -171,6 +223,8 @@ def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: 
                 f"{field}: the user's message does not say {', '.join(invented[:6])}. Keep only what it says, in its "
                 "words, or cite the passage that says it"
             )
+        if denied(value, actor.message):
+            raise ToolInvalid(f"{field}: the user's message says that it is not so. Keep the denial with it")
         return note_of(actor)
     source = cited(citation, shelf)
     locator = source.locator
@@ -178,7 +232,10 @@ def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: 
         raise ToolInvalid(f"{field}: [{citation}] is what a profile keeps: search for the passage itself, and cite it")
     if share_of(value, source.text, source.context or "", locator.label()) < MIN_SHARE_OF_PASSAGE:
         raise ToolInvalid(f"{field}: passage [{citation}] does not say so. Use its words, or cite another")
-    return passage_proof(source, index_version)
+    objection = Checker([source]).check(value, source, [source]).objection
+    if (objection is not None and objection.code == "contradicted") or denied(value, source.text):
+        raise ToolInvalid(f"{field}: passage [{citation}] says otherwise. Keep what it says, its denials with it")
+    return passage_proof(source, shelf.version_of(citation))
 
 
 def passage_proof(source: Source, index_version: str) -> PassageProof:

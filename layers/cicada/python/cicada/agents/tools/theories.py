@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
 from cicada.agents.tools.base import DeskTool, note_of, scope_of
 from cicada.agents.tools.forms import ListTheories, RefineTheory, StateTheory
-from cicada.agents.tools.shown import moment, profile_shown
+from cicada.agents.tools.shown import moment, numbered, profile_shown, theory_source
 from cicada.agents.tools.wording import share_of
 from cicada.errors import ProfileInvalid, ToolInvalid
-from cicada.profiles.changes import Stated, evidence_words
-from cicada.profiles.record import Profile
-from cicada.profiles.rules import MAX_NAME_CHARS, clipped
+from cicada.profiles.changes import Stated
+from cicada.profiles.heads import Head
+from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped
 from cicada.retrieval.ports import Limits
 
 MIN_SHARE_OF_MESSAGE = 0.5
 """The share of a statement's words that the user's message must have: who *she* is may have been said before."""
+MAX_CITED = 12
+"""Theories of a list that can be cited: the shelf has room for 40 sources, and evidence needs most of it."""
+_DIGEST_CHARS = 10
 
 
 class ListTheoriesTool(DeskTool):
@@ -25,9 +29,10 @@ class ListTheoriesTool(DeskTool):
 
     form = ListTheories
 
-    def run(self, _given: ListTheories, actor: Actor, _shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
-        """See the port."""
-        return {"theories": [_listed(profile) for profile in self.desk.list(actor.subject, "theory")]}
+    def run(self, _given: ListTheories, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+        """See the port. Each theory is a source, as the note that it is, as long as there is room for evidence."""
+        heads = self.desk.list(actor.subject, "theory")
+        return {"theories": [_listed(head, shelf, cited=at < MAX_CITED) for at, head in enumerate(heads)]}
 
 
 class StateTheoryTool(DeskTool):
@@ -63,8 +68,13 @@ class RefineTheoryTool(DeskTool):
 
 
 def theory_name(statement: str) -> str:
-    """What a theory is filed under: its statement, clipped. It stays when the statement is refined."""
-    return clipped(" ".join(statement.split()).rstrip(".!?"), MAX_NAME_CHARS)
+    """What a theory is filed under: its statement, and where that is cut a digest of all of it, so that theories which
+    begin alike are two. It stays when the statement is refined."""
+    name = " ".join(statement.split()).rstrip(".!?")
+    if len(name) <= MAX_NAME_CHARS:
+        return name
+    digest = hashlib.sha256(claim_of(statement).encode()).hexdigest()[:_DIGEST_CHARS]
+    return f"{clipped(name, MAX_NAME_CHARS - len(digest) - 2)} #{digest}"
 
 
 def _refuse_others(statement: str, *said: str) -> None:
@@ -72,15 +82,15 @@ def _refuse_others(statement: str, *said: str) -> None:
         raise ToolInvalid("the user's message does not say that: keep the theory in the user's words")
 
 
-def _listed(profile: Profile) -> dict[str, Any]:
-    theory = profile.theory
-    judgement = theory.judgement if theory else None
+def _listed(head: Head, shelf: Shelf, *, cited: bool) -> dict[str, Any]:
+    number = numbered(shelf, theory_source(head)) if cited else None
     return {
-        "id": profile.id,
-        "version": profile.version,
-        "statement": theory.statement if theory else profile.name,
-        "episodes": list(theory.episodes) if theory else [],
-        "evidence": evidence_words(theory) if theory else None,
-        "verdict": judgement.verdict if judgement else None,
-        "changed": moment(profile.changed_at_ms),
+        "id": head.id,
+        "version": head.version,
+        "statement": head.statement,
+        **({} if number is None else {"citation": number}),
+        "episodes": list(head.episodes),
+        "evidence": head.evidence,
+        "verdict": head.verdict,
+        "changed": moment(head.changed_at_ms),
     }

@@ -31,10 +31,14 @@ class RecordVerdictTool(DeskTool):
         gathered = _gathered(theory, shelf)
         cited = _cited(given, gathered)
         _check(given.verdict, cited)
-        version = self.retriever.version()
         evidence = [
-            Evidence(side=one.side, strength=one.strength, proof=passage_proof(one.source, version), cited=one in cited)
-            for one in gathered.values()
+            Evidence(
+                side=one.side,
+                strength=one.strength,
+                proof=passage_proof(one.source, shelf.version_of(n)),
+                cited=one in cited,
+            )
+            for n, one in gathered.items()
             if one.side is not None
         ]
         profile = self.desk.judge(self.by(given, actor), given.id, given.expected_version, given.verdict, evidence)

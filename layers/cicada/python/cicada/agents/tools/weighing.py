@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cicada.citations.checking import Checker
@@ -13,6 +14,7 @@ from cicada.citations.language import language_of
 from cicada.citations.reading import read
 from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.record import Side
+from cicada.profiles.rules import claim_of, clipped
 from cicada.protocol.events import Reason, Source
 
 STRONG = 0.7
@@ -24,6 +26,8 @@ GATHERING = "gather_evidence"
 _SENTENCES = re.compile(r"[^.!?。！？؟]*[^\s.!?。！？؟][^.!?。！？؟]*[.!?。！？؟]*[\"'”’»)]*")
 _STATEMENT_CHARS = 60
 """Of a statement, as a reason names it."""
+_DIGEST_CHARS = 16
+_SIDES: tuple[Side, Side] = ("for", "against")
 
 
 @dataclass(frozen=True)
@@ -142,7 +146,7 @@ def reason_of(statement: str, weighed: Weighed) -> Reason:
     """Why a gathered passage is among the sources: it tells the side, and of which statement."""
     if weighed.side is None:
         return Reason(kind="tool", name=GATHERING)
-    matched = f"{weighed.side}: {_named(statement)}"
+    matched = f"{weighed.side}: {statement_named(statement)}"
     return Reason(kind="tool", name=GATHERING, matched=matched, confidence=weighed.strength)
 
 
@@ -151,15 +155,25 @@ def gathered_for(statement: str, source: Source) -> Weighed | None:
 
     It is read from the source, so that a verdict can be checked wherever the evidence was gathered.
     """
-    sides: tuple[Side, Side] = ("for", "against")
+    named = statement_named(statement)
+    return next((one for told, one in gathered(source) if told == named), None)
+
+
+def gathered(source: Source) -> Iterator[tuple[str, Weighed]]:
+    """All that a source was gathered as: the statement as :func:`statement_named` names it, and what was weighed."""
     for reason in source.why:
-        for side in sides:
-            named = reason.matched == f"{side}: {_named(statement)}"
-            if (reason.kind, reason.name) == ("tool", GATHERING) and named:
-                return Weighed(source, side, reason.confidence or 0.0)
-    return None
+        if (reason.kind, reason.name) != ("tool", GATHERING) or reason.matched is None:
+            continue
+        told, _, named = reason.matched.partition(": ")
+        side: Side | None = next((side for side in _SIDES if side == told), None)
+        if side is not None:
+            yield named, Weighed(source, side, reason.confidence or 0.0)
 
 
-def _named(statement: str) -> str:
-    line = " ".join(statement.split())
-    return line if len(line) <= _STATEMENT_CHARS else f"{line[: _STATEMENT_CHARS - 1]}…"
+def statement_named(statement: str) -> str:
+    """A statement on a line of bounded length, with a digest of all of it where it is cut: no other is named so."""
+    claim = claim_of(statement)
+    if len(claim) <= _STATEMENT_CHARS:
+        return claim
+    digest = hashlib.sha256(claim.encode()).hexdigest()[:_DIGEST_CHARS]
+    return f"{clipped(claim, _STATEMENT_CHARS)} #{digest}"

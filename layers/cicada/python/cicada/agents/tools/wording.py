@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from cicada.citations.english_tables import NEGATIONS as ENGLISH_NEGATIONS
 from cicada.citations.language import language_of
+from cicada.citations.reading import read
 from cicada.guards.other_languages import NEGATIONS
 from cicada.index.lexical.stopwords import FREQUENT
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import terms_of
 
+_SHORT = 3
+"""Letters of a word that can be another one in another language: *en*, *et*, *no*."""
+PLAIN_NEGATIONS = frozenset(
+    word for word in ENGLISH_NEGATIONS.union(*NEGATIONS.values()) if len(word) > _SHORT or word == "not"
+)
+"""Words of negation, in any language that is known, which are hardly anything else in another."""
 _ENGLISH = "eng"
+_PARTS = re.compile(r"[.!?;:,。！？；：，、\n]+|\b(?:but|and|that|und|aber|sondern|dass|mais|pero|sino|que|maar|dat)\b")
+"""Where a text goes on with something that a negation before it does not deny."""
 _ENGLISH_EMPTY = frozenset(
     "a an the am is are was were be been being has have had do does did and that this these those it its he him his "
     "she her hers they them their i me my mine you your yours we us our of to in on at as for with by from who "
@@ -40,10 +50,23 @@ def share_of(words: str, *texts: str) -> float:
     return 1 - len(missing) / count if count else 0.0
 
 
-def names_any(name: str, text: str) -> bool:
-    """Whether a text has a word of a name."""
-    language = language_of(text)
-    return len(lacking(name, text)) < len(_content(name, language))
+def denied(words: str, text: str) -> bool:
+    """Whether a text says of another's words that they are not so, and the other does not say *not*."""
+    language = language_of(f"{text} {words}")
+    claimed, said = read(words, language), read(text, language)
+    if any(clause.negations for clause in claimed) or _has_negation(words, language):
+        return False
+    terms = {term for clause in claimed for term in clause.terms}
+    here = [clause for clause in said if clause.terms & terms]
+    if any(terms & {*clause.negations} for clause in here):
+        return not any(clause.terms >= terms and not clause.negations for clause in here)
+    holding = [part for part in _PARTS.split(text) if not lacking(words, part)]
+    return bool(holding) and all(_has_negation(part, language) for part in holding)
+
+
+def _has_negation(text: str, language: str) -> bool:
+    """In its language, and in any other: a short text does not tell its own."""
+    return not (PLAIN_NEGATIONS | _negations(language)).isdisjoint(tokens(normalised(text)))
 
 
 def _content(text: str, language: str) -> tuple[str, ...]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from cicada.corpus.passages import CorpusModel
+from cicada.visible import visible
 
 SECTION = "section"
 """The metadata key under which a passage of a declared collection has the name of its section."""
@@ -18,10 +20,32 @@ OTHER_SECTION = "other"
 INCONSISTENT = "declaration_inconsistent"
 """The type of a validation error whose context lists ``problems``: where each is, and what."""
 
+
+def _one_line(value: str) -> str:
+    if visible(value) != value:
+        raise PydanticCustomError("unseen", "holds characters that nobody sees")
+    return " ".join(value.split())
+
+
+def _with_words(value: str) -> str:
+    if not any(map(str.isalnum, value)):
+        raise PydanticCustomError("wordless", "has no letter or digit")
+    return value
+
+
 Word = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
-Pattern = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200)]
+Sentence = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400), AfterValidator(_one_line)
+]
+Name = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=120),
+    AfterValidator(_one_line),
+    AfterValidator(_with_words),
+]
+Pattern = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_one_line)
+]
 Problem = tuple[tuple[str | int, ...], str]
 """The place of a field, as pydantic tells it, and what is wrong with it."""
 
@@ -102,3 +126,9 @@ class CollectionDeclaration(CorpusModel):
         for place, name in enumerate(self.names.headings):
             if name not in known:
                 yield ("names", "headings", place), f"names.headings: the section {name} is not declared"
+        spelt: set[str] = set()
+        for name in self.names.aliases:
+            folded = unicodedata.normalize("NFKC", name).casefold()
+            if folded in spelt:
+                yield ("names", "aliases", name), f"{name} is declared twice: letters' case makes no other name"
+            spelt.add(folded)

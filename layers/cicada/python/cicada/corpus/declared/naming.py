@@ -9,20 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from cicada.corpus.letters import word_pattern
+
 MAX_NAME_CHARS = 80
 """A longer heading is a sentence, and names nobody."""
-_UNSPACED = "\u3005-\u9fff"
-_WORD = re.compile(rf"[^\W_{_UNSPACED}]+|[{_UNSPACED}]")
-"""A word; or a sign, in scripts that have no spaces between words."""
 _JOINED = re.compile(r"[\s\-\u2010-\u2013'’]+")
 """What may stand between the words of a name, whatever stood there where it was declared."""
 
 
 @dataclass(frozen=True)
 class _Written:
-    """A name or an alias, in words."""
+    """A name or an alias, beside its words."""
 
-    words: tuple[str, ...]
     gaps: tuple[str, ...]
     capital: bool
     """Whether a text must have its capital, too."""
@@ -32,22 +30,23 @@ class _Written:
 class DeclaredNames:
     """Names with their aliases, ready to be found in texts.
 
-    They are found as whole words, a possessive's *'s* aside. A single word that was declared with a capital is found
-    only with one, all else in any case: *Will* is a person, *will* is none. A longer name hides those inside of it.
+    They are found as whole words, a possessive's *'s* aside; in scripts without spaces wherever they stand. A single
+    word that was declared with a capital is found only with one, all else in any case: *Will* is a person, *will* is
+    none. A longer name hides those inside of it.
     """
 
     def __init__(self, aliases: Mapping[str, Sequence[str]], names: Iterable[str] = ()) -> None:
         """Take declared names with their aliases, and others without."""
-        self._filed: defaultdict[str, list[str]] = defaultdict(list)
-        self._by_word: defaultdict[str, list[_Written]] = defaultdict(list)
+        self._filed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._by_words: defaultdict[tuple[str, ...], list[_Written]] = defaultdict(list)
+        self._lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name, others in aliases.items():
             for written in (name, *others):
                 self._file(written, name)
         for name in names:
             if len(name) <= MAX_NAME_CHARS and not self._filed.get(_key(name)):
                 self._file(name, " ".join(name.split()))
-        for found in self._by_word.values():
-            found.sort(key=lambda one: -len(one.words))
+        self._longest_first = {first: sorted(found, reverse=True) for first, found in self._lengths.items()}
 
     def filed_under(self, name: str) -> tuple[str, ...]:
         """The declared names that a name or an alias is of; itself where it is of none."""
@@ -57,29 +56,32 @@ class DeclaredNames:
         """The names that a text has, each once, in order, as they are filed."""
         found: dict[str, None] = {}
         text = unicodedata.normalize("NFC", text)
-        words = list(_WORD.finditer(text))
+        words = list(word_pattern().finditer(text))
         folded = [word[0].casefold() for word in words]
         at = 0
         while at < len(words):
-            here = [one for one in self._by_word.get(folded[at], ()) if _fits(one, text, words, folded, at)]
-            for one in here:
-                if len(one.words) == len(here[0].words):
-                    found[one.filed_under] = None
-            at += len(here[0].words) if here else 1
+            for length in self._longest_first.get(folded[at], ()):
+                written = self._by_words.get(tuple(folded[at : at + length]), ())
+                if here := [one.filed_under for one in written if _fits(one, text, words[at : at + length])]:
+                    found.update(dict.fromkeys(here))
+                    at += length
+                    break
+            else:
+                at += 1
         return tuple(found)
 
     def _file(self, written: str, name: str) -> None:
         if name in self._filed[_key(written)]:
             return
         plain = unicodedata.normalize("NFC", written)
-        words = list(_WORD.finditer(plain))
+        words = list(word_pattern().finditer(plain))
         if not words:
             return
-        self._filed[_key(written)].append(name)
-        first = words[0][0].casefold()
-        self._by_word[first].append(
+        self._filed[_key(written)][name] = None
+        folded = tuple(word[0].casefold() for word in words)
+        self._lengths[folded[0]].add(len(folded))
+        self._by_words[folded].append(
             _Written(
-                words=tuple(word[0].casefold() for word in words),
                 gaps=tuple(plain[one.end() : other.start()] for one, other in pairwise(words)),
                 capital=len(words) == 1 and plain[words[0].start()].isupper(),
                 filed_under=name,
@@ -87,11 +89,11 @@ class DeclaredNames:
         )
 
 
-def _fits(name: _Written, text: str, words: Sequence[re.Match[str]], folded: Sequence[str], at: int) -> bool:
-    end = at + len(name.words)
-    if tuple(folded[at:end]) != name.words or (name.capital and not words[at][0][0].isupper()):
+def _fits(name: _Written, text: str, words: Sequence[re.Match[str]]) -> bool:
+    """Whether a name with these words stands there: with its capital, and nothing else between its words."""
+    if name.capital and not words[0][0][0].isupper():
         return False
-    gaps = (text[one.end() : other.start()] for one, other in pairwise(words[at:end]))
+    gaps = (text[one.end() : other.start()] for one, other in pairwise(words))
     return all(
         gap == declared or (_JOINED.fullmatch(gap) and _JOINED.fullmatch(declared))
         for gap, declared in zip(gaps, name.gaps, strict=True)

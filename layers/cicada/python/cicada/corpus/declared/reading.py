@@ -11,6 +11,7 @@ from cicada.corpus.declared.declaration import INCONSISTENT, OTHER_SECTION, Coll
 from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
 from cicada.errors import CorpusInvalid
+from cicada.visible import visible
 
 MAX_BYTES = 256 * 2**10
 MAX_DEPTH = 8
@@ -19,6 +20,8 @@ MAX_VALUES = 20_000
 MAX_PROBLEMS = 20
 """That are told at once."""
 
+_KEY = "[key]"
+"""What pydantic calls the name of a field, where that is what is wrong."""
 _Place = tuple[str | int, ...]
 _TOLD: Mapping[str, str] = {
     "missing": "is missing",
@@ -62,7 +65,7 @@ def read_declaration(data: bytes, *, name: str = DECLARATION, collection: str | 
     told = [f"{name}, line {line}: {problem}" for line, problem in lines]
     if len(told) > MAX_PROBLEMS:
         told[MAX_PROBLEMS:] = [f"{name}: and {len(told) - MAX_PROBLEMS} more"]
-    raise CorpusInvalid("\n".join(told))
+    raise CorpusInvalid(visible("\n".join(told)))
 
 
 def _root(data: bytes, name: str) -> Node:
@@ -77,7 +80,7 @@ def _root(data: bytes, name: str) -> Node:
         found = list(read_nodes(text, max_depth=MAX_DEPTH, max_nodes=MAX_VALUES, aliases=False))
     except YamlInvalid as error:
         where = name if error.line is None else f"{name}, line {error.line}"
-        raise CorpusInvalid(f"{where}: {error}") from None
+        raise CorpusInvalid(visible(f"{where}: {error}")) from None
     except YamlTooLarge as error:
         raise CorpusInvalid(f"{name}: {error}") from None
     if not found or not isinstance(found[0].value, dict):
@@ -153,5 +156,5 @@ def _line(root: Node, place: _Place) -> int:
 
 def _named(place: _Place) -> str:
     """A place as people write it, counted from 1: ``sections[2].name``."""
-    steps = (f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place)
+    steps = (f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place if step != _KEY)
     return "".join(steps).removeprefix(".") or "it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from fnmatch import translate
@@ -41,6 +42,10 @@ class SectionRules(CorpusModel):
             SectionPatterns(name=one.name, headings=one.headings, sources=one.sources) for one in declaration.sections
         )
         return cls(sections=tuple(sections), names=declaration.names)
+
+    def digest(self) -> str:
+        """What tells two rules apart: 32 hexadecimal digits."""
+        return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()[:32]
 
 
 class Sectioning:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import cache
 
-from cicada.index.lexical.scripts import UNSPACED, marks
+from cicada.corpus.letters import UNSPACED, marks, spaced_letter
 
 MAX_TOKEN_CHARS = 64
 """What is longer (encoded data, mostly) is cut, in texts and queries alike."""
@@ -32,7 +32,7 @@ def _beyond_words() -> re.Pattern[str]:
 
 @cache
 def _in_any_script() -> re.Pattern[str]:
-    return _tokens(rf"(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{marks()}])", unspaced=UNSPACED)
+    return _tokens(spaced_letter(), unspaced=UNSPACED)
 
 
 class _Plain(dict[int, str | int]):

@@ -97,7 +97,7 @@ def _kept(store: ObjectStore, batch: Batch, planned: Planned) -> Outcome | None:
 
 
 def _key(batch: Batch, planned: Planned) -> str:
-    return outcome_key(batch.collection, batch.run, planned.digest())
+    return outcome_key(batch.collection, batch.run, batch.round, planned.digest())
 
 
 def _word(outcome: Outcome | None) -> str:

@@ -52,7 +52,7 @@ def declared_for(
         if known is None:
             return Declared(published, None)
         keeps = None if known.loaded else published
-        return Declared(keeps, DeclarationPlanned(withdrawn=known.loaded))
+        return Declared(keeps, DeclarationPlanned(before=published, withdrawn=known.loaded))
     try:
         found = _read(upload, uploads, collection)
     except (CorpusInvalid, DocumentTooLarge, UploadUnreadable) as error:
@@ -61,7 +61,9 @@ def declared_for(
             return Declared(published, None, still_refused=refused)
         return Declared(published, DeclarationPlanned(stamp=upload.stamp, refused=refused))
     as_known = known is not None and known.loaded and known.stamp == upload.stamp and found == published
-    return Declared(found, None if as_known else DeclarationPlanned(stamp=upload.stamp, declaration=found))
+    if as_known:
+        return Declared(found, None)
+    return Declared(found, DeclarationPlanned(stamp=upload.stamp, declaration=found, before=published))
 
 
 def _read(upload: Upload, uploads: Uploads, collection: str) -> CollectionDeclaration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from cicada.corpus.declared.files import DECLARATION
-from cicada.errors import DocumentInvalid, DocumentRefused, PublishConflict
+from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused, PublishConflict
 from cicada.index.store import ObjectStore, PreconditionFailed
 from cicada.index.writer import Declares
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
@@ -35,6 +36,9 @@ from cicada.ingest.incoming.records import (
     RunReport,
 )
 from cicada.ingest.incoming.turns import end_turn
+from cicada.ingest.reporting import notes_of_kept, sum_of_costs
+
+logger = logging.getLogger(__name__)
 
 SLICE_DOCUMENTS = 2_000
 """Documents that one commit publishes at most: as many as are read and written in a fraction of a function's time."""
@@ -47,6 +51,10 @@ PARALLEL_READS = 16
 
 WORKER_LOST = Quarantined(
     source="", code="worker_lost", message="The function that prepared it was killed, or ran out of time or memory."
+)
+
+DIVIDED_OTHERWISE = Quarantined(
+    source="", code=DeclarationChanged.code, message="What the collection declares was changed while it was prepared."
 )
 
 
@@ -84,6 +92,9 @@ def finish(
     slice_passages: int = SLICE_PASSAGES,
 ) -> FinishedRun:
     """Commit what a run has prepared, slice by slice, remember it, and write the report. To be repeated while ``more``.
+
+    What the collection is to declare is published with every slice, from the first on: what is not divided by it yet
+    is in one of the next. Documents that were divided by what is not declared any more are left to another look.
 
     A document whose upload was refused stays as it was loaded before: an answer from its last readable version is
     better than none, and the report says so.
@@ -133,7 +144,9 @@ def _slice(store: ObjectStore, plan: Plan, start: int, there: dict[str, str], mo
     documents = plan.documents[start : start + most]
 
     def read(planned: Planned) -> Outcome | None:
-        return read_record_if_there(store, outcome_key(plan.collection, plan.run, planned.digest()), Outcome)
+        return read_record_if_there(
+            store, outcome_key(plan.collection, plan.run, plan.round, planned.digest()), Outcome
+        )
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="outcomes") as pool:
         outcomes = list(pool.map(read, documents))
@@ -166,18 +179,26 @@ def _committed(
     store: ObjectStore, plan: Plan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: Commit
 ) -> Progress:
     """Commit a slice and remember it; how far the run has come then."""
-    last = progress.next + len(one.planned) == len(plan.documents)
-    declaration = plan.declaration if last else None  # only then has the collection all that it is to declare
-    declares = _declares(declaration)
+    declares = _declares(plan.declaration)
     changes = one.prepared or gone or declares != "as before"
-    done = commit(plan.collection, one.prepared, gone, declares) if changes else None
-    aside = done.quarantined if done else ()
+    done: IngestReport | None = None
+    aside: tuple[Quarantined, ...] = ()
+    try:
+        if changes:
+            done = commit(plan.collection, one.prepared, gone, declares)
+            aside = done.quarantined
+    except DeclarationChanged as error:
+        logger.warning("documents are to be divided again", exc_info=error)
+        aside = tuple(DIVIDED_OTHERWISE.model_copy(update={"source": found.source}) for found in one.prepared)
     refused = (*one.refused, *(found for found in aside if _is_refusal(found)))
     failed = (*one.failed, *(found for found in aside if not _is_refusal(found)))
-    _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)), declaration)
+    kept = _remember(store, plan, one, refused, failed, frozenset((*gone, *plan.forgotten)))
     report = progress.report
-    if declaration is not None and declaration.refused is not None:
-        refused = (declaration.refused, *refused)
+    if plan.declaration is not None:
+        told = notes_of_kept(kept, declares, plan.declaration.before)
+        report = report.model_copy(update={"notes": report.notes | told})
+        if plan.declaration.refused is not None and progress.next == 0:
+            refused = (plan.declaration.refused, *refused)
     if done is not None:
         report = report.model_copy(
             update={
@@ -190,9 +211,10 @@ def _committed(
                 "embedded": report.embedded + done.embedded,
                 "version": done.version,
                 "published": report.published or done.published,
-                "cost_usd": _sum(report.cost_usd, done.cost_usd),
+                "cost_usd": sum_of_costs([report.cost_usd, done.cost_usd]),
                 "notes": report.notes | done.notes,
                 "sections": dict(_added(report.sections, done.sections)),
+                "undeclared": report.undeclared or done.undeclared,
             }
         )
     return progress.model_copy(
@@ -267,8 +289,8 @@ def _remember(
     refused: Sequence[Quarantined],
     failed: Sequence[Quarantined],
     left: frozenset[str],
-    declaration: DeclarationPlanned | None,
-) -> None:
+) -> list[str]:
+    """Remember what became of a slice's documents; the refused of which something is loaded, as it was before."""
     stamps = {planned.item.source: planned.stamp for planned in one.planned}
     aside = {found.source for found in (*refused, *failed)}
     loaded = {found.source: found for found in one.prepared if found.source not in aside}
@@ -287,13 +309,15 @@ def _remember(
             # What is in another document's way is tried again: that one may go.
             stamp = "" if found.code == DocumentInvalid.code else stamps[found.source]
             documents[found.source] = before.model_copy(update={"stamp": stamp, "refused": found})
-        declared = mirror.declaration if declaration is None else _mirrored(declaration, mirror.declaration)
+        declared = mirror.declaration
+        if plan.declaration is not None:
+            declared = _mirrored(plan.declaration, mirror.declaration)
         kept = Mirror(recipe_digest=plan.recipe_digest, documents=documents, declaration=declared)
         try:
             store.write(mirror_key(plan.collection), kept.model_dump_json(by_alias=True).encode(), replaces=etag)
         except PreconditionFailed:
             continue
-        return
+        return [found.source for found in refused if documents[found.source].loaded]
     raise PublishConflict(f"what is mirrored of {plan.collection} keeps changing")
 
 
@@ -302,7 +326,3 @@ def _mirrored(planned: DeclarationPlanned, before: Mirrored | None) -> Mirrored 
         return None
     loaded = planned.refused is None or (before is not None and before.loaded)
     return Mirrored(stamp=planned.stamp, loaded=loaded, refused=planned.refused)
-
-
-def _sum(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one + other

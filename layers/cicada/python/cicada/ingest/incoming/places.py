@@ -69,9 +69,9 @@ def sections_key(collection: str, run: str, round: int) -> str:
     return f"{run_folder(collection, run)}sections-{round:03}.json"
 
 
-def outcome_key(collection: str, run: str, digest: str) -> str:
-    """Of what became of one upload in a run."""
-    return f"{run_folder(collection, run)}outcomes/{digest}.json"
+def outcome_key(collection: str, run: str, round: int, digest: str) -> str:
+    """Of what became of one upload in a run's look at the folder: another one may divide it otherwise."""
+    return f"{run_folder(collection, run)}outcomes-{round:03}/{digest}.json"
 
 
 def progress_key(collection: str, run: str) -> str:

@@ -122,7 +122,12 @@ def _written(
         put_record(store, divided_by, rules)
     batches = [
         Batch(
-            collection=planned.collection, run=planned.run, number=number, items=tuple(items), sections_key=divided_by
+            collection=planned.collection,
+            run=planned.run,
+            round=planned.round,
+            number=number,
+            items=tuple(items),
+            sections_key=divided_by,
         )
         for number, items in enumerate(_batches(planned.documents, batch_documents, batch_bytes))
     ]

@@ -26,6 +26,7 @@ class DeclarationPlanned(IngestModel):
 
     stamp: str = Field("", description="of the upload; blank where it is not there any more")
     declaration: CollectionDeclaration | None = Field(None, description="to be published")
+    before: CollectionDeclaration | None = Field(None, description="what the collection declares until then")
     refused: Quarantined | None = Field(None, description="why the upload is none: what is published stays")
     withdrawn: bool = Field(False, description="whether what is published was the folder's, and is not there any more")
 
@@ -59,6 +60,7 @@ class Batch(IngestModel):
 
     collection: str
     run: str
+    round: int = 1
     number: int
     items: tuple[Planned, ...]
     sections_key: str = Field("", description="of the rules of the collection's sections; blank where it declares none")

@@ -1,9 +1,9 @@
 """The context of an answer: what all searches brought, each passage once, as much as a budget of tokens takes.
 
 What was named is kept first: the best passage of every entity in every collection. Then come the best of every
-intention, so that a name that stands everywhere does not crowd out what is asked of it; then the entities' other
-sections, more of every intention, and the rest by score. Every passage says why it is there, the weightiest reason
-first.
+intention, so that a name that stands everywhere does not crowd out what is asked of it, and before them what is plainly
+better than all that the intentions brought; then the entities' other sections, more of every intention, and the rest by
+score. Every passage says why it is there, the weightiest reason first.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from cicada.retrieval.ports import Degradation, Hit
 
 SURE_AN_INTENTION = 3
 """Passages of each intention that are considered whatever their score: its sections are where the answer stands."""
+PLAINLY_BETTER = 0.2
+"""How much more than the best of all intentions a passage must score that none of them vouches for, to come before
+them."""
+SURE_BETTER = 3
+"""Such passages that come before them; others come by their score."""
+MAX_CONTEXT_PASSAGES = 32
+"""However small they are: with where each stands and why it is there, the event that shows them must hold them all."""
 MAX_REASONS = 4
 """Told of one passage, the weightiest."""
 NAMED_LEFT_OUT = "named_left_out"
@@ -62,19 +69,28 @@ class _Candidate:
 
 
 class ContextAssembler:
-    """Chooses passages within a budget."""
+    """Chooses passages within a budget of tokens, and of a number."""
 
-    def __init__(self, budget_tokens: int, tokens_of: Callable[[Hit], int], *, min_score: float) -> None:
+    def __init__(
+        self,
+        budget_tokens: int,
+        tokens_of: Callable[[Hit], int],
+        *,
+        min_score: float,
+        max_passages: int = MAX_CONTEXT_PASSAGES,
+    ) -> None:
         """Bound the context.
 
         Args:
             budget_tokens: of all passages together; a single one may have more, where it is the first.
             tokens_of: what a passage takes of it, with all that is shown of it.
             min_score: a passage that no name and no intention vouches for must score as much, in [0, 1].
+            max_passages: at most.
         """
         self._budget_tokens = budget_tokens
         self._tokens_of = tokens_of
         self._min_score = min_score
+        self._max_passages = max_passages
 
     def assemble(self, found: Sequence[Found], plans: Sequence[CollectionPlan], catalogue: Catalogue) -> Context:
         """Choose from what was found.
@@ -92,6 +108,8 @@ class ContextAssembler:
         for one in self._in_order(found, reasons):
             passage = one.hit.passage
             distinct.add((passage.collection, passage.id))
+            if len(chosen) == self._max_passages:
+                continue
             repeats = _words(passage) in words and (one.place is None or one.place in held)
             if repeats or not same.isdisjoint(_identities(passage)):
                 continue
@@ -116,8 +134,11 @@ class ContextAssembler:
             sorted((hits[rank] for hits in of_intentions if rank < len(hits)), key=lambda hit: -hit.score)
             for rank in range(SURE_AN_INTENTION)
         ]
+        plainly = max([self._min_score, *(hit.score + PLAINLY_BETTER for hit in best)])
+        alike = [hit for one in found if one.asked.why == "similarity" for hit in one.result.hits]
+        better = sorted((hit for hit in alike if hit.score >= plainly), key=lambda hit: -hit.score)[:SURE_BETTER]
         yield from (_Candidate(hit, reasons.of(hit.passage), _place_key(place)) for place, hit in first)
-        yield from (_Candidate(hit, reasons.of(hit.passage)) for hit in best)
+        yield from (_Candidate(hit, reasons.of(hit.passage)) for hit in (*better, *best))
         yield from (_Candidate(hit, reasons.of(hit.passage), _place_key(place)) for place, hit in others)
         yield from (_Candidate(hit, reasons.of(hit.passage)) for hits in further for hit in hits)
         rest = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cicada.index.mentions import folded
-from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, Named
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Extractor, Named
 from cicada.retrieval.ports import Limits
 
 
@@ -19,7 +19,7 @@ class BothExtractors:
         self._thorough = thorough
 
     def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
-        """The names that either finds, each once as its surest finder says, surest first.
+        """The names that either finds, each once as its surest finder says, surest first, and no more than may be.
 
         Raises:
             ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: one of them could not.
@@ -30,4 +30,4 @@ class BothExtractors:
                 known = surest.get(folded(one.name))
                 if known is None or known.confidence < one.confidence:
                     surest[folded(one.name)] = one
-        return tuple(sorted(surest.values(), key=lambda one: -one.confidence))
+        return tuple(sorted(surest.values(), key=lambda one: -one.confidence)[:MAX_NAMES])

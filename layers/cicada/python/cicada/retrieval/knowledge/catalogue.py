@@ -11,4 +11,6 @@ def catalogue_of(manifest: Manifest) -> Catalogue:
 
     They were read with its manifest: nothing is read here, and nothing needs to be kept.
     """
-    return Catalogue(manifest.version, manifest.declarations)
+    declared = {one.collection for one in manifest.declarations}
+    undeclared = tuple(sorted(one for one in manifest.collections if one not in declared))
+    return Catalogue(manifest.version, manifest.declarations, undeclared)

@@ -13,6 +13,8 @@ MIN_INTENTION_CONFIDENCE = 0.7
 """Choices of a collection and an intention below it are dropped."""
 MIN_ENTITY_CONFIDENCE = 0.6
 """Names below it are dropped."""
+MAX_NAMES = 12
+"""Of a question: the surest. Each of them is looked for in every collection that is chosen."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Catalogue:
     index_version: str
     collections: tuple[CollectionDeclaration, ...]
     """In the order of their names; empty where none declares itself."""
+    undeclared: tuple[str, ...] = ()
+    """The collections of the version that declare nothing, and so cannot be chosen; in the order of their names."""
 
     def find(self, collection: str) -> CollectionDeclaration | None:
         """The declaration of a collection, if it has one."""
@@ -112,10 +116,11 @@ class Extractor(Protocol):
 class Resolver(Protocol):
     """Finds where entities stand."""
 
-    def resolve(self, names: Sequence[Named], collections: Sequence[str]) -> tuple[Place, ...]:
+    def resolve(self, names: Sequence[Named], collections: Sequence[str], limits: Limits) -> tuple[Place, ...]:
         """Every place of every name in these collections, in the order of the names.
 
         Raises:
             IndexFailure: the index cannot serve it.
+            OutOfTime: the limits leave no time.
         """
         ...

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import MIN_ENTITY_CONFIDENCE, Catalogue, Named
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue, Named
 from cicada.retrieval.knowledge.forms import FILLING_TIME_BUDGET_S, NamesFound, fill_form
 from cicada.retrieval.knowledge.gazetteer_index import NameSource
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import words_of, written_in
 from cicada.retrieval.ports import Limits
 
-MAX_NAMES = 12
-"""Of a question: the surest."""
 PURPOSE = "extract_entities"
 
 _SYSTEM = """\
@@ -76,7 +74,7 @@ class ModelExtractor:
         found = fill_form(
             self._model, prompt, NamesFound, PURPOSE, limits, time_budget_s=self._time_budget_s, clock=self._clock
         )
-        known = None if self._names is None else self._names.names(catalogue)
+        known = None if self._names is None else self._names.names(catalogue, limits)
         return named_of(question, found, known, self._min_confidence)
 
 

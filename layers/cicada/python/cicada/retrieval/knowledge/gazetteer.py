@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cicada.retrieval.knowledge.contracts import MIN_ENTITY_CONFIDENCE, Catalogue, Named
+from itertools import islice
+
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue, Named
 from cicada.retrieval.knowledge.gazetteer_index import NameSource
 from cicada.retrieval.ports import Limits
 
@@ -19,14 +21,16 @@ class Gazetteer:
         self._names = names
         self._min_confidence = min_confidence
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:  # noqa: ARG002
-        """The names in a question: see the port. It takes nothing of the limits.
+    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+        """The names in a question: see the port. Of the limits it takes time, where the names have yet to be read.
 
         Raises:
             IndexFailure: the names could not be read.
+            OutOfTime, Stopped: they were not read in time, or nobody wants them any more.
         """
-        return tuple(
+        sure = (
             Named(one.name, one.confidence, one.matched, "gazetteer")
-            for one in self._names.names(catalogue).find(question)
+            for one in self._names.names(catalogue, limits).find(question)
             if one.confidence >= self._min_confidence
         )
+        return tuple(islice(sure, MAX_NAMES))

@@ -1,14 +1,18 @@
-"""The names that an index knows, read once a version."""
+"""The names that an index knows, read once a version, beside the answers."""
 
 from __future__ import annotations
 
-import threading
+import logging
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.documents import SECTION_SEPARATOR
 from cicada.corpus.passages import DocumentLocator
+from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.errors import CicadaError, OutOfTime
 from cicada.index.columns import METADATA
 from cicada.index.facets import count_values
 from cicada.index.lexical.words import terms_of
@@ -16,58 +20,139 @@ from cicada.index.lists import ENTITIES
 from cicada.index.loaded import COLLECTION, LoadedIndex, Scope
 from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
+from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.contracts import Catalogue
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed
+from cicada.retrieval.ports import UNLIMITED, Limits
 from cicada.retrieval.reading import read_index
 
+logger = logging.getLogger(__name__)
+
 NAMES_HELD = 4
-"""Sets of collections whose names are held: of a version, and of some that a question's filters chose."""
+"""Sets of collections whose names are held: where filters of questions came before a question to all of them."""
 
 
 class NameSource(Protocol):
     """Knows the names of collections."""
 
-    def names(self, catalogue: Catalogue) -> KnownNames:
-        """The names of a catalogue's collections. Once they are read, it reads nothing.
+    def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+        """The names of a catalogue's collections, of others too, or those of a version before.
 
         Raises:
             IndexFailure: they cannot be read.
+            OutOfTime, Stopped: they were not read within the limits.
         """
         ...
+
+
+@dataclass(frozen=True)
+class _Held:
+    index_version: str
+    collections: frozenset[str]
+    names: KnownNames
+
+    def serves(self, catalogue: Catalogue) -> bool:
+        """Whether it has all collections of a catalogue, be it of another version."""
+        return all(one.collection in self.collections for one in catalogue.collections)
+
+
+class _Making:
+    """Names that are being read."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.done = False
+        self.failure: Exception | None = None
 
 
 class IndexNames:
     """The entities of an index's passages, and the aliases that collections declare. Safe for several threads.
 
-    They are kept for the version that is searched now. Where that is a later one than the catalogue's its names are as
-    good: whatever is found is looked up in the version that answers.
+    They are read by a thread beside the answers: some 45 microseconds a name, which it takes of their processor. Until
+    those of a new version are there, those of the version before serve, which may lack what it names anew; whatever is
+    found is looked up in the version that answers. A question waits for them where there are none to serve: the first
+    one, and the first after a collection was added.
     """
 
-    def __init__(self, reader: IndexReader) -> None:
-        """Take the index. Nothing is read yet."""
+    def __init__(self, reader: IndexReader, *, concurrency: Concurrency = THREADS) -> None:
+        """Take the index, and what reading runs on. Nothing is read yet."""
         self._reader = reader
-        self._held: dict[tuple[str, ...], KnownNames] = {}
-        self._making = threading.Lock()
+        self._concurrency = concurrency
+        self._changed = concurrency.condition()
+        self._held: tuple[_Held, ...] = ()
+        """The last that were read first."""
+        self._making: _Making | None = None
 
-    def names(self, catalogue: Catalogue) -> KnownNames:
+    def names(self, catalogue: Catalogue, limits: Limits = UNLIMITED) -> KnownNames:
         """See the port.
 
         Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: there are none, and they cannot be read.
+            OutOfTime, Stopped: there are none, and they were not read in time; for later questions it goes on.
         """
-        collections = tuple(one.collection for one in catalogue.collections)
-        key = (catalogue.index_version, *collections)
-        held = self._held.get(key)
-        if held is not None:
-            return held
-        with self._making:
-            held = self._held.get(key)
-            if held is None:
-                held = read_index(self._reader, lambda index: known_names(index, catalogue))[0]
-                kept = {one: names for one, names in self._held.items() if one[0] == catalogue.index_version}
-                self._held = {**(kept if len(kept) < NAMES_HELD else {}), key: held}
-        return held
+        with self._changed:
+            held = self._serving(catalogue)
+            if held is None or held.index_version != catalogue.index_version:
+                self._make_soon(catalogue)
+        return self._awaited(catalogue, limits) if held is None else held.names
+
+    def _serving(self, catalogue: Catalogue) -> _Held | None:
+        """What is held for a catalogue, best of its own version."""
+        serving = [one for one in self._held if one.serves(catalogue)]
+        own = (one for one in serving if one.index_version == catalogue.index_version)
+        return next(own, serving[0] if serving else None)
+
+    def _awaited(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+        stopped: list[bool] = []
+
+        def stop() -> None:
+            with self._changed:
+                stopped.append(True)
+                self._changed.notify_all()
+
+        forget = limits.on_stop(stop)
+        try:
+            with self._changed:
+                while (held := self._serving(catalogue)) is None:
+                    if stopped:
+                        raise Stopped("nobody wants the result any more")
+                    left_s = limits.time_left_s()
+                    if left_s <= 0:
+                        raise OutOfTime("no time was left to read the index's names")
+                    making = self._make_soon(catalogue)
+                    self._changed.wait(None if math.isinf(left_s) else left_s)
+                    if making.failure is not None and making.catalogue == catalogue:
+                        raise making.failure
+                return held.names
+        finally:
+            forget()
+
+    def _make_soon(self, catalogue: Catalogue) -> _Making:
+        """Have the names of a catalogue read, unless some are being read; returns what is."""
+        if self._making is None:
+            making = self._making = _Making(catalogue)
+            self._concurrency.spawn(lambda: self._make(making), "index-names")
+        return self._making
+
+    def _make(self, making: _Making) -> None:
+        made: _Held | None = None
+        catalogue = making.catalogue
+        try:
+            names = read_index(self._reader, lambda index: known_names(index, catalogue))[0]
+            made = _Held(catalogue.index_version, frozenset(one.collection for one in catalogue.collections), names)
+        except CicadaError as error:
+            making.failure = error
+            logger.warning("names of the index not read", extra={"code": error.code, "why": str(error)})
+        except Exception as error:
+            making.failure = error  # raised to whom waits for it
+            logger.exception("names of the index not read")
+        with self._changed:
+            if made is not None:
+                others = (one for one in self._held if not one.collections <= made.collections)
+                self._held = (made, *others)[:NAMES_HELD]
+            self._making = None
+            self._changed.notify_all()
 
 
 def known_names(index: LoadedIndex, catalogue: Catalogue) -> KnownNames:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from cicada.index.lexical.scripts import UNSPACED, marks, script_of
+from cicada.corpus.letters import UNSPACED, spaced_letter
+from cicada.index.lexical.scripts import script_of
 from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.tokens import normalised
 from cicada.index.lexical.words import folded, stemmed
@@ -198,5 +199,5 @@ def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
 @cache
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Words with their apostrophes, and characters of scripts without spaces."""
-    letter = rf"(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{marks()}])"
+    letter = spaced_letter()
     return re.compile(rf"{letter}+(?:['’]{letter}*)*"), re.compile(f"[{UNSPACED}]")

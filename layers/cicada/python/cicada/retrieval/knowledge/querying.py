@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,7 +21,8 @@ AN_ENTITY = 3
 A_SECTION = 3
 """Passages that are searched for in sections that only an entity led to."""
 MAX_PLACES = 40
-"""Places of entities that are searched for one question, the surest first; more are left out, and said."""
+"""Places of entities that are searched for one question: of everything named in every collection one, the surest first,
+then another one of each, and so on. More are left out, and said."""
 AT_ONCE = 8
 """Searches at the same time: they share the function's processor."""
 
@@ -59,7 +61,7 @@ def collection_queries(
         passages_per_collection: searched for of each collection, shared out among its intentions.
     """
     queries = [query for plan in plans for query in _of_plan(plan, catalogue, asked, passages_per_collection)]
-    places = sorted((place for plan in plans for place in plan.places), key=lambda place: -place.confidence)
+    places = _in_turn([place for plan in plans for place in plan.places])
     return (*queries, *(_of_place(place, asked) for place in places[:MAX_PLACES]))
 
 
@@ -94,6 +96,16 @@ def _of_plan(
         yield CollectionQuery(_within(asked, plan.collection, sections, share), "intention", choice=choice)
     if included := tuple(section for section in plan.sections if section not in covered):
         yield CollectionQuery(_within(asked, plan.collection, included, A_SECTION), "section")
+
+
+def _in_turn(places: Sequence[Place]) -> list[Place]:
+    """Places so that what stands in many sections leaves room for what stands in few."""
+    seen: Counter[tuple[str, str]] = Counter()
+    turns: list[tuple[int, Place]] = []
+    for place in sorted(places, key=lambda place: -place.confidence):
+        turns.append((seen[place.entity, place.collection], place))
+        seen[place.entity, place.collection] += 1
+    return [place for _, place in sorted(turns, key=lambda pair: pair[0])]
 
 
 def _of_place(place: Place, asked: SearchQuery) -> CollectionQuery:

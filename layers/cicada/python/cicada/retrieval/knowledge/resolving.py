@@ -7,15 +7,15 @@ is a part of (*Tovin* finds *Tovin Ashgrove*), which is less sure.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION, CollectionDeclaration
+from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
+from cicada.errors import OutOfTime
 from cicada.index.columns import METADATA, Mask
 from cicada.index.facets import load_field
 from cicada.index.list_part import Postings
@@ -24,18 +24,20 @@ from cicada.index.loaded import COLLECTION, LoadedIndex, OpenSegment
 from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, Named, Place
+from cicada.retrieval.knowledge.other_names import OtherNames
+from cicada.retrieval.knowledge.segment_names import SegmentNames
+from cicada.retrieval.ports import UNLIMITED, Limits
 from cicada.retrieval.reading import read_index
 
 PART_CONFIDENCE = 0.9
 """What a name's confidence is multiplied by where it is only a part of the entity's."""
-MIN_PART_CHARS = 3
-"""A shorter name is a part of too many."""
+MAX_PART_OF = 32
+"""A name that is a part of more in a collection tells none of them."""
 ANSWERS_HELD = 2_000
 """Names, each in one immutable collection of one version, whose places are remembered."""
 NAMES_HELD = 200_000
-"""Distinct names, over all segments, that are kept folded: about 150 bytes each."""
+"""Names of segments that are kept ready to be looked up."""
 
-_ARTICLE = re.compile(r"^(?:the|an?) ")
 _SECTION_FIELD = METADATA + SECTION
 
 
@@ -68,7 +70,7 @@ class IndexResolver:
             reader: holds the version that is looked in.
             catalogue_of: the declarations of a version: the other names, and which collections are immutable.
             answers_held: names whose places in immutable collections are remembered, those asked for last.
-            names_held: distinct names of segments that are kept in folded form.
+            names_held: names of segments that are kept ready to be looked up.
         """
         self._reader = reader
         self._catalogue_of = catalogue_of
@@ -76,13 +78,18 @@ class IndexResolver:
         self._names_held = names_held
         self._lock = threading.Lock()
         self._answers: OrderedDict[tuple[str, str, str], tuple[_Spot, ...]] = OrderedDict()
-        self._names: OrderedDict[str, Mapping[str, Sequence[int]]] = OrderedDict()
+        self._names: OrderedDict[str, SegmentNames] = OrderedDict()
+        self._other_names = ("", OtherNames(()))
+        """Of the version that was looked in last."""
 
-    def resolve(self, names: Sequence[Named], collections: Sequence[str]) -> tuple[Place, ...]:
+    def resolve(
+        self, names: Sequence[Named], collections: Sequence[str], limits: Limits = UNLIMITED
+    ) -> tuple[Place, ...]:
         """See the port. Of an entity that two names lead to, the places are told once, of the surer name.
 
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+            OutOfTime: the limits leave no time.
         """
 
         def found(index: LoadedIndex) -> tuple[Place, ...]:
@@ -90,6 +97,8 @@ class IndexResolver:
             best: dict[tuple[str, str, str], Place] = {}
             for name in names:
                 for collection in dict.fromkeys(collections):
+                    if limits.time_left_s() <= 0:
+                        raise OutOfTime("no time was left to find what is named")
                     for spot in self._spots(index, catalogue, collection, name.name):
                         place = _place(name, collection, spot)
                         key = (collection, place.section, folded(place.entity))
@@ -109,7 +118,7 @@ class IndexResolver:
                 if (known := self._answers.get(key)) is not None:
                     self._answers.move_to_end(key)
                     return known
-        spots = self._looked_up(index, collection, _other_names(name, catalogue.collections))
+        spots = self._looked_up(index, collection, self._all_names(name, catalogue))
         if keeps:
             with self._lock:
                 self._answers[key] = spots
@@ -128,23 +137,29 @@ class IndexResolver:
             if postings is not None:
                 segment.columns.decode([_SECTION_FIELD], index.rounds.gather(segment.columns.spans([_SECTION_FIELD])))
                 parts.append(_Part(segment, postings, alive, self._names_of(segment, postings)))
-        if spots := _spots(parts, lambda name: _bare(name) in wanted, whole=True):
+        if spots := _found_at(((part, part.names.whole(wanted)) for part in parts), whole=True):
             return spots
-        patterns = [
-            re.compile(rf"(?<![^\W_]){re.escape(one)}(?![^\W_])") for one in wanted if len(one) >= MIN_PART_CHARS
-        ]
-        return _spots(parts, lambda name: any(pattern.search(name) for pattern in patterns), whole=False)
+        having = [(part, tuple(part.names.with_part(wanted))) for part in parts]
+        if len({name for _, names in having for name in names}) > MAX_PART_OF:
+            return ()
+        return _found_at(having, whole=False)
 
-    def _names_of(self, segment: OpenSegment, postings: Postings) -> Mapping[str, Sequence[int]]:
-        """The values of a segment's entities by their folded form."""
+    def _all_names(self, name: str, catalogue: Catalogue) -> frozenset[str]:
+        """A name and what the version's declarations say is the same."""
+        version, others = self._other_names
+        if version != catalogue.index_version:
+            others = OtherNames(catalogue.collections)
+            self._other_names = (catalogue.index_version, others)
+        return others.of(name)
+
+    def _names_of(self, segment: OpenSegment, postings: Postings) -> SegmentNames:
+        """The names of a segment's entities: held, or made."""
         key = segment.entry.key
         with self._lock:
             if (known := self._names.get(key)) is not None:
                 self._names.move_to_end(key)
                 return known
-        names: dict[str, list[int]] = {}
-        for code, value in enumerate(postings.dictionary.values()):
-            names.setdefault(folded(value), []).append(code)
+        names = SegmentNames(postings.dictionary.values())
         with self._lock:
             self._names[key] = names
             while len(self._names) > 1 and sum(map(len, self._names.values())) > self._names_held:
@@ -159,8 +174,7 @@ class _Part:
     segment: OpenSegment
     postings: Postings
     alive: Mask | None
-    names: Mapping[str, Sequence[int]]
-    """Folded, with the values' numbers."""
+    names: SegmentNames
 
     def sections(self, code: int) -> Counter[str]:
         """How many live passages of each section have a value."""
@@ -177,12 +191,12 @@ class _Part:
         return found
 
 
-def _spots(parts: Sequence[_Part], fits: Callable[[str], bool], *, whole: bool) -> tuple[_Spot, ...]:
-    """The sections of the names that fit, over all segments; names in their order, the sections of each in theirs."""
+def _found_at(found: Iterable[tuple[_Part, Iterable[str]]], *, whole: bool) -> tuple[_Spot, ...]:
+    """The sections of names, found in segments; the names in their order, the sections of each in theirs."""
     spelt: dict[tuple[str, str], Counter[str]] = {}
-    for part in parts:
-        for name in filter(fits, part.names):
-            for code in part.names[name]:
+    for part, names in found:
+        for name in dict.fromkeys(names):
+            for code in part.names.codes(name):
                 value = part.postings.dictionary.value(code)
                 for section, count in part.sections(code).items():
                     spelt.setdefault((name, section), Counter())[value] += count
@@ -194,25 +208,6 @@ def _spots(parts: Sequence[_Part], fits: Callable[[str], bool], *, whole: bool) 
 
 def _most_frequent(counts: Counter[str]) -> str:
     return min(counts, key=lambda value: (-counts[value], value))
-
-
-def _other_names(name: str, declared: Iterable[CollectionDeclaration]) -> frozenset[str]:
-    """A name and all that declarations say is the same, folded and without their articles."""
-    wanted = {_bare(folded(name))}
-    groups = [
-        {_bare(folded(one)) for one in (entity, *aliases)}
-        for declaration in declared
-        for entity, aliases in declaration.names.aliases.items()
-    ]
-    for group in groups:
-        if group & wanted:
-            wanted |= group
-    return frozenset(wanted)
-
-
-def _bare(name: str) -> str:
-    """A folded name without its article."""
-    return _ARTICLE.sub("", name)
 
 
 def _place(name: Named, collection: str, spot: _Spot) -> Place:

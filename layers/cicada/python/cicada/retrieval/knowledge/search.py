@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from cicada.delivery.concurrency import THREADS, Concurrency
-from cicada.errors import IndexUnavailable, OutOfTime
+from cicada.errors import OutOfTime
 from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
 from cicada.retrieval.knowledge.contracts import (
     Catalogue,
@@ -22,7 +22,7 @@ from cicada.retrieval.knowledge.contracts import (
     Selector,
 )
 from cicada.retrieval.knowledge.planning import plan_queries
-from cicada.retrieval.knowledge.querying import Found, collection_queries, plain_query, search_all
+from cicada.retrieval.knowledge.querying import CollectionQuery, Found, collection_queries, plain_query, search_all
 from cicada.retrieval.knowledge.together import StoppableLimits, both
 from cicada.retrieval.ports import Degradation, Limits, Retriever, SearchQuery
 from cicada.story import tell
@@ -32,8 +32,16 @@ logger = logging.getLogger(__name__)
 DEFAULT_BUDGET_S = 10.0
 """Seconds for the whole way: the asker waits for it before the first word."""
 DEFAULT_PASSAGES_PER_COLLECTION = 8
+PLAIN_SEARCH = "plain_search"
+"""The code of a context that was found by likeness alone, though something had been chosen."""
 _TRIES = 2
-"""Rounds of searches that see two versions of the index, before that is a failure."""
+"""Rounds in which another version of the index is published, before one plain search has to do."""
+_NOTHING_THERE = Degradation(
+    PLAIN_SEARCH, "Nothing was found in the sections that were chosen for the question, so everything was searched."
+)
+_CHANGED = Degradation(
+    PLAIN_SEARCH, "The index changed while its sections were being chosen, so everything was searched without a choice."
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,14 @@ class Gathered:
     degraded: tuple[Degradation, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
     """By step: select_extract, resolve, query, assemble."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a question wants, and names."""
+
+    choices: tuple[Choice, ...]
+    named: tuple[Named, ...]
 
 
 class KnowledgeSearch:
@@ -114,37 +130,37 @@ class KnowledgeSearch:
             return None
         timings_ms: dict[str, float] = {}
         with StoppableLimits(asked.limits, self._budget_s, self._clock) as limits:
-            asked = replace(asked, limits=limits)
-            with self._timed("select_extract", timings_ms):
-                choices, named = both(
-                    lambda held: self._selector.select(asked.text, catalogue, held),
-                    lambda held: self._extractor.extract(asked.text, catalogue, held),
-                    limits,
-                    self._concurrency,
-                )
-            gathered = self._gathered(asked, catalogue, choices, named, timings_ms)
-        _tell(gathered)
+            gathered = self._gathered(replace(asked, limits=limits), catalogue, limits, timings_ms)
+        if gathered is not None:
+            _tell(gathered)
         return gathered
 
     def _gathered(
-        self,
-        asked: SearchQuery,
-        catalogue: Catalogue,
-        choices: tuple[Choice, ...],
-        named: tuple[Named, ...],
-        timings_ms: dict[str, float],
-    ) -> Gathered:
+        self, asked: SearchQuery, catalogue: Catalogue, limits: StoppableLimits, timings_ms: dict[str, float]
+    ) -> Gathered | None:
+        """The context, all of one version: what was chosen by its declarations is found in it, or it begins anew.
+
+        A reader's version only ever grows. So where all searches saw that of the declarations, what was read between
+        was of it too.
+        """
+        wanted = self._wanted(asked.text, catalogue, limits, timings_ms)
         for _ in range(_TRIES):
             with self._timed("resolve", timings_ms):
-                places = self._places(choices, named, catalogue, asked.limits)
-            plans = plan_queries(choices, places, catalogue)
+                places = self._places(wanted, catalogue, limits)
+            plans = plan_queries(wanted.choices, places, catalogue)
             with self._timed("query", timings_ms):
-                found = self._found(asked, plans, catalogue)
-            if len({one.result.index_version for one in found}) == 1:
+                found, lacks = self._found(asked, plans, catalogue)
+            if {one.result.index_version for one in found} == {catalogue.index_version}:
                 break
-            catalogue = in_play(self._catalogue(), asked.filters.collections)
+            before, catalogue = catalogue, in_play(self._catalogue(), asked.filters.collections)
+            if not catalogue.collections:
+                return None
+            if catalogue.collections != before.collections:
+                wanted = self._wanted(asked.text, catalogue, limits, timings_ms)
         else:
-            raise IndexUnavailable("the index changed while it was searched, twice")
+            plans, lacks = (), (_CHANGED,)
+            with self._timed("query", timings_ms):
+                found = self._search(plain_query(asked, ()))
         with self._timed("assemble", timings_ms):
             context = self._assembler.assemble(found, plans, catalogue)
         first = found[0].result
@@ -155,29 +171,53 @@ class KnowledgeSearch:
             index_version=first.index_version,
             searched=_searched(found),
             engine=first.engine,
-            choices=choices,
-            named=named,
+            choices=wanted.choices,
+            named=wanted.named,
             plans=plans,
-            degraded=(*degraded, *context.degraded),
+            degraded=(*degraded, *lacks, *context.degraded),
             timings_ms=timings_ms,
         )
 
-    def _places(
-        self, choices: Sequence[Choice], named: Sequence[Named], catalogue: Catalogue, limits: Limits
-    ) -> tuple[Place, ...]:
+    def _wanted(
+        self, question: str, catalogue: Catalogue, limits: StoppableLimits, timings_ms: dict[str, float]
+    ) -> _Wanted:
+        """The two calls, side by side."""
+        with self._timed("select_extract", timings_ms):
+            choices, named = both(
+                lambda held: self._selector.select(question, catalogue, held),
+                lambda held: self._extractor.extract(question, catalogue, held),
+                limits,
+                self._concurrency,
+            )
+        return _Wanted(choices, named)
+
+    def _places(self, wanted: _Wanted, catalogue: Catalogue, limits: Limits) -> tuple[Place, ...]:
         """Where what is named stands, in the collections that were chosen; where none was, in all."""
         if limits.time_left_s() <= 0:
             raise OutOfTime("no time was left to search")
-        chosen = dict.fromkeys(one.collection for one in choices)
+        chosen = dict.fromkeys(one.collection for one in wanted.choices)
         collections = list(chosen) or [one.collection for one in catalogue.collections]
-        return self._resolver.resolve(named, collections) if named else ()
+        return self._resolver.resolve(wanted.named, collections, limits) if wanted.named else ()
 
-    def _found(self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue) -> tuple[Found, ...]:
+    def _found(
+        self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue
+    ) -> tuple[tuple[Found, ...], tuple[Degradation, ...]]:
+        """What the searches brought, and whether what was chosen had to be done without.
+
+        What declares nothing cannot be chosen, and is searched beside what was: all of the corpus is searched, always.
+        """
         queries = collection_queries(plans, catalogue, asked, passages_per_collection=self._passages_per_collection)
         if not any(plan.choices for plan in plans):
-            queries = (plain_query(asked, ()), *queries)
-        elif beside := _undeclared(asked.filters.collections, catalogue):
-            queries = (*queries, plain_query(asked, beside))
+            return self._search(plain_query(asked, ()), *queries), ()
+        if catalogue.undeclared:
+            most = min(asked.top_k, self._passages_per_collection * len(catalogue.undeclared))
+            queries = (*queries, plain_query(replace(asked, top_k=most), catalogue.undeclared))
+        found = self._search(*queries)
+        if any(one.result.hits for one in found if one.asked.why != "similarity"):
+            return found, ()
+        return (*found, *self._search(plain_query(asked, ()))), (_NOTHING_THERE,)
+
+    def _search(self, *queries: CollectionQuery) -> tuple[Found, ...]:
         return search_all(queries, self._retriever, self._concurrency)
 
     @contextmanager
@@ -188,15 +228,14 @@ class KnowledgeSearch:
 
 
 def in_play(catalogue: Catalogue, collections: Sequence[str]) -> Catalogue:
-    """The declarations of the collections that a question may search; all where it names none."""
+    """The collections that a question may search; all where it names none."""
     if not collections:
         return catalogue
-    return replace(catalogue, collections=tuple(one for one in catalogue.collections if one.collection in collections))
-
-
-def _undeclared(collections: Sequence[str], catalogue: Catalogue) -> tuple[str, ...]:
-    """The collections that a question names itself, and that declare nothing to be chosen by."""
-    return tuple(one for one in collections if catalogue.find(one) is None)
+    return replace(
+        catalogue,
+        collections=tuple(one for one in catalogue.collections if one.collection in collections),
+        undeclared=tuple(one for one in catalogue.undeclared if one in collections),
+    )
 
 
 def _searched(found: Sequence[Found]) -> int:

@@ -85,6 +85,8 @@ ROWS = (
         DECISIVE,
         "asks what they have kept",
         """
+        theories|hypotheses|characters|locations|npcs|factions do|have|did i [already|still|even] have|keep|hold|kept|$
+        & @manage|tell [me] [all] [of] my|our [own] theories|hypotheses $|,|please
         have i ..3 @kept
         i have [already|previously|ever|so] ..2 @kept
         did i ..2 save|note|write|record|bookmark|store|log|jot|put|add
@@ -112,6 +114,15 @@ ROWS = (
         ^ my|our @kind
         ^ notes|note|entry|entries on|about|for|:|$
         @profile ..2 updated|changed|edited|created|deleted|saved
+        """,
+    ),
+    said(
+        "profile_agent",
+        FAIR,
+        "asks what has changed in somebody's profile",
+        """
+        what|anything [has|is|was] [been] changed|new|updated in|on|about|to ..3 's @profile
+        what|anything [has|is|was] [been] changed|new|updated in|on|about|to the @profile of|for|on !a|an|the|his|her *
         """,
     ),
     said("profile_agent", FAIR, "names somebody's profile", "'s @profile\n @profile of|on|for"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cicada.routing.evidence.table import FAIR, STRONG, WEAK, said, seen
+from cicada.routing.evidence.table import DECISIVE, FAIR, STRONG, WEAK, said, seen
 from cicada.routing.reading import Fact
 
 ROWS = (
@@ -22,6 +22,14 @@ ROWS = (
         ^ assume|suppose|assuming|supposing|imagine [that] *
         ^ say that *
         ^ maybe|perhaps|surely|obviously|clearly !you|we|i|it|this|that|@asking *
+        """,
+    ),
+    said(
+        "theory_agent",
+        DECISIVE,
+        "rewords a theory of their own",
+        """
+        & refine|reword|rephrase|revise|sharpen|amend|change|update|correct|edit|narrow my|our @theory
         """,
     ),
     said(
