@@ -137,7 +137,7 @@ def routers(model: StructuredModel, names: NameSource, catalogue: Catalogue, *, 
         prompt = Prompt(f"{selecting_system(of)}\n\n{naming.system}", naming.user)
         route = fill_form(model, prompt, forms[of.collections[0].collection], "route", limits)
         given = NamesFound.model_validate(route.model_dump(include={"names"}))
-        found = named_of(question, given, names.names(catalogue), MIN_ENTITY_CONFIDENCE)
+        found = named_of(question, given, names.names(catalogue, limits), MIN_ENTITY_CONFIDENCE)
         return choices_of(route, of, MIN_INTENTION_CONFIDENCE), found
 
     def asked(question: str, limits: Limits) -> tuple[Sequence[Choice], Sequence[Named]]:

@@ -131,7 +131,7 @@ def test_what_several_failed_attempts_spent_adds_up():
 
 
 def test_settling_gives_up_when_the_store_is_down_and_raises_what_stopped_the_delivery():
-    world = World(store_budget_s=0.05)
+    world = World(store_budget_s=0.5)
 
     def before(operation):
         if operation == "commit":

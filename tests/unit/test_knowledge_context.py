@@ -351,7 +351,7 @@ def test_a_context_keeps_its_budget_holds_what_is_named_and_nothing_twice(corpus
     assert len({(one.collection, one.id) for one in chosen}) == len(chosen)
     missing = [one for one in places if not any(stands_in(passage, one) for passage in chosen)]
     assert bool(missing) == bool(found.degraded)
-    if budget >= sum(len(one.text) for one in passages):
+    if budget >= sum(cost(Hit(one, 0.0)) for one in passages):
         assert not missing
     words = [" ".join(one.text.split()) for one in chosen]
     alone = {(one.collection, one.metadata["section"]) for one in chosen if one.entities}

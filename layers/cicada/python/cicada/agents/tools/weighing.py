@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from cicada.agents.tools.deeds import Deed, deed_in, names_missing
 from cicada.citations.checking import Checker
+from cicada.citations.clauses import Word
 from cicada.citations.known import Known
 from cicada.citations.language import language_of
-from cicada.citations.reading import read
+from cicada.citations.reading import ENGLISH, read
 from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.record import Side
 from cicada.profiles.rules import claim_of, clipped
@@ -24,9 +26,12 @@ OFF_ITS_SEARCH = 0.8
 """By what the strength of a passage is multiplied that the search for its own side did not find."""
 GATHERING = "gather_evidence"
 _SENTENCES = re.compile(r"[^.!?。！？؟]*[^\s.!?。！？؟][^.!?。！？؟]*[.!?。！？؟]*[\"'”’»)]*")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _STATEMENT_CHARS = 60
 """Of a statement, as a reason names it."""
 _DIGEST_CHARS = 16
+_AT_MOST_MODERATE = STRONG - 0.01
+_AT_MOST_WEAK = MODERATE - 0.01
 _SIDES: tuple[Side, Side] = ("for", "against")
 
 
@@ -56,10 +61,13 @@ def weigh(statement: str, found: Found) -> Weighed:
     The side is read from the passage by the rules that check citations: a passage that holds what the statement says
     speaks for it, one that denies it, says the opposite or says it of somebody else speaks against it. Its own words
     and its speaker count, not its neighbours or its chapter's title: half of the statement's words beside names, and
-    two at least where there are two, must be among them. A question says neither, and so does a passage that denies
-    something where the statement does not, or the other way round, and is no contradiction. Its strength is the
-    calibrated score of the search, times the share of the statement's words that it has; less where only the other
-    side's search found it.
+    two at least where there are two, must be among them, and for a passage that speaks for it every name, too. A
+    question says neither, and so does a passage that denies something where the statement does not, or the other way
+    round, and is no contradiction. In English the deed is compared besides, as :mod:`cicada.agents.tools.deeds` reads
+    it: without the statement's verb, or one that says the same, a passage is weak; where somebody else does it, it
+    speaks against the statement, moderately at most; where nobody is told who does it, it says neither. Its strength
+    is the calibrated score of the search, times the share of the statement's words that it has; less where only the
+    other side's search found it.
     """
     source = found.source
     alone = _alone(source)
@@ -67,15 +75,29 @@ def weigh(statement: str, found: Found) -> Weighed:
     if _only_asks(source.text) or not share:
         return Weighed(source, None, 0.0)
     finding = Checker([alone]).check(statement, alone, [alone])
-    side: Side
-    if finding.objection is None and _denies_alike(statement, alone):
-        side = "for"
-    elif finding.objection is not None and finding.objection.code == "contradicted":
-        side = "against"
-    else:
+    side, ceiling = _side(statement, alone, None if finding.objection is None else finding.objection.code)
+    if side is None:
         return Weighed(source, None, 0.0)
     score = found.scores.get(side, max(found.scores.values()) * OFF_ITS_SEARCH)
-    return Weighed(source, side, round(min(1.0, score) * min(share, finding.similarity), 2))
+    held = share if finding.objection is not None else min(share, finding.similarity)
+    return Weighed(source, side, round(min(ceiling, min(1.0, score) * held), 2))
+
+
+def _side(statement: str, source: Source, objection: str | None) -> tuple[Side | None, float]:
+    """The side that a passage stands on, with what its strength is at most."""
+    english = language_of(statement) == ENGLISH
+    voice = source.locator.voice() or ""
+    deed = deed_in(statement, source.text, voice) if english else Deed.SAME
+    alike = _denies_alike(statement, source)
+    if deed == Deed.OTHERS:
+        # What somebody else has not done, or does beside the statement's denial, tells nothing of whom it names.
+        told = alike and not _denies(statement)
+        return ("against", _AT_MOST_MODERATE) if told else (None, 0.0)
+    if objection == "contradicted":
+        return "against", 1.0
+    if objection is not None or not alike or deed == Deed.UNKNOWN or names_missing(statement, source.text, voice):
+        return None, 0.0
+    return "for", 1.0 if deed == Deed.SAME else _AT_MOST_WEAK
 
 
 def _alone(source: Source) -> Source:
@@ -91,7 +113,8 @@ def _share(statement: str, source: Source) -> float:
     """The share of the statement's words, beside names, that a passage has; 0 where that is too little for a side."""
     passage = Known(source)
     words = [word for clause in read(statement, language_of(statement)) for word in clause.words]
-    meant = {word.term for word in words if not (word.name or word.turning or word.owner)}
+    plain = {written for written in _WORD.findall(source.text) if written.islower()}
+    meant = {word.term for word in words if not (word.name or word.turning or word.owner or _opens_named(word, plain))}
     held = sum(term in passage.vocabulary or passage.vocabulary.akin(term) for term in meant)
     if held < max(math.ceil(len(meant) / 2), min(2, len(meant))):
         return 0.0
@@ -104,6 +127,15 @@ def _denies_alike(statement: str, source: Source) -> bool:
     terms = {term for clause in claimed for term in clause.terms}
     said = [clause for clause in Known(source).clauses if clause.terms & terms]
     return any(clause.negations for clause in claimed) == any(clause.negations for clause in said)
+
+
+def _opens_named(word: Word, plain: Collection[str]) -> bool:
+    """Whether a sentence's first word may be a name: the passage does not have it in small letters."""
+    return word.opens and word.shown[:1].isupper() and word.shown.lower() not in plain
+
+
+def _denies(statement: str) -> bool:
+    return any(clause.negations for clause in read(statement, language_of(statement)))
 
 
 def _only_asks(text: str) -> bool:
