@@ -8,13 +8,15 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from cicada.agents.tools.deeds import Deed, deed_in, names_missing
+from cicada.agents.tools.deeds import Deed, Told, deed_in, names_missing
 from cicada.citations.checking import Checker
 from cicada.citations.clauses import Word
+from cicada.citations.english_terms import OPPOSITES
 from cicada.citations.known import Known
 from cicada.citations.language import language_of
 from cicada.citations.reading import ENGLISH, read
 from cicada.corpus.passages import ScriptLocator
+from cicada.index.lexical.tokens import normalised
 from cicada.profiles.record import Side
 from cicada.profiles.rules import claim_of, clipped
 from cicada.protocol.events import Reason, Source
@@ -85,19 +87,28 @@ def weigh(statement: str, found: Found) -> Weighed:
 
 def _side(statement: str, source: Source, objection: str | None) -> tuple[Side | None, float]:
     """The side that a passage stands on, with what its strength is at most."""
-    english = language_of(statement) == ENGLISH
     voice = source.locator.voice() or ""
-    deed = deed_in(statement, source.text, voice) if english else Deed.SAME
-    alike = _denies_alike(statement, source)
-    if deed == Deed.OTHERS:
-        # What somebody else has not done, or does beside the statement's denial, tells nothing of whom it names.
-        told = alike and not _denies(statement)
-        return ("against", _AT_MOST_MODERATE) if told else (None, 0.0)
+    english = language_of(statement) == ENGLISH
+    told = deed_in(statement, source.text, voice) if english else Told(Deed.SAME)
+    denies = _denies(statement)
+    alike = told.denied == denies if english and told.deed == Deed.SAME else _denies_alike(statement, source)
+    if told.deed == Deed.OTHERS:
+        # What somebody else has not done, or has done where the statement denies it, tells nothing of whom it names.
+        return (None, 0.0) if told.denied or denies else ("against", _AT_MOST_MODERATE)
     if objection == "contradicted":
-        return "against", 1.0
-    if objection is not None or not alike or deed == Deed.UNKNOWN or names_missing(statement, source.text, voice):
+        # A denial of something beside the deed is none of the deed.
+        beside = english and told.deed != Deed.UNTOLD and not (told.denied or denies)
+        if beside and not _denies_alike(statement, source):
+            return None, 0.0
+        if told.deed == Deed.UNTOLD and _denies_alike(statement, source) and not _opposed(statement, source):
+            return None, 0.0  # another deed is not the opposite of this one
+        plain = told.deed == Deed.SAME or told.denied or (denies and told.deed != Deed.UNTOLD)
+        return "against", 1.0 if plain else _AT_MOST_MODERATE
+    if objection == "name_missing" and told.deed == Deed.SAME and english:
+        objection = None  # names are compared below, where a part of one is enough
+    if objection is not None or not alike or told.deed == Deed.UNKNOWN or _lacks_name(statement, source):
         return None, 0.0
-    return "for", 1.0 if deed == Deed.SAME else _AT_MOST_WEAK
+    return "for", 1.0 if told.deed == Deed.SAME else _AT_MOST_WEAK
 
 
 def _alone(source: Source) -> Source:
@@ -132,6 +143,24 @@ def _denies_alike(statement: str, source: Source) -> bool:
 def _opens_named(word: Word, plain: Collection[str]) -> bool:
     """Whether a sentence's first word may be a name: the passage does not have it in small letters."""
     return word.opens and word.shown[:1].isupper() and word.shown.lower() not in plain
+
+
+def _opposed(statement: str, source: Source) -> bool:
+    """Whether an English passage has the opposite of a word of a statement."""
+    claimed = {term for clause in read(statement, ENGLISH) for term in clause.terms}
+    said = {term for clause in Known(source).clauses for term in clause.terms}
+    return any(frozenset((one, other)) in OPPOSITES for one in claimed - said for other in said - claimed)
+
+
+def _lacks_name(statement: str, source: Source) -> bool:
+    """Whether a passage has not a name of a statement, and is not spoken by its bearer."""
+    language, voice = language_of(statement), source.locator.voice() or ""
+    if language == ENGLISH:
+        return names_missing(statement, source.text, voice)
+    there = {normalised(word) for word in _WORD.findall(f"{source.text} {voice}")}
+    words = (word for clause in read(statement, language) for word in clause.words)
+    names = (word.shown for word in words if word.name or (word.opens and word.shown[:1].isupper()))
+    return any(normalised(name) not in there for name in names)
 
 
 def _denies(statement: str) -> bool:
