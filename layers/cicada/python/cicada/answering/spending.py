@@ -18,6 +18,7 @@ from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
 from cicada.models.prices import cost
+from cicada.models.stopping import Stoppable
 from cicada.protocol.events import StrategyName
 from cicada.tokens import estimated_tokens
 
@@ -158,7 +159,7 @@ def _takes(model_id: str, usage: Usage) -> tuple[int, float]:
     return usage.input_tokens + usage.output_tokens, 0.0 if price is None else price.usd
 
 
-class Spending:
+class Spending(Stoppable):
     """An attempt's allowance, a :class:`cicada.models.ports.Leash` among it. Thread-safe."""
 
     def __init__(
@@ -179,6 +180,7 @@ class Spending:
             budget: the request's.
             monotonic: seconds.
         """
+        super().__init__()
         self.strategy = strategy
         self.budget = budget or RequestBudget()
         self.monotonic = monotonic
@@ -189,8 +191,6 @@ class Spending:
         self._calls_left = calls
         self._deadline = deadline
         self._lock = threading.Lock()
-        self._stopped = False
-        self._wakes: list[Callable[[], None]] = []
 
     @property
     def calls_left(self) -> int:
@@ -244,28 +244,6 @@ class Spending:
         """Note what a call took."""
         with self._lock:
             self.made.append(call)
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.Leash`."""
-        with self._lock:
-            if not self._stopped:
-                self._wakes.append(wake)
-                return lambda: self._forget(wake)
-        wake()
-        return lambda: None
-
-    def stop(self) -> None:
-        """Nobody wants the answer any more: whatever is under way stops."""
-        with self._lock:
-            self._stopped = True
-            wakes, self._wakes = self._wakes, []
-        for wake in wakes:
-            wake()
-
-    def _forget(self, wake: Callable[[], None]) -> None:
-        with self._lock:
-            if wake in self._wakes:
-                self._wakes.remove(wake)
 
     @property
     def spent(self) -> Spent:

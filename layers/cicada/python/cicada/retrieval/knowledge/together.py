@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from cicada.delivery.concurrency import Concurrency
 from cicada.models.ports import ModelUse, Stopped, Usage
+from cicada.models.stopping import Stoppable
 from cicada.retrieval.ports import Limits
 
 R = TypeVar("R")
 S = TypeVar("S")
 
 
-class StoppableLimits:
+class StoppableLimits(Stoppable):
     """:class:`cicada.retrieval.ports.Limits` within others', with less time, that can be stopped by themselves.
 
     As a context they hear the others' stop. Thread-safe.
@@ -22,12 +22,10 @@ class StoppableLimits:
 
     def __init__(self, limits: Limits, time_s: float, clock: Callable[[], float]) -> None:
         """Take the limits that hold, the seconds from now on at most, and a clock of monotonic seconds."""
+        super().__init__()
         self._limits = limits
         self._clock = clock
         self._ends_s = clock() + time_s
-        self._lock = threading.Lock()
-        self._stopped = False
-        self._wakes: list[Callable[[], None]] = []
         self._unhear: Callable[[], None] = lambda: None
 
     def __enter__(self) -> StoppableLimits:
@@ -43,9 +41,8 @@ class StoppableLimits:
 
     def call(self) -> None:
         """See the port. Raises Stopped after :meth:`stop`."""
-        with self._lock:
-            if self._stopped:
-                raise Stopped("nobody wants the result any more")
+        if self.stopped:
+            raise Stopped("nobody wants the result any more")
         self._limits.call()
 
     def allow(self, model_id: str, most: Usage) -> None:
@@ -55,28 +52,6 @@ class StoppableLimits:
     def note(self, use: ModelUse) -> None:
         """See the port."""
         self._limits.note(use)
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See the port."""
-        with self._lock:
-            if not self._stopped:
-                self._wakes.append(wake)
-                return lambda: self._forget(wake)
-        wake()
-        return lambda: None
-
-    def stop(self) -> None:
-        """Nobody wants it any more: whatever is under way stops."""
-        with self._lock:
-            self._stopped = True
-            wakes, self._wakes = self._wakes, []
-        for wake in wakes:
-            wake()
-
-    def _forget(self, wake: Callable[[], None]) -> None:
-        with self._lock:
-            if wake in self._wakes:
-                self._wakes.remove(wake)
 
 
 def both(

@@ -9,13 +9,14 @@ from types import TracebackType
 from cicada.errors import CicadaError, ModelError, OutOfTime
 from cicada.models.ports import ModelUse, Prompt, Purse, Stopped, Unheld, Usage
 from cicada.models.prices import cost
+from cicada.models.stopping import Stoppable
 from cicada.retrieval.pipelines.api import StageUse
 from cicada.tokens import estimated_tokens
 
 _UNHELD = Unheld()
 
 
-class OpenUse:
+class OpenUse(Stoppable):
     """One use of a model that is under way: a :class:`cicada.models.ports.Purse`, and an account at any time.
 
     As a context it hears its own leash's stop, and notes how the use ends. After a stop no further call goes out, and
@@ -40,6 +41,7 @@ class OpenUse:
             leash: what holds this use in turn.
             most: what each of its calls can take, where that is known beforehand.
         """
+        super().__init__()
         self._purpose = purpose
         self._model_id = model_id
         self._clock = clock
@@ -52,8 +54,6 @@ class OpenUse:
         self._usage = Usage(reported=False)
         self._fault: str | None = OutOfTime.code  # of a use that is still under way when it is accounted for
         self._took_s: float | None = None
-        self._stopped = False
-        self._wakes: list[Callable[[], None]] = []
 
     def __enter__(self) -> OpenUse:
         self._unhear = self._leash.on_stop(self.stop)
@@ -78,7 +78,7 @@ class OpenUse:
             self._leash.allow(self._model_id, self._most)
         self._leash.call()
         with self._lock:
-            if self._stopped:
+            if self.stopped:
                 raise Stopped
             self._calls += 1
 
@@ -86,27 +86,10 @@ class OpenUse:
         """See the port."""
         self._leash.allow(model_id, most)
 
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See the port."""
-        with self._lock:
-            if not self._stopped:
-                self._wakes.append(wake)
-                return lambda: self._forget(wake)
-        wake()
-        return lambda: None
-
     def took(self, usage: Usage) -> None:
         """Note what the service reported."""
         with self._lock:
             self._usage = usage
-
-    def stop(self) -> None:
-        """Nobody waits for it any more."""
-        with self._lock:
-            self._stopped = True
-            wakes, self._wakes = self._wakes, []
-        for wake in wakes:
-            wake()
 
     def account(self) -> ModelUse:
         """What it took so far; ``out_of_time`` is the fault of one that has not ended."""
@@ -114,11 +97,6 @@ class OpenUse:
             took_s = self._clock() - self._began_s if self._took_s is None else self._took_s
             took_ms = round(took_s * 1000)
             return ModelUse(self._purpose, self._model_id, self._calls, self._usage, took_ms, self._fault)
-
-    def _forget(self, wake: Callable[[], None]) -> None:
-        with self._lock:
-            if wake in self._wakes:
-                self._wakes.remove(wake)
 
 
 def most_of(prompt: Prompt, max_tokens: int) -> Usage:
