@@ -43,7 +43,7 @@ _FOR_A_WORKER = _retry(_LAMBDA_FAULTS, first_s=5, attempts=12, most_s=120)
 _OUT_OF_TIME = _retry(["OutOfTime"], first_s=1, attempts=20, most_s=5)
 """A batch that was given back because its time ran out goes on where it stopped."""
 
-BATCH_FIELDS = ("collection", "run", "number", "items", "sectionsKey")
+BATCH_FIELDS = ("collection", "run", "round", "number", "items", "sectionsKey")
 """Of a batch, as a plan writes it and the function that prepares it takes it."""
 
 

@@ -159,7 +159,7 @@ def test_consecutive_answers_share_connections(service):
     answers = model(service)
     for _ in range(6):
         read(answers)
-    assert len(service.connections) <= 2  # a reader may let go of one just after the next answer has begun
+    assert len(service.connections) <= 3  # a reader may let go of one just after the next answer has begun
 
 
 # --- streams that break ---
