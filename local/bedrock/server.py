@@ -222,6 +222,7 @@ class BedrockRuntime:
 
     async def converse_stream(self, request: web.Request) -> web.StreamResponse:
         """POST /model/{modelId}/converse-stream."""
+        await request.read()  # a call that breaks off before its body is there was none
         self.streams.open += 1
         try:
             asked, slow = await self._asked(request)

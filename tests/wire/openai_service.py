@@ -80,6 +80,7 @@ class OpenAiService:
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """POST {base}/chat/completions."""
+        await request.read()  # a call that breaks off before its body is there was none
         self.counts.open += 1
         try:
             return await self._complete(request)
