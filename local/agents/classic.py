@@ -47,9 +47,7 @@ Fault switches (``local.faults``; ``agent`` limits each to one agent's id):
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -62,15 +60,13 @@ from local.agents.classic_sessions import Session, Sessions
 from local.agents.classic_store import AgentStore
 from local.agents.classic_stream import AgentStream
 from local.agents.turns import Decide, Turn
-from local.bedrock.errors import AwsError, ModelNotFound, Unsigned, ValidationFailed
+from local.bedrock.errors import ModelNotFound, ValidationFailed, with_aws_errors
 from local.bedrock.streams import StreamedResponse
 from local.bedrock.striking import InjectedError
 from local.faults import Faults
 
-logger = logging.getLogger(__name__)
-
 PATH = "/agents/{agent_id}/agentAliases/{alias_id}/sessions/{session_id}/text"
-_CLIENT_CLOSED = 499
+_INTERNAL = "An internal server error occurred. Retry your request."
 
 
 class ClassicAgents:
@@ -107,22 +103,7 @@ class ClassicAgents:
 
     def add_routes(self, app: web.Application) -> None:
         """Serve InvokeAgent."""
-        app.router.add_post(PATH, self._handle)
-
-    async def _handle(self, request: web.Request) -> web.StreamResponse:
-        try:
-            if "Authorization" not in request.headers:
-                raise Unsigned("Missing Authentication Token")
-            return await self._invoke_agent(request)
-        except AwsError as error:
-            return error.response()
-        except ConnectionResetError:
-            return web.Response(status=_CLIENT_CLOSED)  # which nobody receives
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("agents stand-in: %s failed", request.path)
-            return AwsError("An internal server error occurred. Retry your request.").response()
+        app.router.add_post(PATH, with_aws_errors(self._invoke_agent, internal=_INTERNAL))
 
     async def _invoke_agent(self, request: web.Request) -> web.StreamResponse:
         asked = self._read(request.match_info, await request.read())

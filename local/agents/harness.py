@@ -48,7 +48,6 @@ Fault switches (``local.faults``; ``harness`` limits each to one ARN):
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -62,7 +61,7 @@ from local.agents.harness_reading import Invocation, InvocationReader, asked_of_
 from local.agents.harness_store import HarnessStore
 from local.agents.harness_stream import Ending, send_turn
 from local.agents.turns import BrainTool, Decide, Step
-from local.bedrock.errors import AwsError, Unsigned
+from local.bedrock.errors import AwsError, Unsigned, with_aws_errors
 from local.bedrock.event_stream import encode_exception
 from local.bedrock.replies import Reply, compose, compose_tool_uses
 from local.bedrock.requests import ConverseRequest
@@ -71,12 +70,9 @@ from local.bedrock.striking import InjectedError, Refused
 from local.bedrock.switches import Cut, Pace
 from local.faults import Faults
 
-logger = logging.getLogger(__name__)
-
 PATH = "/harnesses/invoke"
 DEFAULT_PACE_S = 0.02
 MAX_SESSIONS = 1_000
-_CLIENT_CLOSED = 499
 
 
 class HarnessRuntime:
@@ -101,24 +97,11 @@ class HarnessRuntime:
 
     def add_routes(self, app: web.Application) -> None:
         """Serve InvokeHarness's route."""
-        app.router.add_post(PATH, self._invoke)
+        app.router.add_post(PATH, with_aws_errors(self._invoke, internal="An internal error occurred."))
 
     async def _invoke(self, request: web.Request) -> web.StreamResponse:
-        try:
-            if "/bedrock-agentcore/aws4_request" not in request.headers.get("Authorization", ""):
-                raise Unsigned("Missing Authentication Token")
-            return await self._answer(request)
-        except AwsError as error:
-            return error.response()
-        except ConnectionResetError:
-            return web.Response(status=_CLIENT_CLOSED)  # which nobody receives
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("harness stand-in: an invocation failed")
-            return AwsError("An internal error occurred.").response()
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        if "/bedrock-agentcore/aws4_request" not in request.headers["Authorization"]:
+            raise Unsigned("Missing Authentication Token")
         invocation = await self._reader.read(request)
         slow = await self._fail_early(request, invocation)
         loop = asyncio.get_running_loop()

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import uuid
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 from aiohttp import web
+
+logger = logging.getLogger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_CLIENT_CLOSED = 499
+"""nginx's status for it."""
 
 
 class AwsError(Exception):
@@ -44,3 +54,24 @@ def error_response(code: str, status: int, message: str) -> web.Response:
         "x-amzn-RequestId": str(uuid.uuid4()),
     }
     return web.json_response({"message": message}, status=status, headers=headers)
+
+
+def with_aws_errors(handler: Handler, *, internal: str) -> Handler:
+    """A handler whose errors are told as AWS tells them; ``internal`` is what AWS says of a bug of its own."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        try:
+            if "Authorization" not in request.headers:
+                raise Unsigned("Missing Authentication Token")
+            return await handler(request)
+        except AwsError as error:
+            return error.response()
+        except ConnectionResetError:
+            return web.Response(status=_CLIENT_CLOSED)  # which nobody receives
+        except (web.HTTPException, asyncio.CancelledError):
+            raise
+        except Exception:
+            logger.exception("stand-in: %s failed", request.path)
+            return AwsError(internal).response()
+
+    return handle

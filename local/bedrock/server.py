@@ -94,10 +94,9 @@ Fault switches (``local.faults``; ``model`` limits each to one model id as calle
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -106,7 +105,7 @@ from aiohttp import web
 from local.agents.brain import next_step
 from local.agents.turns import BrainCall, BrainTool, Decide, Step
 from local.bedrock.catalogue import EmbeddingModel, RerankModel, TextModel, find_model
-from local.bedrock.errors import AwsError, Unsigned, ValidationFailed
+from local.bedrock.errors import AwsError, Handler, ValidationFailed, with_aws_errors
 from local.bedrock.extractive.filling import fill_from_words
 from local.bedrock.extractive.relevance import relevance
 from local.bedrock.forwarding import Forwarding
@@ -117,8 +116,6 @@ from local.bedrock.striking import Refused, fail_early, send_whole
 from local.bedrock.switches import Cut, Pace
 from local.bedrock.tools import Tool
 from local.faults import Faults
-
-logger = logging.getLogger(__name__)
 
 Answer = Callable[[str, str], str]
 """The system prompt and the user's turn in, the answer out. May block: it runs in a thread."""
@@ -131,8 +128,7 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 DEFAULT_PACE_S = 0.02
 """Between two deltas: 50 words a second, about as fast as a small model writes."""
-_CLIENT_CLOSED = 499
-"""nginx's status for it."""
+_INTERNAL = "The system encountered an unexpected error during processing."
 
 
 def add_routes(
@@ -167,28 +163,15 @@ def add_routes(
         "converse": runtime.converse,
         "invoke": runtime.invoke,
     }.items():
-        app.router.add_post(f"/model/{{model_id}}/{operation}", _with_aws_errors(handler))
+        app.router.add_post(f"/model/{{model_id}}/{operation}", _named(with_aws_errors(handler, internal=_INTERNAL)))
     app.router.add_get("/_cicada/bedrock", runtime.counts)
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+def _named(handler: Handler) -> Handler:
+    """A handler whose responses carry the id of their request."""
 
-
-def _with_aws_errors(handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        try:
-            if "Authorization" not in request.headers:
-                raise Unsigned("Missing Authentication Token")
-            response = await handler(request)
-        except AwsError as error:
-            return error.response()
-        except ConnectionResetError:
-            return web.Response(status=_CLIENT_CLOSED)  # which nobody receives
-        except (web.HTTPException, asyncio.CancelledError):
-            raise
-        except Exception:  # as AWS tells of a bug of its own
-            logger.exception("bedrock stand-in: %s failed", request.path)
-            return AwsError("The system encountered an unexpected error during processing.").response()
+        response = await handler(request)
         if not response.prepared:
             response.headers.setdefault("x-amzn-RequestId", str(uuid.uuid4()))
         return response

@@ -29,6 +29,17 @@ def first(events: Sequence[dict[str, Any]], kind: str) -> dict[str, Any]:
     return next(event for event in events if event["type"] == kind)
 
 
+def last(events: Sequence[dict[str, Any]], kind: str) -> dict[str, Any]:
+    """The last event of a type. Raises StopIteration if there is none."""
+    return next(event for event in reversed(events) if event["type"] == kind)
+
+
+def answered(cloud: LocalCloud, question: str) -> Events:
+    """The events of a question's answer, asked by nobody in particular."""
+    with Socket(cloud.websocket_url) as socket:
+        return socket.answer(question)
+
+
 def failures(end: dict[str, Any]) -> list[tuple[str, str]]:
     """What a terminal event says of the strategies that failed."""
     return [(failure["strategy"], failure["code"]) for failure in end.get("failed", ())]

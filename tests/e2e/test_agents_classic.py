@@ -4,13 +4,11 @@ writes comes back to the worker, and the answer's sources are what both have fou
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from local.testing import LocalCloud
-from tests.e2e.plain_client import TERMINAL, Socket
+from tests.e2e.reading import answered, last
 from tests.template.templates import ROOT
 
 
@@ -22,32 +20,18 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
         yield running
 
 
-def ask(cloud: LocalCloud, question: str) -> list[dict[str, Any]]:
-    """All frames of an answer."""
-    frames: list[dict[str, Any]] = []
-    with Socket(cloud.websocket_url) as socket:
-        socket.send("ask", requestId=str(uuid4()), query=question)
-        while not frames or frames[-1]["type"] not in TERMINAL:
-            frames.append(socket.receive())
-    return frames
-
-
-def last(frames: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    return next(frame for frame in reversed(frames) if frame["type"] == kind)
-
-
 def test_a_profile_is_made_and_shown(cloud: LocalCloud) -> None:
-    made = ask(cloud, "Create a character profile named Mira: she is a ferrywoman")
+    made = answered(cloud, "Create a character profile named Mira: she is a ferrywoman")
     assert last(made, "complete")["answeredBy"] == "profile_agent"
     assert last(made, "complete")["failed"] == []
-    shown = ask(cloud, "Show me the profile of Mira")
+    shown = answered(cloud, "Show me the profile of Mira")
     assert last(shown, "complete")["answeredBy"] == "profile_agent"
     assert last(shown, "sources")["sources"][0]["locator"]["kind"] == "note"
     assert {one["verdict"] for one in last(shown, "citations")["citations"]} == {"verified"}
 
 
 def test_a_theory_is_weighed_with_passages(cloud: LocalCloud) -> None:
-    frames = ask(
+    frames = answered(
         cloud, "What evidence is there for and against the theory that the letter was hidden in the boathouse?"
     )
     assert last(frames, "complete")["answeredBy"] == "theory_agent"
@@ -57,7 +41,7 @@ def test_a_theory_is_weighed_with_passages(cloud: LocalCloud) -> None:
 def test_a_throttled_service_leaves_the_answer_to_the_search(cloud: LocalCloud) -> None:
     cloud.arm("agents.throttle")
     try:
-        frames = ask(cloud, "Show me the profile of Mira")
+        frames = answered(cloud, "Show me the profile of Mira")
     finally:
         cloud.disarm()
     done = last(frames, "complete")

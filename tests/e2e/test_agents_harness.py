@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
 from local.testing import LocalCloud
-from tests.e2e.plain_client import TERMINAL, Socket
+from tests.e2e.reading import answered, last
+from tests.support.questions import joined
 from tests.template.templates import ROOT
 
 THEORY = "What evidence is there for and against the theory that Corin put a new padlock on the water gate?"
@@ -24,40 +24,22 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
         yield running
 
 
-def ask(cloud: LocalCloud, question: str) -> list[dict[str, Any]]:
-    """All frames of an answer."""
-    frames: list[dict[str, Any]] = []
-    with Socket(cloud.websocket_url) as socket:
-        socket.send("ask", requestId=str(uuid4()), query=question)
-        while not frames or frames[-1]["type"] not in TERMINAL:
-            frames.append(socket.receive())
-    return frames
-
-
-def last(frames: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    return next(frame for frame in reversed(frames) if frame["type"] == kind)
-
-
-def text_of(frames: list[dict[str, Any]]) -> str:
-    return "".join(frame["content"] for frame in frames if frame["type"] == "chunk")
-
-
 def test_a_profile_is_made_changed_and_shown(cloud: LocalCloud) -> None:
     for question in ("Create a profile for Corin: occupation is boatman.", "Add to Corin's profile that he is grumpy"):
-        done = last(ask(cloud, question), "complete")
+        done = last(answered(cloud, question), "complete")
         assert (done["answeredBy"], done["failed"]) == ("profile_agent", [])
-    shown = ask(cloud, "Show me the profile of Corin.")
-    assert "boatman" in text_of(shown)
-    assert "grumpy" in text_of(shown)
+    shown = answered(cloud, "Show me the profile of Corin.")
+    assert "boatman" in joined(shown)
+    assert "grumpy" in joined(shown)
     assert last(shown, "sources")["sources"][0]["locator"]["kind"] == "note"
     assert {one["verdict"] for one in last(shown, "citations")["citations"]} == {"verified"}
 
 
 def test_a_theory_is_weighed_with_passages(cloud: LocalCloud) -> None:
-    frames = ask(cloud, THEORY)
+    frames = answered(cloud, THEORY)
     done = last(frames, "complete")
     assert (done["answeredBy"], done["failed"], done["grounded"]) == ("theory_agent", [], True)
-    assert "padlock" in text_of(frames)
+    assert "padlock" in joined(frames)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +55,7 @@ def test_a_harness_that_fails_leaves_the_answer_to_the_search(
 ) -> None:
     cloud.arm(fault, **params)
     try:
-        done = last(ask(cloud, THEORY), "complete")
+        done = last(answered(cloud, THEORY), "complete")
     finally:
         cloud.disarm()
     assert done["attempted"][0] == "theory_agent"

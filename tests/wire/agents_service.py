@@ -20,6 +20,7 @@ from local.agents.turns import BrainTool, Step, Turn
 from local.faults import Faults
 from local.functions.config import InvokeResult
 from local.functions.errors import ResourceNotFound
+from tests.wire.app_server import serving_app
 
 AGENT_ID, ALIAS_ID = "AGENTAGENT", "ALIASALIAS"
 MODEL = "amazon.nova-lite-v1:0"
@@ -138,30 +139,15 @@ def serving_agents() -> Iterator[AgentsService]:
         finally:
             service.handled.set()
 
-    async def start() -> web.AppRunner:
-        app = web.Application(client_max_size=0, middlewares=[record])
-        ClassicAgents(
-            service.store,
-            service.decided,
-            service.invoke,
-            service.faults,
-            reckon=service.reckoned,
-            pace_s=0.0,
-        ).add_routes(app)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application(client_max_size=0, middlewares=[record])
+    ClassicAgents(
+        service.store,
+        service.decided,
+        service.invoke,
+        service.faults,
+        reckon=service.reckoned,
+        pace_s=0.0,
+    ).add_routes(app)
+    with serving_app(app) as url:
+        service.url = url
         yield service
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import ssl
 import threading
@@ -33,6 +32,7 @@ from local.bedrock.extractive.relevance import relevance
 from local.bedrock.server import add_routes
 from local.bedrock.tools import Tool
 from local.faults import Faults
+from tests.wire.app_server import serving_app
 
 ANSWER = "Aoi found the letter in the boathouse on the second evening [1]. She did not tell Ren about it [2]."
 
@@ -167,33 +167,17 @@ def serving(identity: Identity | None = None) -> Iterator[BedrockService]:
     def embed(texts: Sequence[str]) -> Sequence[Sequence[float]]:
         return service.embed(texts)
 
-    async def start() -> web.AppRunner:
-        app = web.Application(middlewares=[record])
-        add_routes(
-            app,
-            answer=answer,
-            embed=embed,
-            fill=fill,
-            rank=rank,
-            decide=decide,
-            faults=service.faults,
-            pace_s=0.0,
-        )
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=None if identity is None else identity.context())
-        await site.start()
-        service.url = f"{'http' if identity is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application(middlewares=[record])
+    add_routes(
+        app,
+        answer=answer,
+        embed=embed,
+        fill=fill,
+        rank=rank,
+        decide=decide,
+        faults=service.faults,
+        pace_s=0.0,
+    )
+    with serving_app(app, tls=None if identity is None else identity.context()) as url:
+        service.url = url
         yield service
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +13,7 @@ from aiohttp import web
 from botocore.config import Config
 
 from local.faults import Faults
+from tests.wire.app_server import serving_app
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 
@@ -53,24 +52,9 @@ def serving(service: EngineService, *mounted: Mounted) -> Iterator[EngineService
         service.calls[target.rpartition(".")[2] or request.path.rsplit("/", 1)[-1]] += 1
         return await handler(request)
 
-    async def start() -> web.AppRunner:
-        app = web.Application(client_max_size=0, middlewares=[record])
-        for one in mounted:
-            one.add_routes(app)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application(client_max_size=0, middlewares=[record])
+    for one in mounted:
+        one.add_routes(app)
+    with serving_app(app) as url:
+        service.url = url
         yield service
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from local.agents.harness import HarnessRuntime
 from local.agents.harness_store import Harness, HarnessStore, HarnessVersion
 from local.agents.turns import BrainTool, Decide, Step, Turn
 from local.faults import Faults
+from tests.wire.app_server import serving_app
 
 REGION, ACCOUNT_ID = "eu-west-1", "123456789012"
 MODEL = "local.extractive"
@@ -74,23 +74,8 @@ def serving_harness() -> Iterator[HarnessService]:
         finally:
             service.finished.set()
 
-    async def start() -> web.AppRunner:
-        app = web.Application(middlewares=[record])
-        HarnessRuntime(service.store, service.faults, decide=decide, pace_s=0.0).add_routes(app)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application(middlewares=[record])
+    HarnessRuntime(service.store, service.faults, decide=decide, pace_s=0.0).add_routes(app)
+    with serving_app(app) as url:
+        service.url = url
         yield service
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()

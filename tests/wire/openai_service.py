@@ -14,12 +14,10 @@ Chat Completions, streamed, in OpenAI's wire format. Fault switches (``local.fau
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +28,7 @@ from cicada.models.openai_http import ChatConnection
 from local.bedrock.streams import StreamCounts, pause
 from local.bedrock.tokens import count_tokens, split_pieces
 from local.faults import Faults
+from tests.wire.app_server import serving_app
 from tests.wire.bedrock_service import Identity
 
 ANSWER = "Aoi found the letter in the boathouse on the second evening [1]. She did not tell Ren about it [2]."
@@ -219,25 +218,8 @@ def serving(identity: Identity | None = None) -> Iterator[OpenAiService]:
     """Run an endpoint in a thread, on a port of its own; over TLS if it is given an identity."""
     service = OpenAiService(certificate=None if identity is None else identity.certificate)
 
-    async def start() -> web.AppRunner:
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", service.complete)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=None if identity is None else identity.context())
-        await site.start()
-        service.url = f"{'http' if identity is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}/v1"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", service.complete)
+    with serving_app(app, tls=None if identity is None else identity.context()) as url:
+        service.url = f"{url}/v1"
         yield service
-    finally:
-        with suppress(TimeoutError):
-            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()

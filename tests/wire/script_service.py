@@ -7,7 +7,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +17,8 @@ from aiohttp import web
 
 from cicada.models.bedrock import bedrock_client_config
 from local.bedrock.event_stream import encode_event, encode_exception
-from tests.wire.agent_contract import PATIENCE_S, Turn
+from tests.wire.agent_contract import PATIENCE_S, Turn, World
+from tests.wire.app_server import serving_app
 
 _EARLY: dict[str, tuple[int, str]] = {
     "throttled": (429, "ThrottlingException"),
@@ -109,29 +110,35 @@ def _frames(turn: Turn) -> Iterator[bytes]:
         index += 1
 
 
+class ScriptedRig:
+    """The part of a :class:`tests.wire.agent_contract.Rig` that this server is to any adapter."""
+
+    streams_turns = True
+    reports_usage = True
+
+    def __init__(self, service: ScriptService) -> None:
+        self.service = service
+        self.world = World()
+
+    def play(self, *turns: Turn) -> None:
+        self.service.turns.extend(turns)
+
+    @property
+    def heard(self) -> Sequence[str]:
+        return [json.dumps(body, ensure_ascii=False) for body in self.service.bodies]
+
+    def closed_by_caller(self) -> bool:
+        return self.service.closed.wait(PATIENCE_S)
+
+
 @contextmanager
 def serving_script() -> Iterator[ScriptService]:
     """Run one in a thread, on a port of its own."""
     service = ScriptService()
 
-    async def start() -> web.AppRunner:
-        app = web.Application(client_max_size=16 << 20)
-        app.router.add_post("/model/{model_id}/converse-stream", service.converse_stream)
-        app.router.add_post("/harnesses/invoke", service.invoke_harness)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        service.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        return runner
-
-    loop = asyncio.new_event_loop()
-    runner = loop.run_until_complete(start())
-    thread = threading.Thread(target=loop.run_forever, daemon=True)
-    thread.start()
-    try:
+    app = web.Application(client_max_size=16 << 20)
+    app.router.add_post("/model/{model_id}/converse-stream", service.converse_stream)
+    app.router.add_post("/harnesses/invoke", service.invoke_harness)
+    with serving_app(app) as url:
+        service.url = url
         yield service
-    finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(PATIENCE_S)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE_S)
-        loop.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,25 +11,15 @@ from cicada.agents.holding import HOLD_CHARS
 from cicada.errors import AnswerMalformed
 from cicada.models.retries import RetryPolicy
 from cicada.models.sampling import Sampling
-from tests.wire.agent_contract import PATIENCE_S, AgentContract, Rig, Run, Turn, Use, World
-from tests.wire.script_service import ScriptService, serving_script
+from tests.wire.agent_contract import AgentContract, Rig, Run, Turn, Use
+from tests.wire.script_service import ScriptedRig, serving_script
 
 MODEL = "local.extractive"
 MAX_TURN_TOKENS = 500
 
 
-class ConverseRig:
+class ConverseRig(ScriptedRig):
     """The adapter, aimed at a server that plays a script."""
-
-    streams_turns = True
-    reports_usage = True
-
-    def __init__(self, service: ScriptService) -> None:
-        self.service = service
-        self.world = World()
-
-    def play(self, *turns: Turn) -> None:
-        self.service.turns.extend(turns)
 
     def agent(self) -> ConverseAgent:
         return ConverseAgent(
@@ -40,13 +29,6 @@ class ConverseRig:
             retry=RetryPolicy(max_attempts=2, base_s=0.01),
             sampling=Sampling(),
         )
-
-    @property
-    def heard(self) -> Sequence[str]:
-        return [json.dumps(body, ensure_ascii=False) for body in self.service.bodies]
-
-    def closed_by_caller(self) -> bool:
-        return self.service.closed.wait(PATIENCE_S)
 
 
 class TestConverse(AgentContract):

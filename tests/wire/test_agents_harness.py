@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,27 +14,17 @@ from cicada.models.converse_turn import StreamedTurn
 from cicada.models.retries import RetryPolicy
 from cicada.models.sampling import Sampling
 from local.agents.turns import BrainCall, Step
-from tests.wire.agent_contract import LETTER, PATIENCE_S, AgentContract, Rig, Run, Turn, Use, World
+from tests.wire.agent_contract import LETTER, AgentContract, Rig, Run, Turn, Use, World
 from tests.wire.harness_service import HarnessService, serving_harness
-from tests.wire.script_service import ScriptService, serving_script
+from tests.wire.script_service import ScriptedRig, serving_script
 
 MODEL = "local.extractive"
 ARN = "arn:aws:bedrock-agentcore:eu-west-1:123456789012:harness/agents-Ab3dEf6h1j"
 MAX_TURN_TOKENS = 500
 
 
-class HarnessRig:
+class HarnessRig(ScriptedRig):
     """The adapter, aimed at a server that plays a script."""
-
-    streams_turns = True
-    reports_usage = True
-
-    def __init__(self, service: ScriptService) -> None:
-        self.service = service
-        self.world = World()
-
-    def play(self, *turns: Turn) -> None:
-        self.service.turns.extend(turns)
 
     def agent(self) -> HarnessAgent:
         return HarnessAgent(
@@ -47,13 +36,6 @@ class HarnessRig:
             retry=RetryPolicy(max_attempts=2, base_s=0.01),
             sampling=Sampling(),
         )
-
-    @property
-    def heard(self) -> Sequence[str]:
-        return [json.dumps(body, ensure_ascii=False) for body in self.service.bodies]
-
-    def closed_by_caller(self) -> bool:
-        return self.service.closed.wait(PATIENCE_S)
 
 
 class TestHarness(AgentContract):

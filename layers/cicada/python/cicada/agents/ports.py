@@ -85,8 +85,8 @@ class ToolInput(BaseModel):
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
 
-class Tool(Protocol, Generic[Given]):
-    """One thing that an agent can do."""
+class Described(Protocol):
+    """What a model is told of a tool."""
 
     @property
     def name(self) -> str:
@@ -102,6 +102,10 @@ class Tool(Protocol, Generic[Given]):
     def form(self) -> type[ToolInput]:
         """Its input."""
         ...
+
+
+class Tool(Described, Protocol, Generic[Given]):
+    """One thing that an agent can do."""
 
     @property
     def writes(self) -> bool:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 from http import HTTPStatus
 
-import urllib3.exceptions
 from botocore.config import Config
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     ConnectTimeoutError,
     EndpointConnectionError,
-    HTTPClientError,
 )
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
+from cicada.models.transport import TRANSPORT_ERRORS
 
 
 def bedrock_client_config(
@@ -59,15 +55,6 @@ _CODES: dict[str, tuple[type[ModelError], bool]] = {
 """Errors of Bedrock Runtime by code: the class, and whether to call again. Any other code is read by its status."""
 
 _NOT_REACHED = (EndpointConnectionError, ConnectTimeoutError)
-_TRANSPORT = (
-    BotoConnectionError,
-    HTTPClientError,
-    ResponseParserError,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-)
-"""The connection, or what came over it, is broken. botocore wraps most of these, but not those of a body's reading."""
 
 
 def read_failure(error: Exception) -> Failure | None:
@@ -77,7 +64,7 @@ def read_failure(error: Exception) -> Failure | None:
     """
     if isinstance(error, ClientError):
         return _read_client_error(error)
-    if isinstance(error, _TRANSPORT):
+    if isinstance(error, TRANSPORT_ERRORS):
         free = isinstance(error, _NOT_REACHED)
         return Failure(ModelUnavailable(f"the connection to the model failed: {error}"), retry=True, free=free)
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out

@@ -17,7 +17,7 @@ from cicada.models.converse_call import ConverseCall
 from cicada.models.lines import carry_lines
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling
+from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
 from cicada.models.streaming import Streaming
 
 
@@ -66,9 +66,7 @@ class BedrockTextModel:
         self._client = client
         self._model_id = model_id
         self._max_tokens = max_tokens
-        self._wanted = {
-            name: value for name, value in (("temperature", temperature), ("topP", top_p)) if value is not None
-        }
+        self._wanted = wanted_sampling(temperature, top_p)
         self._sampling = sampling
         self._streaming = Streaming(model_id, silence_s=silence_s, retry=retry, clock=clock, pause=pause, share=share)
 

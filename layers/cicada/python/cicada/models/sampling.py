@@ -38,6 +38,12 @@ _NAMED = {"temperature": re.compile("temperature", re.IGNORECASE), "topP": re.co
 _TOGETHER = re.compile(r"\bboth\b|only one", re.IGNORECASE)
 
 
+def wanted_sampling(temperature: float | None, top_p: float | None) -> dict[str, float]:
+    """Those that are set, under the names that Converse gives them."""
+    named = {"temperature": temperature, "topP": top_p}
+    return {name: value for name, value in named.items() if value is not None}
+
+
 @dataclass
 class Sampling:
     """Chooses the parameters to send, and remembers for the life of the process what each model refused."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
 import time
 from http import HTTPStatus
 
-import urllib3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.errors import IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
+from cicada.models.transport import TRANSPORT_ERRORS
 from cicada.retrieval.ports import Degradation
 
 CONNECT_TIMEOUT_S = 1.0
 
-_TRANSPORT = (
-    BotoConnectionError,
-    HTTPClientError,
-    ResponseParserError,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-)
 _PASSING = frozenset(
     {
         "InternalServerException",
@@ -61,7 +50,7 @@ def read_failure(engine: str, error: Exception) -> IndexFailure | None:
         if code in _MISSING:
             return IndexMissing(told)
         return IndexMismatch(told) if code == "ValidationException" else IndexUnavailable(told)
-    if isinstance(error, _TRANSPORT):
+    if isinstance(error, TRANSPORT_ERRORS):
         return IndexUnavailable(f"the connection to {engine} failed: {error}")
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
         return IndexUnavailable(f"{engine} cannot be called: {error}")
@@ -77,7 +66,7 @@ def may_pass(error: Exception) -> bool:
             or status == HTTPStatus.TOO_MANY_REQUESTS
             or status >= HTTPStatus.INTERNAL_SERVER_ERROR
         )
-    return isinstance(error, _TRANSPORT)
+    return isinstance(error, TRANSPORT_ERRORS)
 
 
 def top_k_capped(engine: str, most: int) -> Degradation:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 from dataclasses import dataclass
 
-import urllib3.exceptions
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.parsers import ResponseParserError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.errors import AgentError, AgentUnavailable, CicadaError
+from cicada.models.transport import TRANSPORT_ERRORS
 
 _CODES: dict[str, tuple[type[AgentError], bool]] = {
     "ThrottlingException": (AgentUnavailable, True),
@@ -28,15 +25,6 @@ _CODES: dict[str, tuple[type[AgentError], bool]] = {
 by its status."""
 _SERVER_ERROR = 500
 
-_TRANSPORT = (
-    BotoConnectionError,
-    HTTPClientError,
-    ResponseParserError,
-    urllib3.exceptions.HTTPError,
-    http.client.HTTPException,
-    OSError,
-)
-
 
 @dataclass(frozen=True)
 class Failure:
@@ -53,7 +41,7 @@ def read_failure(error: Exception) -> Failure | None:
     """
     if isinstance(error, ClientError):
         return _read_client_error(error)
-    if isinstance(error, _TRANSPORT):
+    if isinstance(error, TRANSPORT_ERRORS):
         return Failure(AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), retry=True)
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
         return Failure(AgentError(str(error)), retry=False)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from cicada.agents.ports import ToolInput
+from cicada.agents.ports import Described, ToolInput
 from cicada.models.forms import form_schema
 
 MAX_FUNCTIONS = 11
@@ -27,25 +27,6 @@ READING_GROUP, WRITING_GROUP = "reading", "writing"
 
 Kind = Literal["string", "number", "integer", "boolean"]
 _PLAIN: tuple[Kind, ...] = ("string", "number", "integer", "boolean")
-
-
-class Described(Protocol):
-    """What is told of a tool: :class:`cicada.agents.ports.Tool` without what runs it."""
-
-    @property
-    def name(self) -> str:
-        """See the port."""
-        ...
-
-    @property
-    def description(self) -> str:
-        """See the port."""
-        ...
-
-    @property
-    def form(self) -> type[ToolInput]:
-        """See the port."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from cicada.agents.ports import AgentStep, AgentTask, Tools
 from cicada.models.converse_turn import StreamedTurn
 from cicada.models.lines import carry_lines
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling
+from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
 from cicada.models.streaming import Streaming
 from cicada.retrieval.ports import Limits
 
@@ -75,9 +75,7 @@ class HarnessAgent:
         self._harness = harness
         self._model_id = model_id
         self._max_turn_tokens = max_turn_tokens
-        self._wanted = {
-            name: value for name, value in (("temperature", temperature), ("topP", top_p)) if value is not None
-        }
+        self._wanted = wanted_sampling(temperature, top_p)
         self._sampling = sampling
         self._new_id = new_id
         streaming = Streaming(model_id, silence_s=silence_s, retry=retry, clock=clock, pause=pause, share=share)
