@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE
+from clients.cli.argument_types import share, whole
 
 REMOVED, LEFT_OUT, NONE = "removed", "left-out", "none"
 MAX_AT_ONCE = 64
@@ -90,21 +90,21 @@ def add_answers_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--at-once",
         metavar="N",
-        type=_whole(MAX_AT_ONCE),
+        type=whole(1, MAX_AT_ONCE),
         default=1,
         help="answers written at the same time; latencies are then those of a busy system (default: %(default)s)",
     )
     add(
         "--min-score",
         metavar="SCORE",
-        type=_share,
+        type=share,
         default=DEFAULT_MIN_SCORE,
         help="passages below it are not shown to the generator, 0 to 1 (default: %(default)s)",
     )
     add(
         "--prompt-passages",
         metavar="N",
-        type=_whole(MAX_PROMPT_PASSAGES),
+        type=whole(1, MAX_PROMPT_PASSAGES),
         help="passages that a prompt takes at most (default: what a deployment takes)",
     )
 
@@ -114,22 +114,3 @@ def _ids(text: str) -> tuple[str, ...]:
     if not ids:
         raise argparse.ArgumentTypeError("must name a model")
     return ids
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError("must be a number from 0 to 1")
-    return share
-
-
-def _whole(most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and 0 < int(text) <= most):
-            raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {most}")
-        return int(text)
-
-    return read

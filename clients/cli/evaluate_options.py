@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cicada.protocol.actions import MAX_TOP_K
 from clients.cli.answers_options import AskedAnswers, add_answers_arguments, given_without_answers
+from clients.cli.argument_types import positive
 from clients.cli.deployment import Aws
 from clients.cli.exits import UsageError
 from clients.evaluation.measures import DEFAULT_RECALL
@@ -112,7 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(),
         help=f"beside the modes, or alone, of {_listed(PIPELINES)}",
     )
-    add("--limit", metavar="N", type=_positive, help="only so many queries, chosen evenly (default: all)")
+    add("--limit", metavar="N", type=positive, help="only so many queries, chosen evenly (default: all)")
     add(
         "--recall",
         metavar="K,…",
@@ -172,14 +173,8 @@ def _each_of(known: Sequence[str], text: str) -> tuple[str, ...]:
     return names
 
 
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError("must be a whole number from 1")
-    return int(text)
-
-
 def _ranks(text: str) -> tuple[int, ...]:
-    ranks = tuple(sorted({_positive(part.strip()) for part in text.split(",")}))
+    ranks = tuple(sorted({positive(part.strip()) for part in text.split(",")}))
     if ranks[-1] > MAX_TOP_K:
         raise argparse.ArgumentTypeError(f"no engine returns more than {MAX_TOP_K} hits")
     return ranks

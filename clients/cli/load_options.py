@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, ChunkOptions
 from cicada.ingest.contracts import EnrichmentOptions
+from clients.cli import argument_types
 from clients.cli.exits import Exit, UsageError
 
 SCRIPT_COLLECTION = "script"
@@ -106,15 +107,33 @@ def add_load(
         help="leave all other collections out: for another embedding model, or a damaged index",
     )
     add("--verify", action="store_true", help="read all that the collection holds, and write anew what is damaged")
-    add("--workers", type=_workers, default=DEFAULT_WORKERS, metavar="N", help="documents at a time (default: 4)")
+    add(
+        "--workers",
+        type=argument_types.whole(1, MAX_WORKERS),
+        default=DEFAULT_WORKERS,
+        metavar="N",
+        help="documents at a time (default: 4)",
+    )
     add("--estimate", action="store_true", help="tell what it would cost, and load nothing")
     add("--yes", action="store_true", help="do not ask before a load that costs much")
     add("--json", action="store_true", help="report as a JSON object")
 
     cutting = parser.add_argument_group("documents")
     add = cutting.add_argument
-    add("--chunk-size", type=_tokens(50, 8_000), default=DEFAULT_CHUNK_SIZE, metavar="N", help="tokens at most")
-    add("--overlap", type=_tokens(0, 4_000), default=DEFAULT_OVERLAP, metavar="N", help="tokens repeated at most")
+    add(
+        "--chunk-size",
+        type=argument_types.whole(50, 8_000),
+        default=DEFAULT_CHUNK_SIZE,
+        metavar="N",
+        help="tokens at most",
+    )
+    add(
+        "--overlap",
+        type=argument_types.whole(0, 4_000),
+        default=DEFAULT_OVERLAP,
+        metavar="N",
+        help="tokens repeated at most",
+    )
     add(
         "--boundaries",
         choices=("structure", "words", "embedding"),
@@ -124,7 +143,7 @@ def add_load(
     )
     add(
         "--similarity",
-        type=_similarity,
+        type=argument_types.share,
         default=DEFAULT_SIMILARITY,
         metavar="S",
         help="of two sentences, 0 to 1, below which the subject changes (default: %(default)s)",
@@ -145,7 +164,7 @@ def add_load(
     add("--workflow-id", metavar="ID", help="the tenant or workflow that they belong to")
     add(
         "--metadata",
-        type=_metadata,
+        type=argument_types.metadata,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -174,32 +193,3 @@ def add_unload(
     parser.add_argument("--json", action="store_true", help="report as a JSON object")
     add_index(parser)
     parser.set_defaults(run=run)
-
-
-def _tokens(least: int, most: int) -> Callable[[str], int]:
-    def number(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-            raise argparse.ArgumentTypeError(f"must be a whole number from {least:,} to {most:,}")
-        return int(text)
-
-    return number
-
-
-_workers = _tokens(1, MAX_WORKERS)
-
-
-def _similarity(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if 0 <= found <= 1:
-        return found
-    raise argparse.ArgumentTypeError("must be a number from 0 to 1")
-
-
-def _metadata(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if key and separator:
-        return key, value
-    raise argparse.ArgumentTypeError("must be a key and a value: KEY=VALUE")

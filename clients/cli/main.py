@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
@@ -16,9 +15,8 @@ from typing import get_args
 from rich.console import Console
 
 from cicada.index.garbage import KEEP_VERSIONS
-from cicada.protocol.actions import MAX_TOP_K
 from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
-from clients.cli import breakers, engine, ingest, profiles, retrieve, upkeep
+from clients.cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
@@ -31,7 +29,7 @@ from clients.cli.load_options import Asked as AskedLoad
 from clients.cli.load_options import add_load, add_unload
 from clients.cli.search import search
 from clients.cli.session import Session
-from clients.cli.trace import DEFAULT_SINCE, canonical, duration_s, trace
+from clients.cli.trace import DEFAULT_SINCE, canonical, trace
 from clients.cli.views import view_for
 
 
@@ -91,11 +89,15 @@ def build_parser() -> argparse.ArgumentParser:
         help="by meaning and words, by meaning alone, or by words alone (default: %(default)s)",
     )
     searching.add_argument(
-        "--top-k", type=_top_k, default=DEFAULT_TOP_K, metavar="N", help="hits at most (default: %(default)s)"
+        "--top-k",
+        type=argument_types.top_k,
+        default=DEFAULT_TOP_K,
+        metavar="N",
+        help="hits at most (default: %(default)s)",
     )
     searching.add_argument(
         "--min-score",
-        type=_share,
+        type=argument_types.share,
         default=DEFAULT_MIN_SCORE,
         metavar="SCORE",
         help="only hits with at least this score, 0 to 1 (default: %(default)s)",
@@ -134,7 +136,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="list the versions that can be rolled back to",
         description="List the versions of the index that can be rolled back to, newest first.",
     )
-    listing.add_argument("--limit", type=_positive, metavar="N", help="versions at most (default: all)")
+    listing.add_argument("--limit", type=argument_types.positive, metavar="N", help="versions at most (default: all)")
     listing.add_argument("--json", action="store_true", help="a JSON object a version, one a line")
     listing.set_defaults(run=_versions)
 
@@ -159,7 +161,7 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     )
     collecting.add_argument(
         "--keep-versions",
-        type=_positive,
+        type=argument_types.positive,
         default=KEEP_VERSIONS,
         metavar="N",
         help="newest versions to keep, with those that were current within 24 hours (default: %(default)s)",
@@ -195,13 +197,16 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
     parser.add_argument(
         "--since",
-        type=_duration,
+        type=argument_types.duration,
         default=DEFAULT_SINCE,
         metavar="DURATION",
         help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
     )
     parser.add_argument(
-        "--asker", type=_digest, metavar="DIGEST", help="the request of this user alone, where several have its id"
+        "--asker",
+        type=argument_types.digest,
+        metavar="DIGEST",
+        help="the request of this user alone, where several have its id",
     )
     parser.add_argument("--every-line", action="store_true", help="the lines beside the story's steps, too")
     parser.add_argument("--json", action="store_true", help="the story as a JSON object")
@@ -212,7 +217,9 @@ def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     _add_filter(parser, "--episode", "search only this episode")
     _add_filter(parser, "--collection", "search only this collection")
-    parser.add_argument("--top-k", type=_top_k, metavar="N", help="passages to retrieve (default: the deployment's)")
+    parser.add_argument(
+        "--top-k", type=argument_types.top_k, metavar="N", help="passages to retrieve (default: the deployment's)"
+    )
 
 
 def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None:
@@ -222,7 +229,7 @@ def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None
 def _add_metadata(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metadata",
-        type=_metadata,
+        type=argument_types.metadata,
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -262,45 +269,6 @@ def _add_aws(group: argparse._ArgumentGroup) -> None:
         metavar="PREFIX",
         help=f"what the deployment's stacks are named by (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
     )
-
-
-def _top_k(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= MAX_TOP_K):
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MAX_TOP_K}")
-    return int(text)
-
-
-def _positive(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text)):
-        raise argparse.ArgumentTypeError("must be a whole number from 1")
-    return int(text)
-
-
-def _duration(text: str) -> int:
-    try:
-        return duration_s(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d") from None
-
-
-def _digest(text: str) -> str:
-    if re.fullmatch("[0-9a-fA-F]{8}", text) is None:
-        raise argparse.ArgumentTypeError("must be the 8 hexadecimal digits that the lines name an asker by")
-    return text.lower()
-
-
-def _metadata(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if key and separator:
-        return key, value
-    raise argparse.ArgumentTypeError("must be a key and a value: KEY=VALUE")
-
-
-def _share(text: str) -> float:
-    with contextlib.suppress(ValueError):
-        if 0 <= float(text) <= 1:
-            return float(text)
-    raise argparse.ArgumentTypeError("must be a number from 0 to 1")
 
 
 def _ask(args: argparse.Namespace) -> Exit:
