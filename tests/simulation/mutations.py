@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import cicada.answering.attempt
+import cicada.answering.beginning
 import cicada.answering.cag
 import cicada.answering.grounding
 import cicada.answering.recovery
@@ -63,7 +63,7 @@ def _posted_before_stored() -> list[Patch]:
 
 
 def _no_fallback_event() -> list[Patch]:
-    begin = vars(cicada.answering.attempt)["begin"]
+    begin = vars(cicada.answering.beginning)["begin"]
 
     def silent(*arguments: Any, **named: Any) -> Any:
         commit = begin(*arguments, **named)
@@ -71,12 +71,12 @@ def _no_fallback_event() -> list[Patch]:
             object.__setattr__(commit, "bodies", commit.bodies[-1:])
         return commit
 
-    return [(cicada.answering.attempt, "begin", silent)]
+    return [(cicada.answering.beginning, "begin", silent)]
 
 
 def _always(value: bool) -> Callable[[], list[Patch]]:
     def patches() -> list[Patch]:
-        holders = (cicada.answering.attempt, cicada.delivery.outbox, cicada.delivery.posting)
+        holders = (cicada.answering.beginning, cicada.delivery.outbox, cicada.delivery.posting)
         return [(holder, "has_landed", lambda *_: value) for holder in holders]
 
     return patches
@@ -91,7 +91,7 @@ def _no_sweep() -> list[Patch]:
 
 
 def _calls_unbounded() -> list[Patch]:
-    return [(cicada.answering.attempt, "allotted_calls", lambda _strategy, _reserved: 2)]
+    return [(cicada.answering.beginning, "allotted_calls", lambda _strategy, _reserved: 2)]
 
 
 def _cut_streams_are_whole() -> list[Patch]:

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from cicada.agents.limits import AgentCaps
-from cicada.answering.attempt import CLOSING_RESERVE_S
+from cicada.answering.beginning import CLOSING_RESERVE_S
 from cicada.answering.chain import AGENTS
 from cicada.settings import AnswerSettings, MessageProcessorSettings
 from stacks.agents_settings import Agents

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from cicada.answering.attempt import CLOSING_RESERVE_S, AttemptRunner
+from cicada.answering.attempt import AttemptRunner
+from cicada.answering.beginning import CLOSING_RESERVE_S
 from cicada.answering.chain import allotted_calls
 from cicada.answering.closing import close_exhausted
 from cicada.answering.direct import DirectStrategy

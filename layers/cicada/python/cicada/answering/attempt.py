@@ -1,4 +1,4 @@
-"""One attempt: open it, run its strategy, deliver what it yields, close it."""
+"""One attempt: begin it, run its strategy, deliver what it yields, close it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.answering.account import metrics_of, tell_complete
-from cicada.answering.chain import allotted_calls
+from cicada.answering.beginning import CLOSING_RESERVE_S, Beginning, Late
 from cicada.answering.closing import end_late, end_too_long
 from cicada.answering.failures import strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
@@ -20,15 +20,13 @@ from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved, S
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier
-from cicada.delivery.decide import NotYours, begin, has_landed
+from cicada.delivery.decide import NotYours
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
-from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
-from cicada.delivery.posting import CONTENTION_TRIES
-from cicada.delivery.record import Commit, Head, Question, RequestKey, Standalone
+from cicada.delivery.ports import Connections, RequestLog, StoreFault
+from cicada.delivery.record import Commit, Head, RequestKey, Standalone
 from cicada.errors import (
     AnswerTooLong,
     CicadaError,
-    DeliveryUnavailable,
     OutOfTime,
     RequestUnknown,
     StreamBroken,
@@ -39,8 +37,6 @@ from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
-CLOSING_RESERVE_S = 8.0
-"""Seconds at the end of a worker's time that no strategy may use: the last events are stored and posted in them."""
 SETTLE_S = 2.0
 """How long an attempt that has failed may take to store what the next ones can use."""
 KEEPING_RESERVE_S = 5.0
@@ -57,13 +53,6 @@ class Outcome:
 
     outcome: Literal["answered", "superseded", "too_long", "out_of_time"]
     metrics: Metrics | None = None
-
-
-@dataclass(frozen=True)
-class _Late:
-    """The request's time was up before the attempt could begin."""
-
-    head: Head
 
 
 @dataclass
@@ -116,6 +105,7 @@ class AttemptRunner:
         self._breakers = breakers
         self._keepers = keepers
         self._budget = budget or RequestBudget()
+        self._beginning = Beginning(log, self._budget, now_s)
         self._limits = limits
         self._concurrency = concurrency
         self._now_s = now_s
@@ -140,18 +130,16 @@ class AttemptRunner:
         if self._breakers is not None:
             self._breakers.check(strategy.needs)
         try:
-            begun = self._begin(task, worker)
+            begun = self._beginning.begin(task, worker)
         except RequestUnknown:
             tell(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
             return Outcome("superseded")
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
         if isinstance(begun, NotYours):
             tell(logger, "superseded", "attempt not begun", why=begun.why)
             return Outcome("superseded")
-        if isinstance(begun, _Late):
+        if isinstance(begun, Late):
             return self._end_late(begun.head, task)
-        head, commit = begun
+        head, commit = begun.head, begun.commit
         tell(
             logger,
             "attempt",
@@ -163,7 +151,7 @@ class AttemptRunner:
             reserved_calls=head.reserved_calls,
             failed=[f"{one.strategy}: {one.code}" for one in head.failed],
         )
-        deadline = min(deadline, self._monotonic() + self._left_s(head))
+        deadline = min(deadline, self._monotonic() + self._beginning.left_s(head))
         spending = Spending(
             task.strategy,
             calls=commit.claim.calls if commit.claim else 0,
@@ -175,45 +163,12 @@ class AttemptRunner:
             strategy, head, commit, spending, started=started, keep_until=started + remaining_s - KEEPING_RESERVE_S
         )
 
-    def _left_s(self, head: Head) -> float:
-        """Seconds that a request's strategies have left."""
-        return head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s() - CLOSING_RESERVE_S
-
     def _end_late(self, head: Head, task: AttemptTask) -> Outcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
         self._tell_fault(head, error)
         failed = strategy_failures(task.failures, task.entry)
         ended = end_late(head, failed, error, self._log, self._connections)
         return Outcome("out_of_time" if ended else "superseded")
-
-    def _begin(self, task: AttemptTask, worker: str) -> tuple[Head, Commit] | NotYours | _Late:
-        """The head after the attempt's begin and the commit that began it, or why there is none."""
-        failed = strategy_failures(task.failures, task.entry)
-        # A first attempt nearly always finds the log as it was created: it needs no read before its write.
-        head = self._log.head(task.key) if failed else _as_created(task.key)
-        for _ in range(CONTENTION_TRIES):
-            commit = begin(
-                head,
-                task.strategy,
-                failed,
-                execution=task.execution,
-                worker=worker,
-                now_s=self._now_s(),
-                allot=allotted_calls,
-            )
-            if isinstance(commit, NotYours):
-                return commit
-            if head.accepted_at_ms and self._left_s(head) <= 0:
-                return _Late(head)
-            try:
-                return self._log.commit(head, commit), commit
-            except Conflict as conflict:
-                head, entries = conflict.head, conflict.entries
-            except StoreFault:
-                head, entries = self._log.read(task.key)
-            if has_landed(commit, head, entries):
-                return head, commit
-        raise DeliveryUnavailable("the attempt could not be begun")
 
     def _answer(
         self,
@@ -290,20 +245,9 @@ class AttemptRunner:
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
-            may_write=lambda: self._is_answering(head),
+            may_write=lambda: self._beginning.is_answering(head),
             on_change=courier.changed,
         )
-
-    def _is_answering(self, mine: Head) -> bool:
-        """Whether an attempt is still the one that answers its request. Raises DeliveryUnavailable."""
-        try:
-            head = self._log.head(mine.key)
-        except RequestUnknown:
-            return False
-        except StoreFault as fault:
-            raise DeliveryUnavailable(str(fault)) from fault
-        ours = (head.attempt, head.worker) == (mine.attempt, mine.worker)
-        return ours and head.state == "open" and not head.expired(self._now_s())
 
     def _found_before(self, key: RequestKey) -> Sources | None:
         """The passages of the latest attempt that had retrieved any."""
@@ -404,8 +348,3 @@ def _sources(attempt: int, asked: Asked, retrieved: Retrieved) -> Sources:
         degraded=retrieved.degraded,
         sources=retrieved.sources,
     )
-
-
-def _as_created(key: RequestKey) -> Head:
-    """A request's head as its creation leaves it, as far as a fence needs it; what lands returns the true one."""
-    return Head(key=key, question=Question(""), origin="", accepted_at_ms=0, expires_at=0)
