@@ -164,7 +164,14 @@ class Page:
         self.wait("!window.isOld && document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
-        """Evaluate an expression, or wait for the promise that it is, and return its value. Raises PageError."""
+        """Evaluate an expression, or wait for the promise that it is, and return its value. Raises PageError.
+
+        The page draws once a frame: what it knew before this call is drawn when the expression is evaluated.
+        """
+        self._evaluate("new Promise(requestAnimationFrame)")
+        return self._evaluate(script)
+
+    def _evaluate(self, script: str) -> Any:
         answer = self._call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
