@@ -55,6 +55,9 @@ class StreamEnded:
 
 Item = StreamEvent | CallFailed | ReadFailed | StreamEnded
 
+MAX_LAST_EVENTS = 8
+"""Events that a stream may still send once all has been read that matters (such as a mark of its end)."""
+
 
 class StreamReader:
     """One call and its stream."""
@@ -84,7 +87,7 @@ class StreamReader:
         self._whole = True
 
     def close(self) -> None:
-        """Want nothing more. Closes the connection, unless the reader has finished."""
+        """Want nothing more. Closes the connection, unless the reader has finished: then it reads to the end."""
         self._unwanted.set()
         if not self._whole:
             self._line.cut()
@@ -102,9 +105,11 @@ class StreamReader:
         try:
             if self._unwanted.is_set():
                 return
+            last_events = 0
             for event in stream:
-                if self._unwanted.is_set():
+                if self._is_given_up(last_events):
                     return
+                last_events += self._unwanted.is_set()
                 self._items.put(StreamEvent(event))
         except Exception as error:
             self._items.put(ReadFailed(error))
@@ -113,3 +118,7 @@ class StreamReader:
         finally:
             self._line.end()
             stream.close()
+
+    def _is_given_up(self, last_events: int) -> bool:
+        """Whether to let go of the stream where it is; a connection that is left in the middle cannot be kept."""
+        return self._unwanted.is_set() and not (self._whole and last_events < MAX_LAST_EVENTS)
