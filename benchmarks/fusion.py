@@ -50,11 +50,11 @@ from cicada.corpus.windows import passages
 from cicada.index.embedding import passage_vectors, unit_vectors
 from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical
 from cicada.index.lexical.tokens import normalised, tokens
-from cicada.index.sections import MemorySections, gather_resident
 from cicada.models.ports import Embedder
 from cicada.retrieval import model_languages
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
+from tests.support.sections import MemorySections, gather_resident
 
 DATASETS = ROOT.parent / "shared" / "datasets"
 CANDIDATES = 100

@@ -33,7 +33,7 @@ from cicada.index.lexical import K1, B, LexicalPart, LexicalQuery, analyse, enco
 from cicada.index.lexical.constants import MAX_ROWS
 from cicada.index.lexical.query import QueryAnalyzer, Words
 from cicada.index.lexical.termrows import TermRows
-from cicada.index.sections import MemorySections, gather_resident
+from tests.support.sections import MemorySections, gather_resident
 
 VOCABULARY = 120_000
 WORDS_A_PASSAGE = 90

@@ -27,8 +27,9 @@ from benchmarks.retrieval_data import (
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import Window, passages
+from cicada.defaults import DEFAULT_MIN_SCORE
 from cicada.models.ports import Embedder
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, SearchMode, SearchQuery
+from cicada.retrieval.ports import SearchMode, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 
 TOP_K = 20

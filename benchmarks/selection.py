@@ -31,16 +31,10 @@ from pydantic import create_model
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.retrieval_data import EMBEDDINGS
+from cicada.defaults import MIN_ENTITY_CONFIDENCE, MIN_INTENTION_CONFIDENCE
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Prompt, StructuredModel, Usage
-from cicada.retrieval.knowledge.contracts import (
-    MIN_ENTITY_CONFIDENCE,
-    MIN_INTENTION_CONFIDENCE,
-    Catalogue,
-    Choice,
-    Extractor,
-    Named,
-)
+from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Extractor, Named
 from cicada.retrieval.knowledge.extracting import ModelExtractor, extracting_prompt, named_of
 from cicada.retrieval.knowledge.forms import (
     FILLING_MAX_TOKENS,

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.vector_search_data import Floats, VectorSet, make_real, read_real, synthetic
-from cicada.index.sections import Encoded, MemorySections, Span, gather_resident
-from cicada.index.vectors import VectorPart, encode_vectors, search_vectors
+from cicada.index.sections import Encoded, Span
+from cicada.index.vectors import VectorPart, encode_vectors, scratch, search_vectors
 from cicada.index.vectors.layout import EXACT
-from cicada.index.vectors.scratch import scratch_bytes
 from cicada.index.vectors.search import rescored_rows
+from tests.support.sections import MemorySections, gather_resident
 
 SEGMENT_ROWS = 262_144
 TOP_K = 10
@@ -50,6 +50,11 @@ def peer(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError:
         sys.exit(f"{name} is missing: pip install -r requirements-bench.txt")
+
+
+def scratch_bytes() -> int:
+    """What this thread's searches keep for the next one."""
+    return sum(len(buffer) for buffer in scratch._buffers.by_use.values())
 
 
 class SearchedSections(MemorySections):

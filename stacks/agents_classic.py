@@ -28,14 +28,15 @@ from cicada.agents.ports import Tool
 from cicada.agents.tools import tools_for
 from cicada.profiles.desk import ProfileDesk
 from cicada.retrieval.ports import Retriever
-from stacks.bedrock import invoke_statements
+from stacks.bedrock import invoke_statements, model_role
 from stacks.data import DataStack
 from stacks.function import CicadaFunction
 from stacks.layers import Layers
 from stacks.settings import Settings
 
 TOOLS_TIMEOUT_S = 28
-"""Of one call of a tool, a cold start and the reading of the index among it."""
+"""Of one call of a tool, a cold start and the reading of the index among it: more than the call itself may take
+(``MAX_CALL_S``), and less than the worker waits for an event (``SERVICE_SILENCE_S``)."""
 SESSION_TTL_S = 60
 """The service's least: a run has a session of its own, which nobody comes back to."""
 ALIAS = "live"
@@ -92,6 +93,7 @@ class ClassicAgents(Construct):
         models, retrieval = settings.models, settings.retrieval
         values: dict[str, object | None] = {
             "REQUESTS_TABLE": data.table.table_name,
+            **settings.profiles.environment(),
             "INDEX_BUCKET": data.bucket_name,
             "EMBEDDING_MODEL_ID": models.embedding_model_id,
             "EMBEDDING_DIMENSIONS": models.embedding_dimensions,
@@ -134,25 +136,14 @@ class ClassicAgents(Construct):
         return function
 
     def _agents_role(self) -> iam.Role:
-        stack = Stack.of(self)
-        role = iam.Role(
+        role = model_role(
             self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "bedrock.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": stack.account},
-                    "ArnLike": {
-                        "aws:SourceArn": f"arn:{stack.partition}:bedrock:{stack.region}:{stack.account}:agent/*"
-                    },
-                },
-            ),
+            service="bedrock",
+            resources="agent/*",
+            model_id=self._model_id,
+            more_regions=self._settings.models.destination_regions,
             description="Agents in Amazon Bedrock: their model",
         )
-        more_regions = self._settings.models.destination_regions
-        for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"):
-            for statement in invoke_statements(stack, self._model_id, action=action, more_regions=more_regions):
-                role.add_to_principal_policy(statement)
         for statement in self._looked_up():
             role.add_to_principal_policy(statement)
         return role
@@ -172,7 +163,8 @@ class ClassicAgents(Construct):
     def _agent(self, kind: AgentKind) -> bedrock.CfnAgentAlias:
         instruction, tools = INSTRUCTIONS[kind], offered(kind)
         if not MIN_INSTRUCTION_CHARS <= len(instruction) <= MAX_INSTRUCTION_CHARS:
-            raise ValueError(f"the {kind} agent's instruction has not 40 to {MAX_INSTRUCTION_CHARS} characters")
+            allowed = f"{MIN_INSTRUCTION_CHARS} to {MAX_INSTRUCTION_CHARS}"
+            raise ValueError(f"the {kind} agent's instruction has not {allowed} characters")
         if len(tools) > MAX_FUNCTIONS:
             raise ValueError(f"the {kind} agent has {len(tools)} tools, and an agent at most {MAX_FUNCTIONS} functions")
         reading = [function_of(tool) for tool in tools if not tool.writes]

@@ -6,12 +6,11 @@ import re
 
 from aws_cdk import Stack
 from aws_cdk import aws_bedrockagentcore as agentcore
-from aws_cdk import aws_iam as iam
 from constructs import Construct
 
 from cicada.agents.harness.invocation import MAX_ITERATIONS, NO_TOOL
 from cicada.agents.instructions import AgentKind
-from stacks.bedrock import invoke_statements
+from stacks.bedrock import model_role
 from stacks.function import CicadaFunction
 from stacks.settings import Settings
 
@@ -44,7 +43,14 @@ class HarnessAgents(Construct):
         super().__init__(scope, id)
         self._settings = settings
         self._model_id = settings.agents.model_id or settings.models.generation_model_id
-        self._role = self._harness_role()
+        self._role = model_role(
+            self,
+            service="bedrock-agentcore",
+            resources="*",
+            model_id=self._model_id,
+            more_regions=settings.models.destination_regions,
+            description="The agents' harness: their model",
+        )
         self._harness = self._make_harness()
         self._endpoint = agentcore.CfnHarnessEndpoint(
             self,
@@ -66,28 +72,6 @@ class HarnessAgents(Construct):
         worker.function.add_environment(
             "AGENTS_DEPLOYED", Stack.of(self).to_json_string(dict.fromkeys(KINDS, deployed))
         )
-
-    def _harness_role(self) -> iam.Role:
-        stack = Stack.of(self)
-        role = iam.Role(
-            self,
-            "Role",
-            assumed_by=iam.ServicePrincipal(
-                "bedrock-agentcore.amazonaws.com",
-                conditions={
-                    "StringEquals": {"aws:SourceAccount": stack.account},
-                    "ArnLike": {
-                        "aws:SourceArn": f"arn:{stack.partition}:bedrock-agentcore:{stack.region}:{stack.account}:*"
-                    },
-                },
-            ),
-            description="The agents' harness: their model",
-        )
-        more_regions = self._settings.models.destination_regions
-        for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"):
-            for statement in invoke_statements(stack, self._model_id, action=action, more_regions=more_regions):
-                role.add_to_principal_policy(statement)
-        return role
 
     def _make_harness(self) -> agentcore.CfnHarness:
         caps = self._settings.agents

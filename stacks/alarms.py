@@ -88,7 +88,8 @@ class Alarms(Construct):
             ),
             "BreakersOpened": (
                 self._own_metric("BreakerOpened"),
-                "A model, the index or the cache keeps failing: it is not tried for a while, and answers do without it",
+                "A model, the agents' service, the index or the cache keeps failing: it is not tried for a while, and "
+                "answers do without it",
             ),
             "TableThrottled": (
                 data.table.metric_throttled_requests_for_operation("UpdateItem", period=_PERIOD),

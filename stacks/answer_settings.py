@@ -7,6 +7,17 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
+from cicada.defaults import (
+    DEFAULT_CONTEXT_TOKENS,
+    DEFAULT_ENGINE_BUDGET_S,
+    DEFAULT_KNOWLEDGE_BUDGET_S,
+    DEFAULT_MIN_SCORE,
+    DEFAULT_PASSAGES_PER_COLLECTION,
+    DEFAULT_PIPELINE_BUDGET_S,
+    DEFAULT_TOP_K,
+    MIN_ENTITY_CONFIDENCE,
+    MIN_INTENTION_CONFIDENCE,
+)
 from cicada.models.endpoints import BaseUrl, Endpoint, EndpointModel, EndpointName, Endpoints, OwnModelName, Usd
 from cicada.models.model_ids import read_endpoint_id
 
@@ -146,8 +157,10 @@ class Models(Group):
 class Retrieval(Group):
     """How much is found, and how much of it goes into the prompt."""
 
-    top_k: Annotated[int, Field(ge=1, le=100)] = Field(20, description="passages that a search returns")
-    min_score: Annotated[float, Field(ge=0, le=1)] = Field(0.5, description="least similarity of a returned passage")
+    top_k: Annotated[int, Field(ge=1, le=100)] = Field(DEFAULT_TOP_K, description="passages that a search returns")
+    min_score: Annotated[float, Field(ge=0, le=1)] = Field(
+        DEFAULT_MIN_SCORE, description="least similarity of a returned passage"
+    )
     prompt_passages: Annotated[int, Field(ge=1, le=50)] = Field(
         10, description="how many of the best go into the prompt"
     )
@@ -163,7 +176,7 @@ class Retrieval(Group):
         None, description="writes other wordings of a question; `null` takes `models.directModelId`"
     )
     pipeline_budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
-        10.0,
+        DEFAULT_PIPELINE_BUDGET_S,
         description="seconds for a pipeline's stages, less where the answer has less; what is late is left out, "
         "and said",
     )
@@ -176,7 +189,8 @@ class Retrieval(Group):
         None, description="the index to search with `engine` `kendra`; none is ever created (it bills by the hour)"
     )
     engine_budget_s: Annotated[float, Field(ge=0.2, le=20)] = Field(
-        2.5, description="seconds that a managed engine may take before the shards are searched instead"
+        DEFAULT_ENGINE_BUDGET_S,
+        description="seconds that a managed engine may take before the shards are searched instead",
     )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
@@ -217,19 +231,21 @@ class Knowledge(Group):
         description="what finds names: a model (`model`), the index's own names without a model (`gazetteer`), or both",
     )
     min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.7, description="least confidence with which a collection and an intention are chosen"
+        MIN_INTENTION_CONFIDENCE, description="least confidence with which a collection and an intention are chosen"
     )
     min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.6, description="least confidence with which something counts as named"
+        MIN_ENTITY_CONFIDENCE, description="least confidence with which something counts as named"
     )
     context_tokens: Annotated[int, Field(ge=500, le=100_000)] = Field(
-        4_000, description="tokens of all passages that are chosen for a question; what is named comes first"
+        DEFAULT_CONTEXT_TOKENS,
+        description="tokens of all passages that are chosen for a question; what is named comes first",
     )
     passages_per_collection: Annotated[int, Field(ge=1, le=50)] = Field(
-        8, description="passages searched for of each chosen collection, beside those of what is named"
+        DEFAULT_PASSAGES_PER_COLLECTION,
+        description="passages searched for of each chosen collection, beside those of what is named",
     )
     budget_s: Annotated[float, Field(ge=1, le=60)] = Field(
-        10.0,
+        DEFAULT_KNOWLEDGE_BUDGET_S,
         description="seconds from a question to its context, less where the answer has less; after them, or a failed "
         "choice, the plain search of `rag` answers",
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from aws_cdk import Stack
@@ -14,7 +13,7 @@ from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
 from stacks.bedrock import invoke_statements
 from stacks.data import DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
-from stacks.function import CicadaFunction
+from stacks.function import CicadaFunction, Functions
 from stacks.layers import Layers
 from stacks.maintenance import IndexMaintenance
 from stacks.recovery import SWEEP_TIMEOUT_S, RecoverySweep
@@ -47,9 +46,21 @@ class AnsweringStack(Stack):
         super().__init__(scope, id, description="Cicada: functions and workflow", **stack)
         self._settings = settings
         self._data = data
-        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        layers = Layers(self, "Layers", vendor=not settings.local)
+        # They read or write the requests' logs, and post to their subscribers.
+        self._functions = Functions(
+            self,
+            settings,
+            layers,
+            data.key,
+            {
+                "REQUESTS_TABLE": data.table.table_name,
+                # boto3's own variable: the client for posting to connections takes its endpoint from it.
+                "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": data.address("https"),
+            },
+        )
         self.answer = self._answer()
-        self.exhausted = self._function("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
+        self.exhausted = self._functions.make("Exhausted", "exhausted", timeout_s=CLOSING_TIMEOUT_S, memory_mb=512)
         self._allow_log(self.exhausted, "GetItem", "UpdateItem")
         self.workflow = AnswerWorkflow(
             self,
@@ -59,7 +70,7 @@ class AnsweringStack(Stack):
             exhausted=self.exhausted.function,
             key=data.key,
         )
-        self.message_processor = self._function(
+        self.message_processor = self._functions.make(
             "MessageProcessor",
             "message_processor",
             timeout_s=PROCESSOR_TIMEOUT_S,
@@ -71,17 +82,18 @@ class AnsweringStack(Stack):
                 "KNOWLEDGE_ENABLED": str(settings.knowledge.enabled).lower(),
                 "AGENTS_ENABLED": str(settings.agents.adapter != "none").lower(),
                 "AUTH": "none" if settings.auth == "none" else "jwt",
+                **settings.profiles.environment(),
             },
         )
         self._allow_log(self.message_processor, "GetItem", "PutItem", "Query", "UpdateItem")
         self.message_processor.allow(("states:StartExecution",), self.workflow.machine.state_machine_arn)
         self.recovery = RecoverySweep(self, "Recovery", settings=settings, worker=self._recovery_sweep())
-        self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=self._layers)
+        self.maintenance = IndexMaintenance(self, "IndexMaintenance", settings=settings, data=data, layers=layers)
         self._save_trace_query()
         if settings.agents.adapter == "classic":
             from stacks.agents_classic import ClassicAgents
 
-            ClassicAgents(self, "Agents", settings=settings, data=data, layers=self._layers).serve(self.answer)
+            ClassicAgents(self, "Agents", settings=settings, data=data, layers=layers).serve(self.answer)
         elif settings.agents.adapter == "harness":
             from stacks.agents_harness import HarnessAgents
 
@@ -89,7 +101,7 @@ class AnsweringStack(Stack):
 
     def _answer(self) -> CicadaFunction:
         models = self._settings.models
-        answer = self._function(
+        answer = self._functions.make(
             "Answer",
             "answer",
             *("search", "sdk") if self._needs_sdk() else ("search",),
@@ -203,6 +215,7 @@ class AnsweringStack(Stack):
             "CONVERSATION_MAX_TURNS": conversation.max_turns,
             "CONVERSATION_MAX_TOKENS": conversation.max_tokens,
             "CONVERSATION_MAX_AGE_S": conversation.max_age_hours * 3600,
+            **settings.profiles.environment(),
             **endpoint_environment(models, self._text_models()),
             "OPENBLAS_NUM_THREADS": 1,  # numpy's own threads contend for the function's one processor
         }
@@ -221,7 +234,7 @@ class AnsweringStack(Stack):
 
     def _recovery_sweep(self) -> CicadaFunction:
         machine_arn = self.workflow.machine.state_machine_arn
-        sweep = self._function(
+        sweep = self._functions.make(
             "RecoverySweep",
             "recovery_sweep",
             timeout_s=SWEEP_TIMEOUT_S,
@@ -246,37 +259,6 @@ class AnsweringStack(Stack):
         if kendra is not None:
             arn = f"arn:{self.partition}:kendra:{self.region}:{self.account}:index/{kendra}"
             answer.allow(("kendra:Retrieve",), arn)
-
-    def _function(
-        self,
-        id: str,
-        folder: str,
-        *vendor: str,
-        timeout_s: int,
-        memory_mb: int,
-        concurrency: int | None = None,
-        quiet: bool = False,
-        environment: Mapping[str, str] | None = None,
-    ) -> CicadaFunction:
-        """A function that reads or writes the requests' logs and posts to their subscribers."""
-        return CicadaFunction(
-            self,
-            id,
-            settings=self._settings,
-            folder=folder,
-            layers=self._layers.of("base", *vendor),
-            timeout_s=timeout_s,
-            memory_mb=memory_mb,
-            concurrency=concurrency,
-            quiet=quiet,
-            key=self._data.key,
-            environment={
-                "REQUESTS_TABLE": self._data.table.table_name,
-                # boto3's own variable: the client for posting to connections takes its endpoint from it.
-                "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI": self._data.address("https"),
-                **(environment or {}),
-            },
-        )
 
     def _allow_log(self, function: CicadaFunction, *operations: str) -> None:
         """Allow operations of DynamoDB on the requests' table, and posts to connections."""

@@ -1,4 +1,4 @@
-"""Which resources a policy must name so that a function may call one Bedrock model."""
+"""Which resources a policy must name so that a function, or a service, may call one Bedrock model."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from aws_cdk import Stack
 from aws_cdk import aws_iam as iam
+from constructs import Construct
 
 from cicada.models.model_ids import read_endpoint_id
 
@@ -131,3 +132,43 @@ def invoke_statements(
             conditions={"StringEquals": {"bedrock:InferenceProfileArn": profile}},
         ),
     ]
+
+
+def model_role(
+    scope: Construct,
+    *,
+    service: str,
+    resources: str,
+    model_id: str,
+    more_regions: Sequence[str],
+    description: str,
+) -> iam.Role:
+    """A role in which a service of Bedrock's, for resources of this account alone, may call one model and nothing else.
+
+    Args:
+        scope: gets the role, as its ``Role``.
+        service: such as ``bedrock``: the first part of its principal and of its resources' ARNs.
+        resources: for which of them the service may take the role: what follows the account in their ARNs.
+        model_id: see :func:`invoke_statements`.
+        more_regions: likewise.
+        description: the role's.
+    """
+    stack = Stack.of(scope)
+    role = iam.Role(
+        scope,
+        "Role",
+        assumed_by=iam.ServicePrincipal(
+            f"{service}.amazonaws.com",
+            conditions={
+                "StringEquals": {"aws:SourceAccount": stack.account},
+                "ArnLike": {
+                    "aws:SourceArn": f"arn:{stack.partition}:{service}:{stack.region}:{stack.account}:{resources}"
+                },
+            },
+        ),
+        description=description,
+    )
+    for action in ("bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"):
+        for statement in invoke_statements(stack, model_id, action=action, more_regions=more_regions):
+            role.add_to_principal_policy(statement)
+    return role

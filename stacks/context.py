@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from stacks.agents_settings import Agents
 from stacks.answer_settings import Budget, Cache, Conversation, Knowledge, Models, RecoverySweep, Retrieval
 from stacks.ingest_settings import Ingest
+from stacks.profiles_settings import Profiles
 from stacks.settings import JwtAuth, Limits, Settings, SettingsInvalid, Throttling
 
 CONTEXT_KEY = "cicada"
@@ -27,6 +28,7 @@ _GROUPS: dict[str, type[BaseModel]] = {
     "retrieval": Retrieval,
     "knowledge": Knowledge,
     "agents": Agents,
+    "profiles": Profiles,
     "budget": Budget,
     "cache": Cache,
     "conversation": Conversation,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -11,7 +12,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from stacks.findings import accept, as_reported
-from stacks.layers import ARCHITECTURE, NOT_CODE, RUNTIME
+from stacks.layers import ARCHITECTURE, NOT_CODE, RUNTIME, Layers
 from stacks.logs import log_group
 from stacks.settings import Settings
 from stacks.wheels import ROOT
@@ -115,3 +116,44 @@ class CicadaFunction(Construct):
         """Allow what the statements say."""
         for statement in statements:
             self.role.add_to_principal_policy(statement)
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Makes the functions of one stack, with what all of them have."""
+
+    scope: Construct
+    settings: Settings
+    layers: Layers
+    key: kms.IKey | None
+    """Encrypts their logs."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables that each of them has, beside its own."""
+
+    def make(
+        self,
+        id: str,
+        folder: str,
+        *vendor: str,
+        timeout_s: int,
+        memory_mb: int,
+        environment: Mapping[str, str] | None = None,
+        concurrency: int | None = None,
+        quiet: bool = False,
+        name: str | None = None,
+    ) -> CicadaFunction:
+        """Make one; ``vendor`` are the vendor layers that it needs beside the base. The rest see CicadaFunction."""
+        return CicadaFunction(
+            self.scope,
+            id,
+            settings=self.settings,
+            folder=folder,
+            layers=self.layers.of("base", *vendor),
+            environment={**self.environment, **(environment or {})},
+            timeout_s=timeout_s,
+            memory_mb=memory_mb,
+            concurrency=concurrency,
+            quiet=quiet,
+            key=self.key,
+            name=name,
+        )

@@ -16,7 +16,7 @@ from stacks.alarms import Alarms
 from stacks.answering import AnsweringStack
 from stacks.data import STAGE, DataStack
 from stacks.findings import accept
-from stacks.function import CicadaFunction
+from stacks.function import Functions
 from stacks.ingest import IngestStack
 from stacks.layers import Layers
 from stacks.logs import log_group
@@ -63,8 +63,8 @@ class GatewayStack(Stack):
         super().__init__(scope, id, description="Cicada: the WebSocket API", **stack)
         self._settings = settings
         self._data = data
-        self._layers = Layers(self, "Layers", vendor=not settings.local)
-        connection = self._function("Connection", "connection", timeout_s=5, memory_mb=256, environment={}).function
+        self._functions = Functions(self, settings, Layers(self, "Layers", vendor=not settings.local), data.key)
+        connection = self._functions.make("Connection", "connection", timeout_s=5, memory_mb=256).function
         processor = answering.message_processor.function
         routes = Routes(self, "Routes", api_id=data.api_id, stage_arn=data.stage_arn)
         authorizer = None if settings.auth == "none" else routes.authorize(self._authorizer(settings.auth), name="jwt")
@@ -89,7 +89,7 @@ class GatewayStack(Stack):
             CfnOutput(self, name, value=value)
 
     def _authorizer(self, auth: JwtAuth) -> lambda_.IFunction:
-        return self._function(
+        return self._functions.make(
             "Authorizer",
             "authorizer",
             "auth",
@@ -103,21 +103,6 @@ class GatewayStack(Stack):
                 **({} if auth.tenant_claim is None else {"TENANT_CLAIM": auth.tenant_claim}),
             },
         ).function
-
-    def _function(
-        self, id: str, folder: str, *vendor: str, timeout_s: int, memory_mb: int, environment: dict[str, str]
-    ) -> CicadaFunction:
-        return CicadaFunction(
-            self,
-            id,
-            settings=self._settings,
-            folder=folder,
-            layers=self._layers.of("base", *vendor),
-            environment=environment,
-            timeout_s=timeout_s,
-            memory_mb=memory_mb,
-            key=self._data.key,
-        )
 
     def _stage(self, deployment: apigw.CfnDeployment) -> None:
         logs = log_group(self, "AccessLogs", settings=self._settings, key=self._data.key)

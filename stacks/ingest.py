@@ -22,7 +22,7 @@ from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
 from stacks.findings import accept, as_reported
-from stacks.function import CicadaFunction
+from stacks.function import CicadaFunction, Functions
 from stacks.ingest_query import runs_query
 from stacks.ingest_states import COMMIT_TIMEOUT_S, DOCUMENT_TIMEOUT_S, PLAN_TIMEOUT_S, definition
 from stacks.layers import Layers
@@ -53,7 +53,7 @@ class IngestStack(Stack):
         super().__init__(scope, id, description="Cicada: loading of uploaded documents", **stack)
         self._settings = settings
         self._data = data
-        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        self._functions = Functions(self, settings, Layers(self, "Layers", vendor=not settings.local), data.key)
         self._machine_name = f"{settings.stack_prefix}-ingest"
         self.machine_arn = f"arn:{self.partition}:states:{self.region}:{self.account}:stateMachine:{self._machine_name}"
         self.plan = self._plan()
@@ -127,7 +127,7 @@ class IngestStack(Stack):
         environment: Mapping[str, str] | None = None,
     ) -> CicadaFunction:
         models = self._settings.models
-        return self._function(
+        return self._functions.make(
             id,
             folder,
             "search",
@@ -146,7 +146,7 @@ class IngestStack(Stack):
         )
 
     def _start(self) -> CicadaFunction:
-        start = self._function(
+        start = self._functions.make(
             "Start",
             "ingest_start",
             timeout_s=START_TIMEOUT_S,
@@ -244,27 +244,6 @@ class IngestStack(Stack):
             name=f"{self._settings.stack_prefix}/Runs over uploads",
             query_string=runs_query(),
             log_group_names=[teller.logs.log_group_name for teller in tellers],
-        )
-
-    def _function(
-        self,
-        id: str,
-        folder: str,
-        *vendor: str,
-        timeout_s: int,
-        memory_mb: int,
-        environment: Mapping[str, str],
-    ) -> CicadaFunction:
-        return CicadaFunction(
-            self,
-            id,
-            settings=self._settings,
-            folder=folder,
-            layers=self._layers.of("base", *vendor),
-            timeout_s=timeout_s,
-            memory_mb=memory_mb,
-            environment=environment,
-            key=self._data.key,
         )
 
     def _runs(self, separator: str) -> str:

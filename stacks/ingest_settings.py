@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from cicada.corpus.chunking.options import (
     DEFAULT_CHUNK_SIZE,
@@ -26,7 +26,8 @@ class LoadingRules(Group):
         DEFAULT_CHUNK_SIZE, description="tokens of a passage at most"
     )
     overlap: Annotated[int, Field(ge=0, le=MAX_CHUNK_SIZE)] = Field(
-        DEFAULT_OVERLAP, description="tokens that a passage repeats of the one before it, at most"
+        DEFAULT_OVERLAP,
+        description="tokens that a passage repeats of the one before it, at most; less than `chunkSize`",
     )
     boundaries: Literal["structure", "words", "embedding"] = Field(
         ChunkOptions().boundaries,
@@ -43,6 +44,14 @@ class LoadingRules(Group):
     summaries: Literal["off", "model"] = Field(
         "off", description="whether a model (billed) summarises each document and each of its passages"
     )
+
+    @field_validator("overlap")
+    @classmethod
+    def _new_text_in_every_passage(cls, overlap: int, others: ValidationInfo) -> int:
+        chunk_size = others.data.get("chunk_size")
+        if chunk_size is not None and overlap >= chunk_size:
+            raise ValueError(f"is {overlap}, and must be less than chunkSize, which is {chunk_size}")
+        return overlap
 
     def chunks(self) -> ChunkOptions:
         """As the library takes them."""

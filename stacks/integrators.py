@@ -13,7 +13,7 @@ from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack
 from stacks.endpoints import allow_keys, endpoint_environment
-from stacks.function import CicadaFunction
+from stacks.function import CicadaFunction, Functions
 from stacks.ingest import BY_NAME, loading_plan
 from stacks.layers import Layers
 from stacks.settings import Settings
@@ -34,7 +34,18 @@ class IntegratorsStack(Stack):
         super().__init__(scope, id, description="Cicada: functions for other systems", **stack)
         self._settings = settings
         self._data = data
-        self._layers = Layers(self, "Layers", vendor=not settings.local)
+        self._functions = Functions(
+            self,
+            settings,
+            Layers(self, "Layers", vendor=not settings.local),
+            data.key,
+            {
+                "INDEX_BUCKET": data.bucket_name,
+                "EMBEDDING_MODEL_ID": settings.models.embedding_model_id,
+                "EMBEDDING_DIMENSIONS": str(settings.models.embedding_dimensions),
+                "OPENBLAS_NUM_THREADS": "1",
+            },
+        )
         self.functions = {
             "retrieve": self._retrieve(),
             "index_document": self._index_document(),
@@ -130,24 +141,14 @@ class IntegratorsStack(Stack):
         memory_mb: int | None = None,
         environment: dict[str, str] | None = None,
     ) -> CicadaFunction:
-        models = self._settings.models
-        of_the_index = {
-            "INDEX_BUCKET": self._data.bucket_name,
-            "EMBEDDING_MODEL_ID": models.embedding_model_id,
-            "EMBEDDING_DIMENSIONS": str(models.embedding_dimensions),
-            "OPENBLAS_NUM_THREADS": "1",
-        }
-        return CicadaFunction(
-            self,
+        return self._functions.make(
             id,
-            settings=self._settings,
-            folder=folder,
-            name=f"{self._settings.stack_prefix}-{folder.replace('_', '-')}",
-            layers=self._layers.of("base", *vendor),
+            folder,
+            *vendor,
             timeout_s=timeout_s,
             memory_mb=memory_mb or self._settings.answer_memory_mb,
-            environment={**of_the_index, **(environment or {})},
-            key=self._data.key,
+            environment=environment,
+            name=f"{self._settings.stack_prefix}-{folder.replace('_', '-')}",
         )
 
     def _model_environment(self) -> dict[str, str]:

@@ -24,6 +24,7 @@ from stacks.agents_settings import Agents
 from stacks.answer_settings import Budget, Cache, Conversation, Group, Knowledge, Models, RecoverySweep, Retrieval
 from stacks.bedrock import why_not_from
 from stacks.ingest_settings import Ingest
+from stacks.profiles_settings import Profiles
 
 LOCAL_ACCOUNT = "123456789012"
 """The account of the local cloud: AWS's own example, which nobody has. Stacks made with ``local`` are bound to it, so
@@ -156,6 +157,7 @@ class Settings(Group):
     retrieval: Retrieval = Retrieval()
     knowledge: Knowledge = Knowledge()
     agents: Agents = Agents()
+    profiles: Profiles = Profiles()
     budget: Budget = Budget()
     cache: Cache = Cache()
     conversation: Conversation = Conversation()

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE
+from cicada.defaults import DEFAULT_MIN_SCORE
 from clients.cli.argument_types import share, whole
 
 REMOVED, LEFT_OUT, NONE = "removed", "left-out", "none"

@@ -94,7 +94,7 @@ class _Earlier:
         from clients.evaluation.report import read_report
 
         return cls(
-            parse_gate(asked.gate) if asked.gate else (),
+            parse_gate(asked.gate) if asked.gate is not None else (),
             read_report(asked.gate_against) if asked.gate_against else None,
             read_report(asked.compare[0]) if asked.compare else None,
         )
@@ -107,7 +107,7 @@ def _compare_only(asked: Asked, out: Console, err: Console) -> Exit:
 
     if not asked.compare:
         raise UsageError("name a --dataset to measure, or reports to --compare")
-    if asked.gate or asked.gate_against:
+    if asked.gate is not None or asked.gate_against is not None:
         raise UsageError("a gate needs a --dataset to measure")
     if len(asked.compare) > 2:
         raise UsageError("--compare takes one report, or two")

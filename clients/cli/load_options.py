@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, DEFAULT_SIMILARITY, ChunkOptions
+from cicada.corpus.chunking.options import (
+    DEFAULT_CHUNK_SIZE,
+    DEFAULT_OVERLAP,
+    DEFAULT_SIMILARITY,
+    MAX_CHUNK_SIZE,
+    ChunkOptions,
+)
 from cicada.ingest.contracts import EnrichmentOptions
 from clients.cli import argument_types
 from clients.cli.exits import Exit, UsageError
@@ -50,7 +56,7 @@ class Asked:
         if args.start_over and args.add:
             raise UsageError("--start-over leaves everything else out, --add keeps it: give one of them")
         if args.overlap >= args.chunk_size:
-            raise UsageError("--overlap must be less than --chunk-size")
+            raise UsageError(f"--overlap, {args.overlap}, must be less than --chunk-size, {args.chunk_size}: give both")
         by_model = "model" in (args.entities, args.summaries)
         if by_model and not args.enrichment_model:
             raise UsageError("enrichment by a model needs one: --enrichment-model ID")
@@ -122,17 +128,17 @@ def add_load(
     add = cutting.add_argument
     add(
         "--chunk-size",
-        type=argument_types.whole(50, 8_000),
+        type=argument_types.whole(50, MAX_CHUNK_SIZE),
         default=DEFAULT_CHUNK_SIZE,
         metavar="N",
-        help="tokens at most",
+        help="tokens at most (default: %(default)s)",
     )
     add(
         "--overlap",
-        type=argument_types.whole(0, 4_000),
+        type=argument_types.whole(0, MAX_CHUNK_SIZE),
         default=DEFAULT_OVERLAP,
         metavar="N",
-        help="tokens repeated at most",
+        help="tokens repeated at most; less than --chunk-size (default: %(default)s)",
     )
     add(
         "--boundaries",

@@ -14,8 +14,9 @@ from typing import get_args
 
 from rich.console import Console
 
+from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.garbage import KEEP_VERSIONS
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K, Filters, SearchMode, SearchQuery
+from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from clients.cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
 from clients.cli.ask import Scope, ask, complain
 from clients.cli.chat import Chat, history_file, remembered_lines

@@ -7,12 +7,13 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 from rich.console import Console
 
 from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
+from cicada.profiles.rules import folded
 from cicada.retrieval.closest_names import closest_names
 from clients.cli import profiles_view as view
 from clients.cli.ask import complain
@@ -184,6 +185,23 @@ def fact(text: str) -> tuple[str, str]:
     raise argparse.ArgumentTypeError("must be a field and its value: FIELD=VALUE")
 
 
+class _Facts(argparse.Action):
+    """Keeps the facts; one field has one value."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        _option: str | None = None,
+    ) -> None:
+        fields = [folded(field) for field, _ in values]
+        twice = next((field for field, _ in values if fields.count(folded(field)) > 1), None)
+        if twice is not None:
+            raise argparse.ArgumentError(self, f"has the field {twice} more than once")
+        setattr(namespace, self.dest, values)
+
+
 def _version(text: str) -> int:
     if text.isascii() and text.isdigit() and int(text):
         return int(text)
@@ -200,7 +218,7 @@ def _add_kind(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def _add_facts(parser: argparse.ArgumentParser, count: str) -> None:
-    parser.add_argument("facts", nargs=count, type=fact, metavar="FIELD=VALUE", help="a fact")
+    parser.add_argument("facts", nargs=count, type=fact, action=_Facts, metavar="FIELD=VALUE", help="a fact")
 
 
 def _add_statement(parser: argparse.ArgumentParser) -> None:

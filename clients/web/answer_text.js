@@ -9,10 +9,15 @@
  * @typedef {TextSegment | MarkerSegment} Segment
  */
 
-/** As the server finds them: `[3]`, several in one, `[1, 4]`, `[1-3]`, and `[Doc 2: report.pdf, Page 4]`. */
+/** As the server finds them: `[3]`, several in one, `[1, 4]`, `[1-3]`, `[Doc 2: report.pdf, Page 4]`, `[Docs 1, 2]`. */
 const BRACKET = /\[([^[\]\n]{1,400})\]/g;
 const NUMBERS = /^\s*#?\d{1,3}(?:\s*[-–—]\s*\d{1,3})?(?:\s*[,;]\s*#?\d{1,3}(?:\s*[-–—]\s*\d{1,3})?)*\s*$/;
 const DOCUMENT = /^\s*(?:doc(?:ument)?|source|passage)s?\b\.?\s*#?\s*(\d{1,3})(?=\s*(?:$|[:,]|(?:page|pg|p|pp|seite|s)\b))/i;
+const ONE = String.raw`#?\d{1,3}(?:\s*[-–—]\s*\d{1,3})?`;
+const DOCUMENTS = new RegExp(
+  String.raw`^\s*(?:doc(?:ument)?|source|passage)s?\b\.?\s*${ONE}(?:\s*(?:,\s*(?:and\b)?|&|and\b)\s*${ONE})*\s*$`,
+  "i",
+);
 const BETWEEN_DOCUMENTS = /(;|,(?=\s*(?:doc(?:ument)?|source|passage)s?\b\.?\s*#?\s*\d))/i;
 const MAX_RANGE = 20;
 
@@ -56,26 +61,38 @@ export function segmentsOf(text) {
  * @returns {MarkerSegment | null} null for a bracket that names no number
  */
 function markerOf(text, inside) {
-  if (NUMBERS.test(inside)) {
-    const parts = text.split(/(\d+)/).map((part) => ({ text: part, n: /^\d/.test(part) ? Number(part) : null }));
-    return { type: "marker", text, numbers: rangesIn(inside), parts };
-  }
+  if (NUMBERS.test(inside)) return { type: "marker", text, numbers: rangesIn(inside), parts: numbered(text) };
   /** @type {MarkerPart[]} */
   const parts = [{ text: "[", n: null }];
+  /** @type {number[]} */
+  const numbers = [];
   for (const piece of inside.split(BETWEEN_DOCUMENTS)) {
+    if (DOCUMENTS.test(piece)) {
+      numbers.push(...rangesIn(piece));
+      parts.push(...numbered(piece));
+      continue;
+    }
     const match = DOCUMENT.exec(piece);
     if (!match) {
       if (!/^\s*[;,]\s*$/.test(piece)) return null;
       parts.push({ text: piece, n: null });
       continue;
     }
+    numbers.push(Number(match[1]));
     const at = match[0].length;
     parts.push({ text: piece.slice(0, at - match[1].length), n: null }, { text: match[1], n: Number(match[1]) });
     parts.push({ text: piece.slice(at), n: null });
   }
   parts.push({ text: "]", n: null });
-  const numbers = parts.flatMap(({ n }) => (n === null ? [] : [n]));
   return { type: "marker", text, numbers, parts };
+}
+
+/**
+ * @param {string} text
+ * @returns {MarkerPart[]}
+ */
+function numbered(text) {
+  return text.split(/(\d+)/).map((part) => ({ text: part, n: /^\d/.test(part) ? Number(part) : null }));
 }
 
 /**

@@ -15,10 +15,10 @@ from cicada.integrators.settings import SearchSettings
 from cicada.integrators.wiring import index_reader, search_of
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
-from cicada.settings import DeliverySettings
+from cicada.settings import ProfileSettings
 
 
-class AgentToolsSettings(SearchSettings, DeliverySettings):
+class AgentToolsSettings(SearchSettings, ProfileSettings):
     """The function's."""
 
 
@@ -31,7 +31,7 @@ def build(settings: AgentToolsSettings, *, on_admitted: Callable[[RequestKey], N
     """
     retriever, _ = search_of(settings, index_reader(settings))
     profiles = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
-    desk = ProfileDesk(profiles)
+    desk = ProfileDesk(profiles, limits=settings.profile_limits)
     return ActionFunction(
         DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
         [*tools_for("profile", desk, retriever), *tools_for("theory", desk, retriever)],

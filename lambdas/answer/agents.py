@@ -49,7 +49,7 @@ def build_agents(
         time_s=settings.agents_time_s,
     )
     store = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
-    desk = ProfileDesk(store)
+    desk = ProfileDesk(store, limits=settings.profile_limits)
     breaker = _breaker(settings)
 
     def theories(subject: str) -> Sequence[Any]:
@@ -108,10 +108,12 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
         case "harness":
             from cicada.agents.harness.agent import HarnessAgent
             from cicada.agents.harness.invocation import Harness
+            from cicada.agents.limits import SERVICE_READ_TIMEOUT_S
             from cicada.models.bedrock import bedrock_client_config
 
+            config = bedrock_client_config(read_timeout_s=SERVICE_READ_TIMEOUT_S)
             return HarnessAgent(
-                boto3.client("bedrock-agentcore", config=bedrock_client_config(read_timeout_s=40)),
+                boto3.client("bedrock-agentcore", config=config),
                 Harness(deployed["harnessArn"], deployed["endpoint"]),
                 model_id,
                 max_turn_tokens=settings.agents_max_turn_tokens,

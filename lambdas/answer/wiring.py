@@ -37,7 +37,7 @@ from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
 from cicada.index.s3direct.store import store_for_answers
-from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import Models
 from cicada.models.ports import Embedder, TextModel
@@ -224,7 +224,7 @@ def _retriever(
 
 def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
     """Remembers in front of its breaker: what is known needs no model."""
-    client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=4))
+    client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
     return RememberingEmbedder(GuardedEmbedder(model, breakers))
 

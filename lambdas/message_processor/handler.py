@@ -11,6 +11,7 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.answering.intake import Intake
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.answering.recovery import Recovery
 from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
@@ -20,7 +21,6 @@ from cicada.errors import CicadaError
 from cicada.identity import asker_of, caller_of
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
-from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from cicada.settings import MessageProcessorSettings
@@ -42,7 +42,7 @@ intake = Intake(
     log,
     connections,
     recovery,
-    ProfileCounter(ProfileDesk(profiles)),
+    ProfileCounter(ProfileDesk(profiles, limits=settings.profile_limits)),
     retention_s=settings.retention_s,
     knowledge=settings.knowledge_enabled,
     agents=settings.agents_enabled,

@@ -37,9 +37,10 @@ def _quotation(found: Found, about: str) -> str:
     return "" if text == NOTHING_FOUND else text
 
 
-def nothing_on(question: str) -> str:
-    """That nothing was found."""
-    return f"I found nothing in the text or in your notes on this: {question}" if question else NOTHING_FOUND
+def nothing_on(question: str, *, noted: bool) -> str:
+    """That nothing was found; of the user's notes only where there are none."""
+    where = "in the text" if noted else "in the text or in your notes"
+    return f"I found nothing {where} on this: {question}" if question else NOTHING_FOUND
 
 
 def profile_told(record: Record) -> str:
@@ -71,7 +72,7 @@ def history_told(name: str, value: Any) -> str:
         for change in (changes if isinstance(changes, list) else ())
         if isinstance(change, Mapping) and isinstance(change.get("text"), str)
     ]
-    return "\n".join([f"The history of your profile of {name}:", *lines]) if lines else f"Nothing changed in {name}."
+    return "\n".join([f"The history of your {name}:", *lines]) if lines else f"Nothing changed in your {name}."
 
 
 def evidence_told(statement: str, passages: Sequence[Found]) -> str:

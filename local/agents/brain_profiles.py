@@ -16,6 +16,7 @@ from local.agents.brain_answers import (
 )
 from local.agents.brain_memory import Field, Memory, Record
 from local.agents.brain_situation import MOST_TRIES, Situation, ask
+from local.agents.brain_theories import theory_deleted, theory_history
 from local.agents.brain_words import Deed
 from local.agents.turns import Step
 from local.bedrock.extractive.text import content_stems
@@ -114,6 +115,8 @@ def _delete(situation: Situation) -> Step:
     wish, memory = situation.wish, situation.memory
     if not situation.offers("delete_profile"):
         return ask(situation)
+    if wish.kind == "theory":
+        return theory_deleted(situation)
     if situation.succeeded("delete_profile"):
         return Step(f"I deleted the profile of {wish.name}.")
     if situation.tries("delete_profile") >= MOST_TRIES:
@@ -130,11 +133,13 @@ def _history(situation: Situation) -> Step:
     wish, memory = situation.wish, situation.memory
     if not situation.offers("profile_history"):
         return ask(situation)
+    if wish.kind == "theory":
+        return theory_history(situation)
     told = memory.last("profile_history")
     if told is not None:
         if told.result.failed:
             return Step(failure_told(memory, f"look up what changed in the profile of {wish.name}"))
-        return Step(history_told(wish.name, told.result.value))
+        return Step(history_told(f"profile of {wish.name}", told.result.value))
     record = _record(situation, "profile_history")
     if isinstance(record, Step):
         return record

@@ -95,4 +95,4 @@ def ask(situation: Situation) -> Step:
         return Step(evidence_told(question, memory.passages))
     if not memory.passages and situation.offers("search_script") and not memory.calls("search_script"):
         return situation.call("search_script", query=question)
-    return Step(quotations(question, memory.passages) or nothing_on(question))
+    return Step(quotations(question, memory.passages) or nothing_on(question, noted=bool(memory.records)))

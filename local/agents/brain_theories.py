@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from local.agents.brain_answers import evidence_told, failure_told, strongest, verdict_of
+from cicada.profiles.rules import claim_of
+from local.agents.brain_answers import evidence_told, failure_told, history_told, strongest, verdict_of
 from local.agents.brain_memory import Record
 from local.agents.brain_situation import MOST_TRIES, Situation, ask
 from local.agents.brain_words import Deed
@@ -13,7 +14,9 @@ from local.agents.turns import Step
 
 def _state(situation: Situation) -> Step:
     wish, memory = situation.wish, situation.memory
-    theory = _theory(situation, wish.fact)
+    theory = _stated(situation) or next(
+        (record for record in _theories(situation) if claim_of(record.name) == claim_of(wish.fact)), None
+    )
     if theory is None and situation.tries("state_theory") < 1:
         return situation.call("state_theory", statement=wish.fact)
     known = {"id": theory.id} if theory else {"statement": wish.fact}
@@ -51,12 +54,56 @@ def _refine(situation: Situation) -> Step:
     return situation.call("refine_theory", id=meant.id, expected_version=meant.version, statement=wish.fact)
 
 
+def theory_deleted(situation: Situation) -> Step:
+    """Delete the theory that is meant. What must be said for that is the tool's to tell."""
+    memory = situation.memory
+    done = memory.last("delete_profile")
+    if done is not None and not done.result.failed:
+        gone = next((record.name for record in memory.records if record.id == done.use.given.get("id")), "")
+        return Step(f"I deleted your theory that {gone.rstrip('.')}.")
+    if situation.tries("delete_profile") >= MOST_TRIES:
+        return Step(failure_told(memory, "delete that theory"))
+    meant = _kept(situation, "delete_profile")
+    if isinstance(meant, Step):
+        return meant
+    return situation.call("delete_profile", id=meant.id, expected_version=meant.version)
+
+
+def theory_history(situation: Situation) -> Step:
+    """Tell what changed in the theory that is meant."""
+    memory = situation.memory
+    told = memory.last("profile_history")
+    if told is not None and told.result.failed:
+        return Step(failure_told(memory, "look up what changed in that theory"))
+    meant = _kept(situation, "profile_history")
+    if isinstance(meant, Step):
+        return meant
+    if told is not None:
+        return Step(history_told(f"theory that {meant.name.rstrip('.')}", told.result.value))
+    return situation.call("profile_history", id=meant.id)
+
+
+def _kept(situation: Situation, doing: str) -> Record | Step:
+    """The theory of the user's words, or the only one; else a step to see which there are, or to say that none fits."""
+    name, memory = situation.wish.name, situation.memory
+    lists = next((tool for tool in ("list_theories", "list_profiles") if situation.offers(tool)), "")
+    meant = memory.record(name, ("theory",)) if name else _only(situation)
+    if meant is not None and meant.version is not None and not situation.stale(doing):
+        return meant
+    if lists and (situation.stale(doing) or not memory.calls(lists)):
+        return situation.call(lists)
+    return Step(f"You keep no theory about {name}." if name else "I do not know which theory you mean: name it.")
+
+
 def _theory(situation: Situation, words: str) -> Record | None:
-    """The theory that is meant: the one that was stated just now, else the one whose words are these."""
-    stated = situation.memory.last("state_theory")
-    if stated is not None and not stated.result.failed:
-        return next(reversed(_theories(situation)), None)
+    """The theory whose words are these."""
     return situation.memory.record(words, ("theory",)) if words and _theories(situation) else None
+
+
+def _stated(situation: Situation) -> Record | None:
+    """The theory that was stated just now."""
+    made = situation.memory.last("state_theory")
+    return next(reversed(_theories(situation)), None) if made is not None and not made.result.failed else None
 
 
 def _theories(situation: Situation) -> list[Record]:

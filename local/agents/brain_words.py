@@ -44,6 +44,9 @@ _CHANGED = r"\b(?:what|how)\b.{0,30}\bchanged?\b"
 _PROPER = r"(?-i:[A-Z])\w[\w'’-]*(?:\s(?-i:[A-Z])[\w'’-]+)*"
 _THEORY = r"(?:theory|theories|hypothesis|hypotheses)"
 _MANY = r"(?:profiles|notes|entries|characters|locations)"
+_ANY_KEPT = r"^(?:(?:do|did) (?:i|we) (?:have|keep|note|state)|have (?:i|we)|are there)\b.{0,20}"
+_MY_THEORY = rf"(?:(?:my|our|the|that|this)\s+)*(?P<theory>{_THEORY})\b(?:\s+(?:about|of|that|on|is)\b|\s*:)?"
+_WHICH_THEORY = rf"{_MY_THEORY}(?:\s+(?P<name>.+?))?"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Wish:
     name: str = ""
     """Whose profile; of a theory, the words that tell it from others."""
     kind: str = ""
+    """``theory`` too, of what is done to a theory as to any profile."""
     fact: str = ""
     """What is to be noted, taken away or claimed."""
 
@@ -62,11 +66,17 @@ def _rules(*rules: tuple[Deed, str]) -> tuple[tuple[Deed, re.Pattern[str]], ...]
     return tuple((deed, re.compile(pattern, re.I | re.S)) for deed, pattern in rules)
 
 
-_THEORY_LISTS = _rules(
+_KEPT_THEORY_RULES = _rules(
     ("theories", r"^(?:list|show|give|tell|open)\b.{0,20}\b(?:my|our|all)\b.{0,20}\b(?:theories|hypotheses)\b"),
     ("theories", r"^(?:which|what)\b.{0,20}\b(?:theories|hypotheses)\b.{0,20}\b(?:have|keep|do|did|are)\b"),
     ("theories", r"^what are (?:my|our) (?:theories|hypotheses)\b"),
+    ("theories", rf"{_ANY_KEPT}\b(?:theories|hypotheses)\b[^'’]{{0,20}}$"),
+    ("delete", rf"^(?!take\b){_DROP}{_WHICH_THEORY}[.!?]*$"),
+    ("history", rf"{_CHANGED}(?:\s+(?:in|of|on|about|with|to|at))?\s+{_WHICH_THEORY}[?.!]*$"),
+    ("history", rf"^how\b.{{0,12}}?\b{_WHICH_THEORY}\s+changed?[?.!]*$"),
+    ("history", rf"\bhistory\s+of\s+{_WHICH_THEORY}[?.!]*$"),
 )
+"""With the tools of either agent."""
 _THEORY_RULES = _rules(
     (
         "refine",
@@ -117,6 +127,7 @@ _PROFILE_RULES = _rules(
         rf"^(?:list|show|give|tell|open)\b.{{0,20}}\b(?:my|our|all|every)\b(?:\s\w+){{0,2}}\s{_MANY}\b[^'’]{{0,20}}$",
     ),
     ("list", rf"^(?:which|what|how many)\b.{{0,20}}\b{_MANY}\b.{{0,20}}\b(?:have|keep|do|did|are)\b"),
+    ("list", rf"{_ANY_KEPT}\bprofiles\b[^'’]{{0,20}}$"),
     ("show", rf"\b{_OWN}{_N}['’]s\s+{_RECORD}\b"),
     ("show", rf"\b{_RECORD}\s+{_OF}\s+{_N}[?.!]*$"),
     (
@@ -142,7 +153,7 @@ def wish_of(message: str, *, theories: bool) -> Wish:
         theories: whether theories can be kept; a claim is a wish only then.
     """
     text = _POLITE.sub("", message.strip()).strip()
-    for deed, pattern in (*_THEORY_LISTS, *(_THEORY_RULES if theories else ()), *_PROFILE_RULES):
+    for deed, pattern in (*_KEPT_THEORY_RULES, *(_THEORY_RULES if theories else ()), *_PROFILE_RULES):
         found = pattern.search(text)
         if found is not None:
             return _wish(deed, found.groupdict())
@@ -151,8 +162,9 @@ def wish_of(message: str, *, theories: bool) -> Wish:
 
 def _wish(deed: Deed, groups: dict[str, str | None]) -> Wish:
     name, kind = (groups.get("name") or groups.get("other") or "").strip(), (groups.get("kind") or "").lower()
-    if deed in _THEORY_DEEDS:
-        return Wish(deed, name=name.strip(_AROUND), fact=_claimed(groups.get("fact") or ""))
+    if deed in _THEORY_DEEDS or groups.get("theory"):
+        kind = "theory" if groups.get("theory") else ""
+        return Wish(deed, name=name.strip(_AROUND), kind=kind, fact=_claimed(groups.get("fact") or ""))
     titled = _TITLED.search(name)
     if titled is not None:
         name, kind = name[titled.end() :], kind or (titled["kind"] or "").lower()

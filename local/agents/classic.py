@@ -60,9 +60,8 @@ from local.agents.classic_sessions import Session, Sessions
 from local.agents.classic_store import AgentStore
 from local.agents.classic_stream import AgentStream
 from local.agents.turns import Decide, Turn
-from local.bedrock.errors import ModelNotFound, ValidationFailed, with_aws_errors
+from local.bedrock.errors import AwsError, ModelNotFound, ValidationFailed, with_aws_errors
 from local.bedrock.streams import StreamedResponse
-from local.bedrock.striking import InjectedError
 from local.faults import Faults
 
 PATH = "/agents/{agent_id}/agentAliases/{alias_id}/sessions/{session_id}/text"
@@ -114,7 +113,7 @@ class ClassicAgents:
             raise ModelNotFound(f"The agent {agent_id} or its alias {alias_id} could not be found.")
         session = self._sessions.at(agent_id, alias_id, session_id, version.ttl_s)
         if session.busy:
-            raise InjectedError("ConflictException", 409, "The session is in use by another request.")
+            raise AwsError("The session is in use by another request.", code="ConflictException", status=409)
         turn = _turn(asked, session)
         state = asked.get("sessionState", {})
         session.attributes = dict(state.get("sessionAttributes", session.attributes))
@@ -160,10 +159,10 @@ class ClassicAgents:
     async def _fail_early(self, agent_id: str) -> None:
         if (throttle := self._faults.take("agents.throttle", agent=agent_id)) is not None:
             message = throttle.get("message", "Your request rate is too high. Reduce the frequency of requests.")
-            raise InjectedError("ThrottlingException", 429, message)
+            raise AwsError(message, code="ThrottlingException", status=429)
         if (error := self._faults.take("agents.error", agent=agent_id)) is not None:
             code = error.get("exception", "InternalServerException")
-            raise InjectedError(code, int(error.get("status", 500)), error.get("message", "Injected."))
+            raise AwsError(error.get("message", "Injected."), code=code, status=int(error.get("status", 500)))
 
 
 def _turn(asked: Mapping[str, Any], session: Session) -> Turn:

@@ -66,7 +66,7 @@ from local.bedrock.event_stream import encode_exception
 from local.bedrock.replies import Reply, compose, compose_tool_uses
 from local.bedrock.requests import ConverseRequest
 from local.bedrock.streams import StreamedResponse, pause
-from local.bedrock.striking import InjectedError, Refused
+from local.bedrock.striking import Refused
 from local.bedrock.switches import Cut, Pace
 from local.faults import Faults
 
@@ -139,10 +139,10 @@ class HarnessRuntime:
         slow = self._faults.take("harness.slow", harness=arn) or {}
         await pause(request, float(slow.get("first_ms", 0)) / 1000)
         if (throttle := self._faults.take("harness.throttle", harness=arn)) is not None:
-            raise InjectedError("ThrottlingException", 429, throttle.get("message", "Too many requests."))
+            raise AwsError(throttle.get("message", "Too many requests."), code="ThrottlingException", status=429)
         if (error := self._faults.take("harness.error", harness=arn)) is not None:
             code = error.get("exception", "InternalServerException")
-            raise InjectedError(code, int(error.get("status", 500)), error.get("message", "Injected."))
+            raise AwsError(error.get("message", "Injected."), code=code, status=int(error.get("status", 500)))
         if self._faults.take("harness.refuse", harness=arn) is not None:
             if request.transport is not None:
                 request.transport.abort()

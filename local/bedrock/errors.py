@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
 
 from aiohttp import web
+
+from local.service_errors import RestJsonError
 
 logger = logging.getLogger(__name__)
 
@@ -18,15 +18,10 @@ _CLIENT_CLOSED = 499
 """nginx's status for it."""
 
 
-class AwsError(Exception):
-    """An error response: its code goes into ``x-amzn-ErrorType``, its message into the body."""
+class AwsError(RestJsonError):
+    """An error response. AWS adds a URI to the code."""
 
-    code: ClassVar[str] = "InternalServerException"
-    status: ClassVar[int] = 500
-
-    def response(self) -> web.Response:
-        """The response that tells of it."""
-        return error_response(self.code, self.status, str(self))
+    code_suffix = ":http://internal.amazon.com/coral/com.amazon.bedrock/"
 
 
 class ValidationFailed(AwsError):
@@ -45,15 +40,6 @@ class Unsigned(AwsError):
     """The request carries no signature."""
 
     code, status = "MissingAuthenticationTokenException", 403
-
-
-def error_response(code: str, status: int, message: str) -> web.Response:
-    """An error response. AWS adds a URI to the code, which clients have to cut off."""
-    headers = {
-        "x-amzn-ErrorType": f"{code}:http://internal.amazon.com/coral/com.amazon.bedrock/",
-        "x-amzn-RequestId": str(uuid.uuid4()),
-    }
-    return web.json_response({"message": message}, status=status, headers=headers)
 
 
 def with_aws_errors(handler: Handler, *, internal: str) -> Handler:

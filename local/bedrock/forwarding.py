@@ -32,13 +32,12 @@ from cicada.models.openai_structured import json_in, without_filler
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
 from cicada.models.sampling import Sampling
-from local.bedrock.errors import ValidationFailed
+from local.bedrock.errors import AwsError, ValidationFailed
 from local.bedrock.event_stream import encode_event, encode_exception
 from local.bedrock.forwarding_turns import answer_of, aws_error_of, counts_of, stop_of, turns_of
 from local.bedrock.replies import Reply, ToolUse
 from local.bedrock.requests import ConverseRequest
 from local.bedrock.streams import StreamedResponse, break_off
-from local.bedrock.striking import InjectedError
 from local.bedrock.switches import Cut
 from local.bedrock.tokens import split_pieces
 from local.bedrock.tools import Tool
@@ -191,7 +190,7 @@ def _end(item: _Item | None) -> tuple[str, Usage | None]:
     """The stop reason and usage of an answer's end.
 
     Raises:
-        InjectedError: it is none.
+        AwsError: it is none.
         ConnectionResetError: it was stopped.
     """
     match item:
@@ -201,7 +200,7 @@ def _end(item: _Item | None) -> tuple[str, Usage | None]:
             return stop_of(item), item.usage
         case ModelError():
             code, status = aws_error_of(item)
-            raise InjectedError(code, status, str(item) or code)
+            raise AwsError(str(item) or code, code=code, status=status)
         case _:
             raise ConnectionResetError("the caller has closed its connection")
 
@@ -213,7 +212,7 @@ def _delta(block: int, delta: Mapping[str, Any]) -> bytes:
 async def _send_end(response: StreamedResponse, item: _Item, block: int, latency_ms: int) -> None:
     try:
         reason, usage = _end(item)
-    except InjectedError as error:
+    except AwsError as error:
         assert isinstance(item, ModelError)
         code = "ModelStreamErrorException" if isinstance(item, StreamBroken) else aws_error_of(item)[0]
         await response.write(encode_exception(code[:1].lower() + code[1:], {"message": str(error)}))

@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from local.bedrock.errors import AwsError, error_response
+from local.bedrock.errors import AwsError
 from local.bedrock.streams import pause
 from local.faults import Faults
 
@@ -17,23 +17,11 @@ class Refused(ConnectionResetError):
     """The connection was closed by a fault, not by the caller."""
 
 
-class InjectedError(AwsError):
-    """An error that a fault switch asks for."""
-
-    def __init__(self, code: str, status: int, message: str) -> None:
-        super().__init__(message)
-        self._response = code, status, message
-
-    def response(self) -> web.Response:
-        """The response that tells of it."""
-        return error_response(*self._response)
-
-
 async def fail_early(faults: Faults, request: web.Request, prefix: str) -> dict[str, Any]:
     """Let the faults strike that come before a response; return what ``slow`` says.
 
     Raises:
-        InjectedError: a throttle or an error.
+        AwsError: a throttle or an error.
         Refused: the connection is closed.
     """
     model_id = request.match_info["model_id"]
@@ -41,10 +29,10 @@ async def fail_early(faults: Faults, request: web.Request, prefix: str) -> dict[
     await pause(request, float(slow.get("first_ms", 0)) / 1000)
     if (throttle := faults.take(f"{prefix}throttle", model=model_id)) is not None:
         message = throttle.get("message", "Too many requests, please wait before trying again.")
-        raise InjectedError("ThrottlingException", 429, message)
+        raise AwsError(message, code="ThrottlingException", status=429)
     if (error := faults.take(f"{prefix}error", model=model_id)) is not None:
         code = error.get("exception", "InternalServerException")
-        raise InjectedError(code, int(error.get("status", 500)), error.get("message", "Injected."))
+        raise AwsError(error.get("message", "Injected."), code=code, status=int(error.get("status", 500)))
     if faults.take(f"{prefix}refuse", model=model_id) is not None:
         if request.transport is not None:
             request.transport.abort()

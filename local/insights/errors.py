@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from aiohttp import web
-
-from local.aws_json import json_response
+from local.service_errors import AwsJsonError
 
 
-class LogsError(Exception):
+class LogsError(AwsJsonError):
     """An error response."""
 
-    code: ClassVar[str] = "ServiceUnavailableException"
-    status: ClassVar[int] = 500
-
-    def response(self) -> web.Response:
-        """The response that tells of it."""
-        return json_response({"__type": self.code, "message": str(self)}, status=self.status)
+    code = "ServiceUnavailableException"
 
 
 class Malformed(LogsError):

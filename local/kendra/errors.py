@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from aiohttp import web
-
-from local.aws_json import json_response
+from local.service_errors import AwsJsonError
 
 
-class KendraError(Exception):
+class KendraError(AwsJsonError):
     """An error response."""
 
-    code: ClassVar[str] = "InternalServerException"
-    status: ClassVar[int] = 500
-
-    def response(self) -> web.Response:
-        """The response that tells of it."""
-        return error_response(self.code, self.status, str(self))
+    message_member = "Message"
 
 
 class ValidationFailed(KendraError):
@@ -42,20 +33,3 @@ class Unsigned(KendraError):
     """The request carries no signature of this service's."""
 
     code, status = "MissingAuthenticationTokenException", 400
-
-
-class Injected(KendraError):
-    """An error that a fault switch asks for."""
-
-    def __init__(self, code: str, status: int, message: str) -> None:
-        super().__init__(message)
-        self._response = code, status, message
-
-    def response(self) -> web.Response:
-        """The response that the switch asks for."""
-        return error_response(*self._response)
-
-
-def error_response(code: str, status: int, message: str) -> web.Response:
-    """An error response."""
-    return json_response({"__type": code, "Message": message}, status=status)

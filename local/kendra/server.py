@@ -53,7 +53,7 @@ from local import service_model
 from local.aws_json import json_response
 from local.faults import Faults
 from local.kendra.attributes import RESERVED, Value, read_attribute, read_filter, write_attribute
-from local.kendra.errors import Injected, KendraError, NotFound, Throttled, Unsigned, ValidationFailed
+from local.kendra.errors import KendraError, NotFound, Throttled, Unsigned, ValidationFailed
 from local.kendra.passages import Document, confidence, cut, query_words, rank
 
 logger = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class Kendra:
             raise Throttled(throttle.get("message", "Rate exceeded"))
         if (error := self._faults.take("kendra.error", operation=name)) is not None:
             code = error.get("exception", "InternalServerException")
-            raise Injected(code, int(error.get("status", 500)), error.get("message", "Injected."))
+            raise KendraError(error.get("message", "Injected."), code=code, status=int(error.get("status", 500)))
 
     def _call(self, name: str, asked: Mapping[str, Any]) -> Answer:
         id = asked["Id" if name == "UpdateIndex" else "IndexId"]

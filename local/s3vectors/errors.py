@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
-from aiohttp import web
-
+from local.service_errors import RestJsonError
 from local.service_model import Problem
 
 
-class S3VectorsError(Exception):
-    """An error response: its code goes into ``x-amzn-ErrorType``, its message into the body."""
-
-    code: ClassVar[str] = "InternalServerException"
-    status: ClassVar[int] = 500
-
-    def response(self) -> web.Response:
-        """The response that tells of it."""
-        return error_response(self.code, self.status, {"message": str(self)})
+class S3VectorsError(RestJsonError):
+    """An error response."""
 
 
 class ValidationFailed(S3VectorsError):
@@ -31,10 +22,10 @@ class ValidationFailed(S3VectorsError):
         super().__init__(message)
         self._fields = fields
 
-    def response(self) -> web.Response:
-        """The response, with the members that it is about."""
+    def body(self) -> dict[str, Any]:
+        """The message, with the members that it is about."""
         listed = [{"path": field.path, "message": field.message} for field in self._fields]
-        return error_response(self.code, self.status, {"message": str(self), "fieldList": listed})
+        return {**super().body(), "fieldList": listed}
 
 
 class NotFound(S3VectorsError):
@@ -59,22 +50,3 @@ class Unsigned(S3VectorsError):
     """The request carries no signature of this service's."""
 
     code, status = "AccessDeniedException", 403
-
-
-class Injected(S3VectorsError):
-    """An error that a fault switch asks for."""
-
-    def __init__(self, code: str, status: int, message: str) -> None:
-        super().__init__(message)
-        self._response = code, status, {"message": message}
-
-    def response(self) -> web.Response:
-        """The response that the switch asks for."""
-        return error_response(*self._response)
-
-
-def error_response(code: str, status: int, body: dict[str, Any]) -> web.Response:
-    """An error response."""
-    return web.json_response(
-        body, status=status, headers={"x-amzn-ErrorType": code, "x-amzn-RequestId": str(uuid.uuid4())}
-    )

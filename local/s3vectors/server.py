@@ -61,7 +61,7 @@ from aiohttp import web
 
 from local import service_model
 from local.faults import Faults
-from local.s3vectors.errors import Injected, S3VectorsError, TooManyRequests, Unsigned, ValidationFailed
+from local.s3vectors.errors import S3VectorsError, TooManyRequests, Unsigned, ValidationFailed
 from local.s3vectors.operations import Operations
 from local.s3vectors.store import VectorStore
 
@@ -139,4 +139,4 @@ class S3Vectors:
         if (error := self._faults.take("s3vectors.error", operation=name)) is not None:
             code = error.get("exception", "ServiceUnavailableException")
             message = error.get("message", "Currently unable to handle the request")
-            raise Injected(code, int(error.get("status", 503)), message)
+            raise S3VectorsError(message, code=code, status=int(error.get("status", 503)))

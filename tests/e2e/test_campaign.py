@@ -43,6 +43,8 @@ BOATHOUSE = "Who locked the boathouse in the first draft?"
 WICK = "How often is the wick of the jetty lamp trimmed?"
 """Of a collection that declares nothing."""
 OTHERS = (SUPPER, BOATHOUSE, WICK)
+_AT_A_TIME = 2
+"""Questions: each starts a function, and a busy machine that starts many at once lets the models' calls be late."""
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +74,14 @@ def cicada(cloud: LocalCloud, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def answers(cloud: LocalCloud) -> dict[str, Events]:
-    """The example questions' events, asked at the same time."""
+    """The example questions' events."""
 
     def answer(question: str) -> Events:
         with Socket(cloud.websocket_url) as socket:
             return socket.answer(question)
 
     questions = (*QUESTIONS, *OTHERS)
-    with ThreadPoolExecutor(len(questions)) as askers:
+    with ThreadPoolExecutor(_AT_A_TIME) as askers:
         return dict(zip(questions, askers.map(answer, questions), strict=True))
 
 

@@ -94,7 +94,7 @@ class _Running:
 
 
 class SimulatedConcurrency:
-    """:class:`cicada.delivery.concurrency.Concurrency` by tasks of the caller's process.
+    """:class:`cicada.concurrency.Concurrency` by tasks of the caller's process.
 
     ``crashed`` hears of what was spawned and did not handle its own error.
     """

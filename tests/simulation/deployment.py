@@ -10,6 +10,7 @@ from typing import Any
 
 from cicada.answering.closing import close_exhausted
 from cicada.answering.intake import Intake
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.answering.recovery import Recovery
 from cicada.answering.workflow import AttemptTask, ExhaustedTask, StepFunctionsStarter
 from cicada.delivery.connections import ApiGatewayConnections
@@ -19,7 +20,6 @@ from cicada.errors import CicadaError
 from cicada.identity import caller_of
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import DynamoDbProfiles
-from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S

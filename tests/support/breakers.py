@@ -43,7 +43,7 @@ class InMemoryBreakers:
 
 
 class Beside:
-    """A :class:`cicada.delivery.concurrency.Concurrency` whose spawned work is done when the test says so."""
+    """A :class:`cicada.concurrency.Concurrency` whose spawned work is done when the test says so."""
 
     def __init__(self, *, at_once: bool = True) -> None:
         self.at_once = at_once

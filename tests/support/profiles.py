@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.heads import Listed, head_of
 from cicada.profiles.record import Record
-from cicada.profiles.serving import ProfileCounter
 from cicada.profiles.store import RecordChanged
 
 

@@ -93,6 +93,17 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
             {"knowledge": {"selectorModelId": "mine/chooser"}},
             "knowledge.selectorModelId: no endpoint of models.endpoints",
         ),
+        ({"profiles": {"maxProfiles": 0}}, "profiles.maxProfiles: "),
+        ({"profiles": {"maxRecordKib": 400}}, "profiles.maxRecordKib: "),
+        ({"profiles": {"maxRecordKib": 128}}, "profiles: maxRecordKib: must be at least 216: a profile with maxFields"),
+        (
+            {"profiles": {"maxFields": 100, "maxHistoryChars": 1_000, "maxRecordKib": 384}},
+            "profiles: maxFields and maxHistoryChars: a full profile would take 403 KiB",
+        ),
+        (
+            {"profiles": {"maxHistoryEntries": 10, "maxDeletedHistoryEntries": 11}},
+            "profiles: maxDeletedHistoryEntries: must not be above maxHistoryEntries",
+        ),
         ({"budget": {"requestTimeS": 5}}, "budget.requestTimeS: "),
         ({"budget": {"requestTokens": 28_000}}, "must be at least 28192"),
         (
@@ -113,6 +124,12 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
         ({"recovery": {"sweepMinutes": 0}}, "recovery.sweepMinutes: "),
         ({"auth": AUTH | {"tenantClaim": " "}}, "auth.tenantClaim: is empty"),
         ({"throttling": {"ratePerS": "fast"}}, "throttling.ratePerS: "),
+        ({"ingest": {"chunkSize": 150}}, "ingest.overlap: is 200, and must be less than chunkSize, which is 150"),
+        ({"ingest": {"chunkSize": 4_000}}, "ingest.chunkSize: "),
+        (
+            {"ingest": {"collections": {"contracts": {"chunkSize": 100, "overlap": 100}}}},
+            "ingest.collections.contracts.overlap: is 100, and must be less than chunkSize, which is 100",
+        ),
         ({"logRetentionDays": 8}, "logRetentionDays: must be one of 1, 3, 5, 7"),
         ({"retentionDays": 0}, "retentionDays: "),
         ({"alarmEmail": "nobody"}, "alarmEmail: "),

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from aws_cdk import App
 
+from cicada.agents.classic.function import MAX_CALL_S
+from cicada.agents.limits import SERVICE_SILENCE_S
 from local.agents.classic_store import AgentStore
 from stacks.app import add_stacks
 from stacks.context import parse
@@ -52,6 +54,11 @@ def alias(synthesis: Synthesis, kind: str) -> Resource:
 def tools_function(synthesis: Synthesis) -> Resource:
     (found,) = (f for f in synthesis.resources("AWS::Lambda::Function") if f.id.startswith("AgentsTools"))
     return found
+
+
+def test_the_tools_function_outlives_a_call_and_is_not_taken_for_silent(classic: Synthesis) -> None:
+    timeout_s = tools_function(classic).properties["Timeout"]
+    assert MAX_CALL_S + 5 < timeout_s < SERVICE_SILENCE_S
 
 
 def test_they_are_made_only_when_they_are_chosen(each: Synthesis) -> None:

@@ -12,6 +12,7 @@ from cicada.profiles.record import NoteProof
 from tests.unit.test_agent_tools import LINES, World, line
 
 NAMES = ("Tamsin Oake", "Corin", "Oswin poisoned the well", "The Keeper's House", "hair")
+STOPPED = ("Dr. No", "St. John's Head", "A.J.", "Mr. Oake moved the key", "no. of boats", "Corin")
 
 
 @pytest.fixture
@@ -41,6 +42,10 @@ def kept(world, name="Tamsin Oake", kind="character", **fields):
         ("Get rid of the Keeper’s House, please", "the keeper house"),
         ("Tamsin's hair is black, and forget her hair.", "hair"),
         ("Delete Corin and show me Tamsin Oake", "corin"),
+        ("No, delete Corin", "corin"),
+        ("- I don't like the well\n- delete Corin", "corin"),
+        ("Delete Corin\nTamsin Oake: hair is red", "corin"),
+        ("Delete Corin… Tamsin Oake, is she red?", "corin"),
         ("Lösche Corins Profil", "corin"),
         ("Kannst du das Profil von Tamsin Oake löschen?", "tamsin oake"),
         ("Supprime le profil de Corin", "corin"),
@@ -61,6 +66,13 @@ def test_a_wish_to_delete_names_what_it_means(message, named):
         "Please do not ever delete Corin.",
         "Never forget Corin",
         "I never said to delete Corin",
+        "Please do not, under any circumstances, delete Tamsin Oake",
+        "Please do not\ndelete Corin",
+        "Do not... whatever happens... delete Corin",
+        "I never said, not once, delete Corin",
+        "I never said: delete Corin",
+        'Tell me, what does the book mean by "hello", delete Corin',
+        'What is the point of "hello." delete Corin',
         "Did Tamsin Oake drop the lamp?",
         "Why did you delete Corin?",
         "What happens if I delete Corin?",
@@ -75,6 +87,65 @@ def test_a_wish_to_delete_names_what_it_means(message, named):
 )
 def test_other_words_wish_nothing_deleted(message):
     assert deletions_in(message, *NAMES) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "named"),
+    [
+        ("Delete the profile Dr. No.", "dr no the"),
+        ("dr. no bores me, delete dr. no", "dr no"),
+        ("Delete St. John’s Head. Who was he?", "st john head"),
+        ("Delete A.J.", "a j"),
+        ("Delete A.J. He bores me, but Corin is a friend.", "a j"),
+        ("Delete my theory that Mr. Oake moved the key", "mr oake moved the key"),
+        ("Remove the no. of boats from Corin's profile", "the no of boats corin"),
+        ("Kannst du Dr. No löschen?", "dr no"),
+    ],
+)
+def test_the_full_stop_of_a_name_ends_no_sentence(message, named):
+    assert deletions_in(message, *STOPPED) == (frozenset(named.split()),)
+
+
+def test_what_a_refusal_tells_the_user_to_say_is_enough(world):
+    for name in ("Dr. No", "St. John", "A.J.", "Tamsin"):
+        made = kept(world, name)
+        with pytest.raises(ToolInvalid) as refused:
+            world.message("Delete it.").call("delete_profile", id=made.id, expected_version=1)
+        world.message(str(refused.value).rpartition("such as: ")[2])
+        assert world.call("delete_profile", id=made.id, expected_version=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "is_meant"),
+    [
+        ("小龙", "删除小龙的档案", True),
+        ("小龙", "请把小龙删掉", True),
+        ("李小龙", "删除小龙和李小龙", True),
+        ("太郎", "太郎さんのプロフィールを消して", True),
+        ("철수", "철수의 프로필을 삭제해 줘", True),
+        ("小龙", "删除李小龙的档案", False),
+        ("小龙", "删除小龙的家", False),
+        ("철수", "김철수 프로필을 삭제해", False),
+        ("Corin", "Corinaを削除して", False),
+        ("小龙", "为什么删除小龙", False),
+        ("小龙", "不要删除小龙", False),
+    ],
+)
+def test_where_nothing_parts_words_a_part_of_a_name_is_no_name(world, name, message, is_meant):
+    made = kept(world, name)
+    world.message(message)
+    if is_meant:
+        assert world.call("delete_profile", id=made.id, expected_version=1)
+    else:
+        with pytest.raises(ToolInvalid, match="does not ask"):
+            world.call("delete_profile", id=made.id, expected_version=1)
+
+
+def test_a_name_within_another_asks_which_one_where_nothing_parts_words_too(world):
+    short, _ = kept(world, "小龙"), kept(world, "人物小龙")
+    with pytest.raises(ToolInvalid, match=short.id):
+        world.message("删除人物小龙").call("delete_profile", id=short.id, expected_version=1)
+    assert world.message(f"删除 {short.id}").call("delete_profile", id=short.id, expected_version=1)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +246,9 @@ def test_a_field_that_is_named_or_whose_value_is_is_removed(world, message):
         ("not a thief", "Remember that Corin is not a thief.", False),
         ("boatman", "Do not forget that Corin is a boatman", False),
         ("boatman", "No, Corin is a boatman", False),
+        ("a thief", "Oswin is everything but a thief", True),
+        ("a thief", "Oswin is anything but a thief.", True),
+        ("everything but a thief", "Oswin is everything but a thief", False),
         ("two dresses", "She has two dresses and no hat", False),
         ("mag Kaffee", "Tamsin mag keinen Tee, aber sie mag Kaffee.", False),
         ("お茶が好き", "タムシンはお茶が好き。", False),
@@ -193,6 +267,46 @@ def test_a_message_that_denies_a_fact_is_no_proof_of_it(world):
         world.call("create_profile", kind="character", name="Corin", fields=[{"field": "trade", "value": "a thief"}])
     kept = [{"field": "trade", "value": "not a thief"}]
     assert world.call("create_profile", kind="character", name="Corin", fields=kept)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Is Oswin a thief?",
+        "Tell me of Oswin. Isn't he a thief?",
+        "Could Oswin be a thief?",
+        "Would you say that Oswin is a thief?",
+        "Who says that Oswin is a thief?",
+        "Ist Oswin ein Thief?",
+    ],
+)
+def test_who_asks_whether_something_is_so_has_not_said_it(world, message):
+    world.message(message)
+    with pytest.raises(ToolInvalid, match="does not say thief"):
+        world.call("create_profile", kind="character", name="Oswin", fields=[{"field": "trade", "value": "thief"}])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Oswin is a thief. What else do I keep of him?",
+        "Can you note that Oswin is a thief?",
+        "Do not forget that Oswin is a thief!",
+        "Oswin:\nIs a thief. Has a boat.",
+    ],
+)
+def test_what_is_said_beside_a_question_is_said(world, message):
+    fields = [{"field": "trade", "value": "thief"}]
+    assert world.message(message).call("create_profile", kind="character", name="Oswin", fields=fields)
+
+
+@pytest.mark.parametrize(("message", "value"), [("Oswin: nothing", "💀🔪"), ("Oswin", "…"), ("Oswin 💀", "🔪")])
+def test_a_fact_without_words_must_have_been_said_too(world, message, value):
+    world.message(message)
+    with pytest.raises(ToolInvalid, match=value):
+        world.call("create_profile", kind="character", name="Oswin", fields=[{"field": "mood", "value": value}])
+    world.message(f"Oswin: {value}")
+    assert world.call("create_profile", kind="character", name="Oswin", fields=[{"field": "mood", "value": value}])
 
 
 @pytest.mark.parametrize(

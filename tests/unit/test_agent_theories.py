@@ -261,6 +261,56 @@ def test_what_is_no_theory_is_not_weighed(world):
             world.call("gather_evidence", **neither)
 
 
+# --- what a refined theory is called ---
+
+
+@pytest.fixture
+def refined(world, stated):
+    world.message("Rather: Petra moved the key to the boathouse.")
+    statement = "Petra moved the key to the boathouse."
+    return world.call("refine_theory", id=stated["id"], expected_version=1, statement=statement)["refined"]
+
+
+def test_what_a_theory_said_before_it_was_refined_can_be_stated_again(world, refined):
+    again = world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)["stated"]
+    assert again["id"] != refined["id"]
+    assert world.call("state_theory", statement=THEORY)["stated"]["id"] == again["id"]  # the same call of one request
+    assert {head.statement for head in world.desk.list("mara", "theory")} == {THEORY, refined["statement"]}
+    with pytest.raises(ProfileConflict, match=again["id"]):
+        world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)
+
+
+def test_a_statement_that_is_made_twice_by_one_request_is_kept_once_though_its_name_is_free_by_then(world, refined):
+    world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)
+    request = world.actor
+    world.message(f"Delete {refined['id']}").call("delete_profile", id=refined["id"], expected_version=2)
+    world.actor = request
+    world.call("state_theory", statement=THEORY)
+    assert len(world.desk.list("mara", "theory")) == 1
+
+
+def test_a_theory_is_deleted_by_what_it_says_now(world, refined):
+    given = {"id": refined["id"], "expected_version": 2}
+    with pytest.raises(ToolInvalid, match="delete the theory that Petra moved"):
+        world.message("Delete my theory that Ilse moved the key to the boathouse").call("delete_profile", **given)
+    world.message("Delete my theory that Petra moved the key to the boathouse")
+    assert world.call("delete_profile", **given)["deleted"]["name"] == "Petra moved the key to the boathouse."
+
+
+def test_of_two_theories_the_one_that_says_so_is_deleted(world, refined):
+    again = world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)["stated"]
+    world.message(f"Delete my theory that {THEORY}")
+    with pytest.raises(ToolInvalid, match="Petra moved"):
+        world.call("delete_profile", id=refined["id"], expected_version=2)
+    assert world.call("delete_profile", id=again["id"], expected_version=1)
+
+
+def test_a_long_theory_is_deleted_by_all_of_its_statement(world):
+    made = world.message(f"My theory: {LONG}").call("state_theory", statement=LONG)["stated"]
+    world.message(f"Delete my theory that {LONG}.")
+    assert world.call("delete_profile", id=made["id"], expected_version=1)
+
+
 # --- theories that begin alike ---
 
 LONG = "In the second season the keeper's daughter from the island was on the boat that night and nobody saw her"

@@ -15,6 +15,7 @@ from cicada.agents.ports import Done, ToolCall
 from cicada.agents.toolbox import ToolBox
 from cicada.agents.tools import tools_for
 from cicada.answering.agent_opening import statement_in
+from cicada.answering.verdicts import lacks_evidence
 from cicada.citations import check_citations
 from cicada.models.forms import form_schema
 from cicada.retrieval.ports import UNLIMITED
@@ -292,6 +293,7 @@ def test_a_fact_is_removed_and_a_profile_deleted(talk):
 
 def test_profiles_are_listed(talk):
     assert talk.say("Which profiles do I have?", ("list_profiles", {})) == "You keep no profiles yet."
+    assert talk.say("Have I any profiles?", ("list_profiles", {})) == "You keep no profiles yet."
     talk.say("Create a profile of Sayo: she sings")
     assert "Sayo (character)" in talk.say("Which profiles do I have?")
 
@@ -369,6 +371,58 @@ def test_a_theory_is_listed_and_refined(weigh):
     assert theory is not None
     assert theory.statement == "Ilse moved the key to the boathouse before supper"
     assert theory.statement in weigh.say("List my theories")
+
+
+@pytest.mark.parametrize("message", ["Do I have any theories?", "Have I any theories?", "Do we keep theories yet?"])
+def test_who_asks_whether_there_are_theories_is_told_them(weigh, message):
+    assert weigh.say(message, *opening(message)) == "You keep no theories yet."
+    weigh.say(f"My theory: {THEORY}", *opening(THEORY))
+    assert weigh.say(message, *opening(message)) == f"You keep one theory: {THEORY}."
+    assert talk_of_nothing(weigh) == "I found nothing in the text on this: What is the price of coal?"
+
+
+def talk_of_nothing(weigh: Any) -> str:
+    return str(weigh.say("What is the price of coal?", *opening("What is the price of coal?")))
+
+
+def test_of_the_notes_it_is_said_that_they_tell_nothing_only_where_there_are_none(weigh):
+    assert "or in your notes" in talk_of_nothing(weigh)
+
+
+def test_what_changed_in_a_theory_is_told(weigh):
+    weigh.say(f"My theory: {THEORY}", *opening(THEORY))
+    weigh.say("Refine my theory about the key: Petra moved the key to the boathouse", ("list_theories", {}))
+    for message in ("What changed in my theory about the key?", "How has my theory about the key changed?"):
+        answer = weigh.say(message, *opening(message))
+        assert weigh.names == ["profile_history"]
+        assert answer.startswith("The history of your theory that Petra moved the key to the boathouse:\n- Version 4, ")
+        assert f"statement: “{THEORY}” became “Petra moved the key to the boathouse”" in answer
+        citations = check_citations(answer, weigh.world.shelf.sources)
+        assert len(citations) == 4
+        assert not lacks_evidence(answer, weigh.world.shelf.sources, citations, recorded=False, changed=False)
+
+
+def test_a_theory_is_deleted_by_what_it_says(weigh):
+    weigh.say(f"My theory: {THEORY}", *opening(THEORY))
+    assert f"such as: delete the theory that {THEORY}" in weigh.say("Delete my theory about the key", *opening(THEORY))
+    assert "I do not know which" in Talk("theory").say("Delete my theory")
+    answer = weigh.say(f"Delete my theory that {THEORY}.", *opening(THEORY))
+    assert answer == f"I deleted your theory that {THEORY}."
+    assert weigh.world.desk.list("mara") == ()
+    assert "no theory about" in weigh.say(f"Delete my theory that {THEORY}.", *opening(THEORY))
+
+
+def test_what_a_theory_said_before_is_kept_when_it_is_stated_again(weigh):
+    weigh.say(f"My theory: {THEORY}", *opening(THEORY))
+    weigh.say("Refine my theory about the key: Petra moved the key to the boathouse", ("list_theories", {}))
+    weigh.say(f"My theory: {THEORY}", *opening(THEORY))
+    assert len(weigh.world.desk.list("mara", "theory")) == 2
+
+
+def test_the_profiles_tools_show_and_delete_a_theory_too(talk):
+    talk.world.message(THEORY).call("state_theory", statement=THEORY)
+    assert "version 1" in talk.say(f"What changed in my theory that {THEORY}?").lower()
+    assert talk.say(f"Delete my theory that {THEORY}") == f"I deleted your theory that {THEORY}."
 
 
 def test_what_speaks_for_and_against_is_told_without_keeping_anything(weigh):

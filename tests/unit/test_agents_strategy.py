@@ -25,6 +25,7 @@ from cicada.errors import (
     BudgetSpent,
     IndexMissing,
     IndexUnavailable,
+    OutOfTime,
     ProfileConflict,
     ProfilesUnavailable,
 )
@@ -32,6 +33,7 @@ from cicada.models.ports import Stopped, TextDelta, Usage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found
 from tests.support.answers import allowance, asked
+from tests.support.breakers import Clock
 from tests.support.questions import KEY, FixedRetriever, passage
 
 ROWS = "Mira rows the ferry to the boathouse every evening."
@@ -561,3 +563,15 @@ def test_a_cap_ends_the_run():
     calls = [ToolCall(f"c{n}", "search_script", {"query": f"q{n}"}) for n in range(9)]
     with pytest.raises(AgentCapReached):
         run(Desk().strategy(ScriptedAgent(calls), caps=AgentCaps(max_tool_calls=3)))
+
+
+def test_what_comes_before_the_model_is_in_the_runs_time():
+    desk, clock = Desk(), Clock(0)
+
+    def late(given, shelf):
+        clock.pass_s(31)
+        raise OutOfTime("no time was left to search")
+
+    desk.tools["search_script"].result = late
+    with pytest.raises(AgentCapReached, match="time"):
+        run(desk.strategy(ScriptedAgent(["Never."]), caps=AgentCaps(time_s=30)), clock=clock)

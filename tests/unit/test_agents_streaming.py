@@ -6,12 +6,23 @@ import pytest
 
 from cicada.agents.exchange import Exchange, json_tokens
 from cicada.agents.holding import HOLD_CHARS, HeldText
-from cicada.agents.limits import AgentCaps, CappedLimits
+from cicada.agents.limits import AgentCaps, CappedLimits, timed
 from cicada.agents.looping import AgentLoop
 from cicada.agents.ports import Actor, AgentTask, Done, ToolCall, ToolReply
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
-from cicada.errors import AgentCapReached, AnswerMalformed, BudgetSpent, StreamBroken
+from cicada.errors import (
+    AgentCapReached,
+    AgentError,
+    AgentUnavailable,
+    AnswerMalformed,
+    BudgetSpent,
+    CicadaError,
+    ModelBusy,
+    ModelUnavailable,
+    OutOfTime,
+    StreamBroken,
+)
 from cicada.models.converse_events import read_event
 from cicada.models.converse_turn import StreamedTurn, ToolUse
 from cicada.models.ports import ModelUse, TextDelta, Usage
@@ -268,6 +279,31 @@ def test_a_run_has_its_own_time_within_the_attempts():
     with pytest.raises(AgentCapReached, match="time"):
         limits.call()
     assert CappedLimits(Purse(left_s=5.0), AgentCaps(time_s=30), clock=clock).time_left_s() == 5
+
+
+@pytest.mark.parametrize("error", [AgentUnavailable("x"), ModelUnavailable("x"), OutOfTime("x"), StreamBroken("x")])
+def test_what_breaks_off_because_the_time_is_over_is_told_as_that(error):
+    def outcome(limits):
+        with pytest.raises(CicadaError) as raised, timed(limits):
+            raise error
+        return raised.value
+
+    clock = Clock(0)
+    limits = CappedLimits(Purse(), AgentCaps(time_s=30), clock=clock)
+    assert outcome(limits) is error
+    clock.now_s = 30
+    told = outcome(limits)
+    assert isinstance(told, AgentCapReached)
+    assert str(told) == "time: a run may take 30 s"
+    assert isinstance(outcome(CappedLimits(Purse(left_s=0.0), AgentCaps(), clock=clock)), OutOfTime)
+
+
+@pytest.mark.parametrize("error", [ModelBusy("throttled"), BudgetSpent("no call"), AgentError("denied")])
+def test_what_has_nothing_to_do_with_time_is_told_as_it_is(error):
+    limits = CappedLimits(Purse(left_s=0.0), AgentCaps())
+    with pytest.raises(type(error)) as raised, timed(limits):
+        raise error
+    assert raised.value is error
 
 
 def test_a_turn_that_could_outgrow_the_runs_tokens_is_not_made():

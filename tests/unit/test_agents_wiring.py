@@ -12,6 +12,7 @@ import pytest
 from cicada.agents.classic.agent import ClassicAgent
 from cicada.agents.converse.agent import ConverseAgent
 from cicada.agents.harness.agent import HarnessAgent
+from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada.settings import AnswerSettings
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import FixedRetriever
@@ -79,6 +80,18 @@ def test_each_adapter_is_made_of_what_the_stacks_tell(wiring, adapter, kind, bre
 def test_the_agents_model_is_their_own_where_one_is_named(wiring):
     built = build(wiring, "converse", AGENTS_MODEL_ID="amazon.nova-pro-v1:0")
     assert built["theory_agent"].needs == ("index", "model:amazon.nova-pro-v1:0")
+
+
+@pytest.mark.parametrize("adapter", ["classic", "harness"])
+def test_a_services_silence_ends_a_stream_before_a_read_does(wiring, monkeypatch, adapter):
+    configs = []
+    client = boto3.client
+    monkeypatch.setattr(
+        boto3, "client", lambda *args, config=None: (configs.append(config), client(*args, config=config))[1]
+    )
+    build(wiring, adapter)
+    waits_s = [config.read_timeout for config in configs if config.read_timeout > SERVICE_SILENCE_S]
+    assert len(waits_s) == 2  # an agent each; the tables' clients wait for less
 
 
 def test_without_an_adapter_there_are_none(wiring):

@@ -157,6 +157,40 @@ def test_a_change_excuses_no_verdict(text):
     assert refused(text, changed=True)
 
 
+# --- the history of a theory ---
+
+CHANGE = passage(
+    9,
+    "Version 2, 2026-11-21 14:49 UTC: statement: “Mara stole the key” was added; "
+    "verdict: “supported, by 2 of its evidence” was added",
+).model_copy(update={"passage_id": "change:p1:2", "origin": "profile", "locator": NOTES[0].locator})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The history of your theory that Mara stole the key:\n"
+        "- Version 2, 2026-11-21 14:49 UTC: verdict: “supported, by 2 of its evidence” was added [9]",
+        "In version 2 the verdict “supported” was added [9].",
+    ],
+)
+def test_what_changed_in_a_theory_is_told_with_the_change(text):
+    assert not refused(text, (*NOTES, CHANGE))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your theory is supported, by 2 of its evidence [9].",
+        "In version 2 the verdict “contradicted” was added [9].",
+        "In version 2 the verdict “supported” was added.",
+        "So Mara stole the key [9].",
+    ],
+)
+def test_a_change_proves_nothing_beside_that_it_was_made(text):
+    assert refused(text, (*NOTES, CHANGE))
+
+
 # --- with passages ---
 
 

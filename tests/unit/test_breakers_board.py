@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from cicada.answering.breakers.decide import Breaker
-from cicada.delivery.concurrency import THREADS
+from cicada.concurrency import THREADS
 from cicada.delivery.ports import StoreFault
 from cicada.errors import (
     AnswerIncomplete,

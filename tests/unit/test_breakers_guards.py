@@ -159,7 +159,7 @@ AGENT = "agent:classic"
 
 
 def run(breakers, *steps, limits=UNLIMITED, name=AGENT):
-    box = ToolBox([], actor=Actor("me", "r", "Who?", 0), shelf=NumberedShelf(), limits=limits, caps=AgentCaps())
+    box = ToolBox([], actor=Actor("me", "r", "Who?", 0), shelf=NumberedShelf(), limits=UNLIMITED, caps=AgentCaps())
     return GuardedAgent(ScriptedAgent(list(steps)), breakers, name).run(AgentTask("", "Who?"), box, limits)
 
 
@@ -180,11 +180,25 @@ def test_a_run_that_ends_for_its_own_reasons_says_nothing_bad_of_the_service(bre
     assert failures(store, AGENT) == 0
 
 
-def test_an_agent_that_had_too_little_time_says_nothing_of_its_service(breakers, store):
-    for _ in range(6):
-        with pytest.raises(AgentUnavailable):
-            list(run(breakers, AgentUnavailable("late"), limits=TimeLimit(lambda: FAIR_BUDGET_S - 1)))
-    assert failures(store, AGENT) == 0
+def test_a_run_whose_time_is_over_says_nothing_good_of_the_service_either(breakers, store, clock):
+    outage(breakers, AGENT, AgentUnavailable("gone"))
+    clock.pass_s(5)
+    left_s = [45.0]
+    steps = run(breakers, "Well, ", AgentCapReached("time"), limits=TimeLimit(lambda: left_s[0]))
+    next(steps)
+    left_s[0] = 0.0
+    with pytest.raises(AgentCapReached):
+        list(steps)
+    assert store.breakers[AGENT].open_since_ms is not None
+    assert store.breakers[AGENT].probe is None
+
+
+def test_a_run_that_reaches_another_cap_has_heard_of_its_service(breakers, store, clock):
+    outage(breakers, AGENT, AgentUnavailable("gone"))
+    clock.pass_s(5)
+    with pytest.raises(AgentCapReached):
+        list(run(breakers, AgentCapReached("loop"), limits=TimeLimit(lambda: 20.0)))
+    assert store.breakers[AGENT].open_since_ms is None
 
 
 def test_a_run_that_is_whole_closes_the_breaker(breakers, store, clock):

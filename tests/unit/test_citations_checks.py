@@ -6,7 +6,7 @@ import pytest
 
 from cicada.citations import REASON_CODES, check_citations
 from cicada.citations.numbers import quantities
-from cicada.citations.quotes import holds
+from cicada.citations.quotes import MAX_QUOTED_CHARS, holds, quotations
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Citation, Source
 
@@ -162,3 +162,50 @@ def test_several_passages_carry_a_sentence_together():
     other = said("Paul fed the horses and left the yard.", "Paul").model_copy(update={"n": 2, "passage_id": "p2"})
     found = check_citations("Anna opened the gate at nine, and Paul fed the horses [1][2].", (one, other))
     assert [citation.verdict for citation in found] == ["verified", "verified"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "second"),
+    [
+        ("The tank holds 3.5 litres [1][2].", "Lamp oil is blue."),
+        ("The tank holds 3.5 litres [1, 2].", "The pump must be drained before it is moved."),
+        ("The tank holds 3.5 litres [Doc 1; Doc 2].", "Three boats lie at the quay."),
+        ("The tank was filled on 3 May 1961 [1][2].", "Lamp oil is blue."),
+    ],
+)
+def test_a_passage_without_the_number_does_not_hold_beside_the_one_that_has_it(sentence, second):
+    first = "The tank holds 3.5 litres. It was filled on 3 May 1961."
+    sources = [written(first), written(second).model_copy(update={"n": 2, "passage_id": "p2"})]
+    told = [(one.n, one.code) for one in check_citations(sentence, sources)]
+    assert told == [(1, None), (2, "unsupported")]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Dr. Jones of Beta Inc. checked it.",
+        "Dr. Jones of Acme Inc. checked it.",
+        "Dr. Jones checked it on 3 May 1961.",
+        "It was checked by Dr. Jones.",
+    ],
+)
+def test_a_name_after_a_title_is_a_name(sentence):
+    assert code_of(sentence, written("Dr. Smith of Acme Inc. checked it on 3 May 1961.")) == "name_missing"
+
+
+def test_a_sentence_with_an_abbreviation_holds_as_a_whole():
+    passage = written("Dr. Smith of Acme Inc. checked it on 3 May 1961.")
+    assert code_of("It was checked on 3 May 1961 by Dr. Smith of Acme Inc.", passage) is None
+
+
+def test_words_that_introduce_a_marker_are_not_compared():
+    passage = written("The tank holds 3.5 litres at 20 degrees.")
+    for marked in ("(see [1])", ", see [1]", "(source: [1])", "(cf. [1])"):
+        (citation,) = check_citations(f"The tank holds 3.5 litres {marked}.", [passage])
+        assert citation.verdict == "verified", marked
+
+
+@pytest.mark.parametrize(("chars", "read"), [(MAX_QUOTED_CHARS, True), (MAX_QUOTED_CHARS + 1, False)])
+def test_a_quotation_is_bounded(chars, read):
+    quoted = "a" * chars
+    assert list(quotations(f"He said “{quoted}”.")) == ([quoted] if read else [])

@@ -37,6 +37,12 @@ def test_an_answer_without_markers_has_its_passages_not_attributed():
     assert (found.cited, found.not_cited, found.not_attributed) == ((), (), (1, 2, 3))
 
 
+@pytest.mark.parametrize("answer", ["The passages do not say who drained the pump.", ""])
+def test_an_answer_that_claims_nothing_has_its_passages_not_cited(answer):
+    found = extract_citations(answer, PASSAGES)
+    assert (found.cited, found.not_cited, found.not_attributed) == ((), (1, 2, 3), ())
+
+
 def test_a_marker_by_place_alone_is_resolved():
     found = extract_citations("Close valve B first [pump.pdf, Page 7].", PASSAGES)
     assert [(one.n, one.passage_id) for sentence in found.sentences for one in sentence.markers] == [(3, "3")]

@@ -34,8 +34,13 @@ SOURCES = (
 )
 
 
-def references(text: str) -> list[tuple[int | None, str | None, int | None]]:
-    return [(one.n, one.file, one.page) for marker in markers_in(text) for one in marker.references]
+def references(text: str) -> list[tuple[int | None, str | None, int | tuple[tuple[int, int], ...] | None]]:
+    """Number, file and page of each; of several pages, their ranges."""
+    found = []
+    for one in (one for marker in markers_in(text) for one in marker.references):
+        lone = {page for span in one.pages for page in span}
+        found.append((one.n, one.file, one.pages if len(lone) > 1 else next(iter(lone), None)))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -51,7 +56,13 @@ def references(text: str) -> list[tuple[int | None, str | None, int | None]]:
         ("[doc 2]", [(2, None, None)]),
         ("[DOCUMENT 2: pump.pdf]", [(2, "pump.pdf", None)]),
         ("[Doc 2, p. 7]", [(2, None, 7)]),
-        ("[Source 2: the manual of the pump, pp. 7-8]", [(2, "the manual of the pump", 7)]),
+        ("[Source 2: the manual of the pump, pp. 7-8]", [(2, "the manual of the pump", ((7, 8),))]),
+        ("[Doc 2: pump.pdf, Page 7, 9]", [(2, "pump.pdf", ((7, 7), (9, 9)))]),
+        ("[Doc 2: pump.pdf, pages 4, 7–8 and 11]", [(2, "pump.pdf", ((4, 4), (7, 8), (11, 11)))]),
+        ("[pump.pdf, pp. 112-14]", [(None, "pump.pdf", ((112, 112), (14, 14)))]),
+        ("[Doc 1, 2]", [(1, None, None), (2, None, None)]),
+        ("[Docs 1-2 and 5]", [(1, None, None), (2, None, None), (5, None, None)]),
+        ("[Doc 1, 2; Doc 3: notes.md]", [(1, None, None), (2, None, None), (3, "notes.md", None)]),
         ("[Doc 1: pump.pdf, Page 4; Doc 3: notes.md]", [(1, "pump.pdf", 4), (3, "notes.md", None)]),
         ("[Doc 1: a, b.pdf, Page 4, Doc 3: notes.md]", [(1, "a, b.pdf", 4), (3, "notes.md", None)]),
         ("[Doc: pump.pdf, Page 7]", [(None, "pump.pdf", 7)]),
@@ -74,12 +85,12 @@ def test_other_brackets_are_words_of_the_answer(words):
     ("reference", "n"),
     [
         (Reference(2), 2),
-        (Reference(2, "pump.pdf", 7), 2),
-        (Reference(2, "manuals/pump.pdf", 7), 2),
+        (Reference(2, "pump.pdf", ((7, 7),)), 2),
+        (Reference(2, "manuals/pump.pdf", ((7, 7),)), 2),
         (Reference(2, "PUMP"), 2),
-        (Reference(2, "Pump manual", 7), 2),
-        (Reference(3, "notes.md", 12), 3),  # it has no pages that could be wrong
-        (Reference(None, "pump.pdf", 7), 2),
+        (Reference(2, "Pump manual", ((6, 8),)), 2),
+        (Reference(3, "notes.md", ((12, 12),)), 3),  # it has no pages that could be wrong
+        (Reference(None, "pump.pdf", ((5, 5), (7, 7))), 2),
         (Reference(9, "notes.md"), 3),
     ],
 )
@@ -93,9 +104,10 @@ def test_a_reference_is_resolved_by_its_number_or_else_by_its_place(reference, n
     [
         (Reference(9), "no_such_passage", "with this number"),
         (Reference(None, "pump.pdf"), "no_such_passage", "2 passages"),
-        (Reference(None, "other.pdf", 1), "no_such_passage", "other.pdf"),
+        (Reference(None, "other.pdf", ((1, 1),)), "no_such_passage", "other.pdf"),
         (Reference(2, "notes.md"), "wrong_place", "manuals/pump.pdf"),
-        (Reference(2, "pump.pdf", 4), "wrong_place", "page 7"),
+        (Reference(2, "pump.pdf", ((4, 4),)), "wrong_place", "on page 7, not on page 4"),
+        (Reference(2, "pump.pdf", ((1, 3), (8, 8))), "wrong_place", "not on page 1-3, 8"),
     ],
 )
 def test_a_reference_to_another_place_is_objected_to(reference, code, told):
@@ -121,6 +133,64 @@ def test_a_marker_without_a_number_that_names_no_passage_has_none():
 def test_a_period_in_a_marker_or_an_abbreviation_ends_no_sentence():
     answer = "Dr. Amsel drained the pump [Doc 1: pump.pdf, p. 4]. Valve A is open [2]."
     assert [sentence.text for sentence in sentences_of(answer)] == ["Dr. Amsel drained the pump.", "Valve A is open."]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Lamp oil is blue.[3] Valve A is open.[2]", ["Lamp oil is blue.", "Valve A is open."]),
+        ("The tank holds 3.5 litres.[1][2] Valve A is open.", ["The tank holds 3.5 litres.", "Valve A is open."]),
+        ("Valve A is open. [2] It is 3 p.m. at most.", ["Valve A is open.", "It is 3 p.m. at most."]),
+        ("Dr. Jones of Beta Inc. checked it [1].", ["Dr. Jones of Beta Inc. checked it."]),
+        ("1. Valve A is open [1]. 2. The pump is dry [2].", ["1. Valve A is open.", "2. The pump is dry."]),
+        ("弁Aは開いている。[1]ポンプは空だ。[2]", ["弁Aは開いている。", "ポンプは空だ。"]),
+    ],
+)
+def test_a_sentence_ends_where_its_marker_does_and_not_after_an_abbreviation(answer, told):
+    assert [sentence.text for sentence in sentences_of(answer)] == told
+
+
+@pytest.mark.parametrize(
+    "marked",
+    [
+        "Valve A is open (see [2]).",
+        "Valve A is open, see [2].",
+        "Valve A is open; cf. [2].",
+        "Valve A is open (source: [2]).",
+        "Valve A is open ([2]).",
+        "Valve A is open (see also [1], [2]).",
+        "Valve A is open [1] and [2].",
+        "Valve A is open. See [2].",
+        "Valve A is open.\nSources: [1], [2]",
+        "Valve A is open (siehe auch [2]).",
+    ],
+)
+def test_what_only_introduces_a_marker_is_no_part_of_the_sentence(marked):
+    (sentence,) = sentences_of(marked)
+    assert sentence.text == without_markers(marked) == "Valve A is open."
+    assert {citing.claim for citing in sentence.citing} == {"Valve A is open."}
+
+
+@pytest.mark.parametrize(
+    ("marked", "plain"),
+    [
+        ("See [2] for the valve.", "See for the valve."),
+        ("You can see [2] the valve.", "You can see the valve."),
+        ("Open it, see [2] for more.", "Open it, see for more."),
+        ("Open it (slowly, see [2]), then wait.", "Open it (slowly), then wait."),
+    ],
+)
+def test_words_that_say_more_are_kept(marked, plain):
+    assert without_markers(marked) == plain
+
+
+def test_what_introduces_a_marker_within_a_sentence_is_no_part_of_its_words():
+    answer = "The pump must be drained before it is moved (see [1]), and valve B is closed first (see [2])."
+    (sentence,) = sentences_of(answer)
+    assert [citing.claim for citing in sentence.citing] == [
+        "The pump must be drained before it is moved",
+        "and valve B is closed first.",
+    ]
 
 
 def test_spans_are_in_characters_of_the_answer():

@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.reading import read_declaration
 from cicada.routing.classifier import ROUTES, Classification, classify
 from cicada.routing.lexicon import LEXICON
 
 DATA = Path(__file__).resolve().parents[1] / "data"
+SAMPLES = DATA.parents[1] / "samples"
 TUNED_FLOOR = 0.98
 HELD_ASIDE_FLOOR = 0.95
 
@@ -66,6 +69,19 @@ rag: I think I missed it: what colour was the scarf?
 rag: explain yourself, she said - in which chapter?
 rag: who updates the ship's log
 rag: police report on the killer's age
+rag: what can I do with the lantern?
+rag: what could we do about the guard on our turn
+rag: what should I ask the innkeeper?
+rag: can we talk to the statue?
+rag: can we be surprised while we sleep
+rag: do two shields add up?
+rag: does a leather bag hold water?
+rag: can the raft hold together in a storm
+rag: what if a torch goes out?
+rag: what if my sword breaks?
+rag: what if we are caught in the rain
+rag: do I have any rope left?
+rag: why did we pay the guard in silver?
 """
 
 
@@ -83,6 +99,12 @@ direct: see ya later
 direct: hello, how are you today?
 direct: who made you?
 direct: what can I ask you?
+direct: what can I ask about?
+direct: what can I do here?
+direct: what can we do with you
+direct: what can I do in this app?
+direct: can we talk about something else?
+direct: can we be friends?
 direct: tell me another joke
 direct: sorry, wrong window
 direct: ok cool, got it
@@ -169,6 +191,15 @@ profile_agent: what theories do I have?
 profile_agent: List my theories
 profile_agent: show me my theories, please
 profile_agent: which characters do I have?
+profile_agent: do I have any theories?
+profile_agent: have I got any theories yet?
+profile_agent: do I still have a theory about the key?
+profile_agent: have I any profiles?
+profile_agent: haven't I any notes on the ferry?
+profile_agent: do I have any characters?
+profile_agent: are there any theories of mine?
+profile_agent: which of my theories are open?
+profile_agent: what changed in my theory about the key?
 profile_agent: Show Ida's profile
 profile_agent: What do I have noted on Ida?
 profile_agent: Delete my profile of Ida
@@ -192,6 +223,15 @@ theory_agent: could the narrator be lying about the fire?
 theory_agent: Tom is the killer, isn't he?
 theory_agent: which lines undermine the idea that Tom is innocent
 theory_agent: so my idea is that the shudder is caused by a bad sensor, does the manual support that?
+theory_agent: does that add up?
+theory_agent: does any of this hold water?
+theory_agent: would the butler's story check out?
+theory_agent: do the dates of the letters add up?
+theory_agent: does the claim that Tom slept hold up?
+theory_agent: what if Tom is the killer?
+theory_agent: what if there is no witch?
+theory_agent: what if someone else was on the pier?
+theory_agent: do I have evidence for my theory?
 theory_agent: ich glaube, dass Tom der Mörder ist
 """
 
@@ -209,6 +249,28 @@ def test_words_of_another_route_do_not_mislead(query: str, route: str):
 @pytest.mark.parametrize(("query", "route"), examples(TYPICAL))
 def test_a_typical_phrasing_finds_its_route(query: str, route: str):
     assert classify(query).route == route
+
+
+def asked_of_collections() -> dict[str, str]:
+    """The samples' questions that a collection is to be searched for, and where each is from."""
+    found: dict[str, str] = {}
+    for path in sorted(SAMPLES.rglob(DECLARATION)):
+        declared = read_declaration(path.read_bytes())
+        for intention in declared.intentions:
+            found |= dict.fromkeys(intention.examples, f"{declared.collection}: {intention.name}")
+    for line in (DATA / "campaign_questions.jsonl").read_text(encoding="utf-8").splitlines():
+        if (item := json.loads(line))["collections"]:
+            found[item["question"]] = "campaign_questions.jsonl"
+    return found
+
+
+def test_what_is_asked_of_a_collection_is_searched_for():
+    elsewhere = [
+        (question, found.route, asked_in)
+        for question, asked_in in asked_of_collections().items()
+        if (found := classify(question)).route not in ("rag", "hybrid")
+    ]
+    assert not elsewhere
 
 
 def test_a_long_message_with_one_plain_question_is_a_question_about_the_text():

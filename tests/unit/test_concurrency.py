@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cicada.delivery.concurrency import THREADS
+from cicada.concurrency import THREADS
 
 
 def test_things_are_done_at_the_same_time_and_their_results_keep_their_order():

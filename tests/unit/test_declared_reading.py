@@ -140,12 +140,15 @@ def test_a_declaration_of_another_collection_is_refused() -> None:
         ("", "line 1: must be a mapping with the fields collection, kind"),
         ("- a", "line 1: must be a mapping"),
         ("a: 1\n---\nb: 2", "line 3: holds a second document"),
-        ("[" * 1_000, "is nested more than 8 deep"),
+        ("a:\n  " + "[" * 1_000, "line 2: is nested more than 8 deep"),
         ("a: *b", "line 1: anchors and aliases"),
+        ("a: 1\n<<: {b: 2}", "line 2: merging mappings (<<) is not read here"),
+        ("a:\n  - <<: [{b: 2}]", "line 2: merging mappings (<<) is not read here"),
         (b"a: 1\nb: \xff", "line 2: is not UTF-8"),
         (b"#" * (MAX_BYTES + 1), "has 262,145 bytes"),
-        ("a: [" + "b, " * 30_000 + "]", "holds more than 20,000 values"),
-        ("a: \x07", "is not YAML"),
+        ("a:\n" + "- b\n" * 30_000, "line 19999: holds more than 20,000 values"),
+        ("a: \u00e9\r\nb: \U0001f43e\n\nc: \x07", "line 4: is not YAML"),
+        ("a: \u00e9\rb: c\0d", "line 2: is not YAML"),
     ],
 )
 def test_what_is_no_declaration_at_all_is_refused(text: str | bytes, reason: str) -> None:

@@ -113,6 +113,43 @@ def test_an_alias_of_two_is_filed_under_both():
 
 
 @pytest.mark.parametrize(
+    ("written", "filed"),
+    [
+        ("Jean-Luc", "Jean-Luc d'Arc"),
+        ("jean luc", "Jean-Luc d'Arc"),
+        ("Jean\u2010Luc d\u2019Arc", "Jean-Luc d'Arc"),
+        ("O\u2019Brien", "Miles O'Brien"),
+        ("O Brien", "Miles O'Brien"),
+        ("A.J", "Ada Jory"),
+        ("Tollwife", "Ottoline Prawle"),
+        ("a Tollwife", "Ottoline Prawle"),
+        ("The Ottoline Prawle", "Ottoline Prawle"),
+        ("Jean", "Jean"),
+        ("Arc", "Arc"),
+        ("AJ", "AJ"),
+        ("Drift", "Drift"),
+        ("The Drift", "The Drift"),
+    ],
+)
+def test_a_name_is_filed_however_it_is_spelt(written, filed):
+    aliases = {
+        "Jean-Luc d'Arc": ["Jean-Luc"],
+        "Miles O'Brien": ["O'Brien"],
+        "Ada Jory": ["A.J."],
+        "Ottoline Prawle": ["the Tollwife"],
+        "The Drift": [],
+        "Drift": [],
+    }
+    assert DeclaredNames(aliases).filed_under(written) == (filed,)
+
+
+def test_a_heading_that_spells_a_declared_name_otherwise_is_no_other_entity():
+    names = DeclaredNames({"Mary-Jane O'Neill": ["the Tollwife"]}, ["Mary Jane O\u2019Neill", "Tollwife", "Owl Post"])
+    assert names.of("Tollwife! Mary Jane O'Neill took the owl post.") == ("Mary-Jane O'Neill", "Owl Post")
+    assert names.filed_under("Owl-Post") == ("Owl Post",)
+
+
+@pytest.mark.parametrize(
     ("name", "text", "found"),
     [
         ("राम", "रामायण", False),

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from cicada.delivery.concurrency import THREADS
+from cicada.concurrency import THREADS
 from cicada.delivery.courier import Courier
 from cicada.delivery.decide import append, begin
 from cicada.delivery.lanes import MAX_WAITING_FRAMES, Lanes

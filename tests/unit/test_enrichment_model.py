@@ -17,6 +17,7 @@ from cicada.errors import (
     AnswerTruncated,
     ModelBusy,
     ModelError,
+    ModelRefused,
     ModelUnavailable,
     SettingsInvalid,
 )
@@ -209,6 +210,22 @@ def test_a_model_that_keeps_failing_is_not_asked_for_ever():
     assert "170 of 200 passages are not enriched by the model: given_up." in enriched.notes
     assert "The document has no summary: model_unavailable." in enriched.notes
     assert len(enriched.items) == 200
+
+
+@pytest.mark.parametrize("options", [BOTH, EnrichmentOptions(entities="model", model_id="m")])
+def test_a_model_that_refuses_everything_ends_the_enrichment(options: EnrichmentOptions):
+    scribe = Scribe()
+    scribe.fail = lambda texts: ModelRefused("no such model")
+    with pytest.raises(ModelRefused, match="no such model"):
+        enrich(scribe, options=options)
+
+
+def test_what_is_refused_of_a_document_is_not_the_others_loss():
+    scribe = Scribe()
+    scribe.fail = lambda texts: ModelRefused("too long") if "Passage 10 " in texts[0] else None
+    enriched = enrich(scribe)
+    assert enriched.notes == ("10 of 25 passages are not enriched by the model: model_refused.",)
+    assert enriched.items[0].passage.summary
 
 
 def test_a_passage_that_the_model_left_out_is_told():

@@ -86,6 +86,7 @@ def declared_bucket() -> Bucket:
         ("incoming/shelf/collection.yaml", ("shelf", "collection.yaml"), False),
         ("incoming/shelf/sub/collection.yaml", None, True),
         ("incoming/shelf/collection.yml", None, True),
+        ("incoming/shelf/Collection.YAML", None, True),
     ],
 )
 def test_a_declaration_lies_at_the_top_of_its_folder(key, place, ignored):

@@ -16,8 +16,9 @@ from cicada.index.columns import (
     decode_columns,
     encode_columns,
 )
-from cicada.index.sections import Encoded, MemorySections, gather_resident
+from cicada.index.sections import Encoded
 from tests.support.passages import make_passage, make_passages
+from tests.support.sections import MemorySections, gather_resident
 
 FIELDS = ("episode", "speaker", "metadata.mood")
 

@@ -9,7 +9,7 @@ from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.change import removal
 from cicada.index.compaction import compact
 from cicada.index.garbage import collect_garbage
-from cicada.index.history import published_versions, restore
+from cicada.index.history import restore
 from cicada.index.intake import InMemory
 from cicada.index.manifest import Manifest, parse_manifest
 from cicada.index.publish import must_be_published, set_allow_partial
@@ -18,6 +18,7 @@ from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.catalogue import catalogue_of
 from tests.support.declared import declaration
 from tests.support.embedding import WordEmbedder
+from tests.support.index_changes import published_versions
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable
 from tests.support.passages import make_passages as passages

@@ -16,7 +16,7 @@ from cicada.index.container import ENRICHED_FORMAT_VERSION, FORMAT_VERSION
 from cicada.index.contents import SegmentContents, content_digest
 from cicada.index.list_part import ListPart, decode_lists
 from cicada.index.lists import ListColumn, concat_lists, encode_lists, lists_of, row_type, take_lists
-from cicada.index.sections import Encoded, MemorySections, gather_resident
+from cicada.index.sections import Encoded
 from cicada.index.segment import encode_segment
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.ports import Filters, SearchQuery
@@ -25,6 +25,7 @@ from tests.support.embedding import WordEmbedder
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import WatchedStore
 from tests.support.passages import indexable, make_passage, unit_rows
+from tests.support.sections import MemorySections, gather_resident
 
 NAMES = st.lists(st.sampled_from(["Mira", "Jon", "mira", "日本", "", "Ada's boat"]), max_size=5)
 ROWS = st.lists(NAMES, min_size=1, max_size=8)

@@ -9,11 +9,12 @@ import pytest
 from cicada.errors import IndexCorrupt, IndexMissing, PublishConflict
 from cicada.index.compaction import compact
 from cicada.index.garbage import collect_garbage
-from cicada.index.history import published_versions, restore
+from cicada.index.history import restore
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, VERSIONS_PREFIX, parse_manifest, version_key
 from cicada.index.publish import GRACE_S, read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
+from tests.support.index_changes import published_versions
 from tests.support.index_content import content, content_of, expected
 from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
 from tests.support.passages import indexable, make_passage, make_passages

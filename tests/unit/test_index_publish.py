@@ -8,12 +8,12 @@ import pytest
 
 from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable, PublishConflict
 from cicada.index.compaction import compact
-from cicada.index.history import published_versions
 from cicada.index.manifest import CURRENT_KEY
 from cicada.index.publish import MAX_WRITE_S, keep, read_current, set_allow_partial
 from cicada.index.store import ObjectMissing, PreconditionFailed, put
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
+from tests.support.index_changes import published_versions
 from tests.support.index_content import content, expected
 from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
 from tests.support.passages import indexable, make_passage, make_passages

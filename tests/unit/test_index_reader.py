@@ -84,6 +84,13 @@ def keys(store, prefix):
     return sorted(key for key in store.objects if key.startswith(prefix))
 
 
+def reads_of(watched, do):
+    """What is read of a watched store meanwhile."""
+    before = len(watched.calls)
+    do()
+    return watched.calls[before:]
+
+
 def wait_until(condition):
     deadline = time.monotonic() + 30
     while not condition():
@@ -216,6 +223,26 @@ def test_only_new_segments_of_a_new_version_are_read(store, reader_of):
     assert watched.calls[0] == ("read_if_changed", CURRENT_KEY)
     assert set(watched.calls[1:]) == {("read_range", added)}
     assert found(reader.current()) == everything(OLD, NOTES)
+
+
+def test_a_look_that_fails_half_way_is_gone_on_with_by_the_next(store, reader_of):
+    watched = WatchedStore(store)
+    reader = reader_of(watched)
+    reader.current()
+    publish(store, NEW)
+    del watched.calls[:]
+    watched.before[3] = IndexUnavailable("too slow")
+    with pytest.raises(IndexUnavailable):
+        reader.refresh()
+    looked, opened = watched.calls[:2]
+    assert (looked[0], opened[0]) == ("read_if_changed", "read_range")
+    whole = reads_of(watched, lambda: load_once(watched))
+    rest = reads_of(watched, reader.refresh)
+    assert len(rest) < len(whole)  # the head is not read again
+    assert found(reader.current()) == everything(NEW)
+    version = publish(store, OLD)
+    reader.refresh()
+    assert reader.current().manifest.version == version
 
 
 @pytest.mark.parametrize("damage", ["segment", "manifest", "model", "gone"])

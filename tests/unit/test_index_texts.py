@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from cicada.errors import IndexCorrupt
-from cicada.index.sections import Encoded, MemorySections, gather_resident
+from cicada.index.sections import Encoded
 from cicada.index.texts import BLOCK_PASSAGES, TextPart, encode_texts
 from tests.support.passages import make_passages
+from tests.support.sections import MemorySections, gather_resident
 
 COUNT = 2 * BLOCK_PASSAGES + 5
 PASSAGES = make_passages(COUNT)

@@ -7,11 +7,12 @@ import pytest
 from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
 from cicada.index.check import check_index
 from cicada.index.compaction import compact
-from cicada.index.history import history, published_versions, restore
+from cicada.index.history import history, restore
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX, VERSIONS_PREFIX, version_key
 from cicada.index.publish import publish, read_current, successor
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
+from tests.support.index_changes import published_versions
 from tests.support.index_content import content, expected
 from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
 from tests.support.passages import indexable, make_passage, make_passages

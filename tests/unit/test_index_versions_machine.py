@@ -14,10 +14,11 @@ from cicada.index import compaction
 from cicada.index.check import check_index
 from cicada.index.compaction import compact
 from cicada.index.garbage import collect_garbage
-from cicada.index.history import published_versions, restore
+from cicada.index.history import restore
 from cicada.index.publish import GRACE_S, read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
+from tests.support.index_changes import published_versions
 from tests.support.index_content import content, expected
 from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
 from tests.support.passages import indexable, make_passage

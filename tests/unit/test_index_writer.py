@@ -12,7 +12,7 @@ from cicada.errors import (
     IndexMissing,
     ModelBusy,
 )
-from cicada.index import change, writer
+from cicada.index import change, making
 from cicada.index.held import read_held
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
 from cicada.index.publish import read_current
@@ -324,11 +324,11 @@ def test_two_models_are_never_mixed_in_a_version(store):
 
 
 def test_two_rules_of_text_analysis_are_never_mixed_in_a_version(store, monkeypatch):
-    monkeypatch.setattr(writer, "ANALYZER_VERSION", writer.ANALYZER_VERSION + 1)
+    monkeypatch.setattr(making, "ANALYZER_VERSION", making.ANALYZER_VERSION + 1)
     with pytest.raises(IndexMismatch, match="text analysis"):
         write(store, make_passages(2, collection="notes"), "notes")
     assert write(store).added == len(OLD)
-    assert read_current(store).manifest.analyzer_version == writer.ANALYZER_VERSION
+    assert read_current(store).manifest.analyzer_version == making.ANALYZER_VERSION
     assert content(store) == {"script": expected(OLD)}
 
 

@@ -190,9 +190,10 @@ def test_a_wrong_declaration_loads_nothing_and_names_file_and_line(store, tmp_pa
 
 
 def test_a_declaration_that_is_misplaced_is_set_aside_with_the_reason(store, tmp_path):
-    misplaced = {"a.md": "Text.", "sub/collection.yaml": declared_yaml(), "collection.yml": declared_yaml()}
-    report = load(shelf(tmp_path, misplaced), store)
+    names = ("Collection.yaml", "sub/collection.yaml", "collection.yml")
+    report = load(shelf(tmp_path, {"a.md": "Text.", **dict.fromkeys(names, declared_yaml())}), store)
     assert [(one.source, one.message) for one in report.quarantined] == [
+        ("Collection.yaml", "a collection is declared in a file called collection.yaml"),
         ("collection.yml", "a collection is declared in a file called collection.yaml"),
         ("sub/collection.yaml", "declares the collection of its own folder: load sub by itself"),
     ]

@@ -153,6 +153,19 @@ def test_a_model_that_refuses_ends_the_load_at_once(store, tmp_path):
         load(shelf(tmp_path, TEXTS), store, Failing("", ModelRefused("access denied")))
 
 
+def test_an_enrichment_that_is_refused_leaves_the_collection_as_it_was(store, tmp_path):
+    first = load(shelf(tmp_path, TEXTS), store, WordEmbedder())
+
+    class Refused:
+        def enrich(self, document, items):
+            raise ModelRefused("no such model")
+
+    with pytest.raises(ModelRefused):
+        load(shelf(tmp_path, {"a.md": "Another text."}), store, WordEmbedder(), enricher=Refused())
+    again = load(shelf(tmp_path, TEXTS), store, WordEmbedder())
+    assert (again.published, again.version) == (False, first.version)
+
+
 def test_embedding_is_bounded_over_all_documents(store, tmp_path, monkeypatch):
     monkeypatch.setattr(loading, "EMBEDDINGS_AT_ONCE", 2)
     lock, meeting = threading.Lock(), threading.Barrier(2, timeout=5)
@@ -198,3 +211,18 @@ def test_scripts_alone_are_told_from_a_mix(tmp_path):
     assert scripts_alone(source_files([scripts]))
     assert not scripts_alone(source_files([shelf(tmp_path / "2", TEXTS)]))
     assert not scripts_alone(source_files([shelf(tmp_path / "3", {"a.json": '{"a": 1}'})]))
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ('{"fields": ["a"], "doc": {"episodeId": "e1", "messageId": "m1"}}', False),
+        ('[{"key": "{\\"", "about": "\\"episodeId\\": \\"messageId\\":"}]', False),
+        ('{"a": 1}\n{"episodeId": "e1", "messageId": "m1"}\n', False),
+        ('["episodeId", {"episodeId": "e1", "messageId": "m1"}]', False),
+        (' [ {"metadata": {"k": "}"}, "messageId" : "m1", "episodeId": "e1"', True),
+        ('{"episodeId": "e1", "messageId": "m1", "textENG": "' + "x" * 20_000 + '"}', True),
+    ],
+)
+def test_a_script_is_what_names_a_messages_fields_in_its_first_object(tmp_path, text, script):
+    assert scripts_alone(source_files([shelf(tmp_path, {"a.json": text})])) is script

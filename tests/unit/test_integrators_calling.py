@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from pydantic import BaseModel
 
 from cicada.errors import (
@@ -26,6 +27,7 @@ from cicada.integrators.entities import FacetsRequest, GraphRequest
 from cicada.integrators.schemas import CONTRACTS, main, schema_of, written
 from cicada.integrators.sql_schema import SchemaRequest
 from cicada.retrieval.pipelines.api import MAX_FILTER_VALUES, MAX_PROBLEMS, parse_retrieve_request
+from tests.support.pipelines import ScriptedRetriever, pipelines_over
 
 FOLDER = Path(__file__).parents[2] / "docs" / "functions"
 SECRET = "s3cret-value"
@@ -112,6 +114,15 @@ def test_an_event_that_is_no_object_is_refused(event: object):
         ("index_document", {**PLACE, "content": "x", "metadata": {str(n): "v" for n in range(33)}}, "metadata"),
         ("index_document", {**PLACE, "content": "x", "metadata": {"k": ""}}, "metadata.k"),
         ("index_document", {**PLACE, "content": "x", "metadata": {"k": SECRET * 100}}, "metadata.k"),
+        ("index_document", {**PLACE, "content": "x", "metadata": {"source": SECRET}}, "metadata.source"),
+        ("index_document", {**PLACE, "content": "x", "metadata": {"doc_type": SECRET}}, "metadata.doc_type"),
+        ("index_document", {**PLACE, "content": "x", "metadata": {"language": SECRET}}, "metadata.language"),
+        ("index_document", {**PLACE, "content": "x", "metadata": {"pages": SECRET}}, "metadata.pages"),
+        (
+            "index_document",
+            {**PLACE, "content": "x", "workflow_id": "w1", "metadata": {"workflow_id": SECRET}},
+            "workflow_id and metadata.workflow_id are different",
+        ),
         ("get_document_summary", {"source": SECRET}, "collection"),
         ("get_document_summary", {**PLACE, "time_budget_s": 601}, "time_budget_s"),
         ("get_document_summary", {**PLACE, "workflow_id": ""}, "workflow_id"),
@@ -142,6 +153,67 @@ def test_bad_input_is_told_by_its_field_and_never_by_its_value(request_name: str
     told = problem(request_name, event)
     assert field in told
     assert SECRET not in told
+
+
+@pytest.mark.parametrize(
+    ("request_name", "event", "told"),
+    [
+        ("retrieve", None, "The request is not valid: request: Input should be an object"),
+        ("retrieve", {"query": "x", "filters": {"metadata": []}}, "filters.metadata: Input should be an object"),
+        ("retrieve", {"query": "x", "facets": "source"}, "facets: Input should be a list"),
+        ("graph_query", {"operation": "paths", "start": "a"}, "The request is not valid: request: paths needs end"),
+    ],
+)
+def test_a_problem_is_told_in_the_words_of_json(request_name: str, event: object, told: str):
+    assert problem(request_name, event).endswith(told)
+
+
+def valid(name: str, part: str, value: object) -> bool:
+    """By the published schema."""
+    return Draft202012Validator(schema_of(name)[part]).is_valid(value)
+
+
+KINDS: tuple[object, ...] = ("5", "yes", "on", True, 1, 5.0, 5.5, None, [], ["a"], [5], {}, {"k": "v"}, {"k": ["v"]})
+"""Values of every kind of JSON, among them those that a lenient reader takes for another."""
+SMALLEST: dict[str, dict[str, object]] = {
+    "retrieve": {"query": "x"},
+    "index_document": {**PLACE, "content": "x"},
+    "get_document_summary": PLACE,
+    "extract_citations": {"answer": "x", "passages": [{"content": "x"}]},
+    "graph_query": {"operation": "paths", "start": "a", "end": "b"},
+    "facets": {},
+    "enrich_schema": {"tables": [TABLE]},
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_a_request_is_taken_where_its_schema_takes_it_and_else_refused(name: str):
+    smallest = SMALLEST[name]
+    events: list[object] = [{}]
+    for field in CONTRACTS[name].request.model_fields:
+        events.append({key: value for key, value in smallest.items() if key != field})
+        events += [{**smallest, field: value} for value in KINDS]
+    if name == "retrieve":
+        events += [{"query": " "}, {"query": "", "pipeline": "facets"}, {"pipeline": "facets"}, {"pipeline": "rerank"}]
+        events += [{"query": "x", "filters": {"sources": value}} for value in KINDS]
+    if name == "index_document":
+        events += [{**PLACE, "delete": True}, {**PLACE, "delete": True, "content": None}, {**PLACE, "content": None}]
+        events += [{**PLACE, "content_base64": "eA==", "content": value} for value in (None, "x")]
+        events += [{**smallest, "metadata": {key: "v"}} for key in ("author", "source", "doc_type")]
+    if name == "graph_query":
+        events += [
+            {"operation": "cooccurring"},
+            {"operation": "neighbours"},
+            {"operation": "neighbours", "entity": "a"},
+        ]
+    if name == "extract_citations":
+        events += [{"answer": "x", "passages": [{"content": "x", "n": value}]} for value in KINDS]
+        events += [{"answer": "x", "passages": [{"content": "x", "page": value}]} for value in KINDS]
+    assert valid(name, "request", smallest)
+    for event in [smallest, *events]:
+        parse = parse_retrieve_request if name == "retrieve" else reading(CONTRACTS[name].request)
+        taken = "error" not in respond(event, parse, lambda request: Echo())
+        assert taken == valid(name, "request", event), event
 
 
 def test_of_many_problems_the_first_are_told():
@@ -219,8 +291,17 @@ def test_a_contract_describes_every_call(name: str):
     assert schema == schema_of(name)
     assert schema["request"]["additionalProperties"] is schema["response"]["additionalProperties"] is False
     assert {"success", "error"} <= schema["response"]["properties"].keys()
-    assert schema["failure"] == FailedCall.model_json_schema(mode="serialization")
+    assert valid(name, "failure", answered(3))
+    assert not valid(name, "failure", {**answered(3), "success": True})
     assert CONTRACTS[name].request.__doc__ != BaseModel.__doc__
+
+
+def test_a_retrieval_that_fails_under_way_answers_what_its_contract_says():
+    under_way = pipelines_over(ScriptedRetriever({"fog bell": IndexUnavailable("gone")})).run
+    told = respond({"query": "fog bell"}, parse_retrieve_request, under_way)
+    assert (told["success"], told["error"]["code"], told["documents"]) == (False, "index_unavailable", [])
+    assert valid("retrieve", "failure", told)
+    assert valid("retrieve", "response", told)
 
 
 def test_a_failed_call_has_nothing_but_its_failure():

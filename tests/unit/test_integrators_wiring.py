@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import boto3
 import pytest
 from botocore.config import Config
 
-from cicada.integrators.settings import ModelSettings
+from cicada.index.reader import REFRESH_INTERVAL_S, IndexReader
+from cicada.index.writer import IndexWriter
+from cicada.integrators import wiring
+from cicada.integrators.settings import IndexSettings, ModelSettings
 from cicada.integrators.wiring import models_of
 from cicada.models.endpoints import Endpoints
 from cicada.models.ports import Prompt, Unheld
+from tests.support.embedding import WordEmbedder
+from tests.support.object_stores import InMemoryStore
+from tests.support.passages import indexable, make_passages
 
 
 class Asked(Exception):
@@ -36,3 +43,21 @@ def test_a_silent_secrets_manager_is_not_waited_for_by_its_clients_defaults(monk
     ((service, config),) = made
     assert service == "secretsmanager"
     assert config.read_timeout * config.retries["total_max_attempts"] < 10
+
+
+def test_a_call_of_milliseconds_waits_for_a_new_version_that_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = InMemoryStore()
+    IndexWriter(store, WordEmbedder()).replace("script", indexable(make_passages(12)))
+    now_s = [1000.0]
+    monkeypatch.setattr(wiring, "store_for_answers", lambda bucket: store)
+    monkeypatch.setattr(wiring, "IndexReader", partial(IndexReader, clock=lambda: now_s[0]))
+    reader = wiring.index_reader(
+        IndexSettings.model_construct(index_bucket="b", embedding_model_id="test.words", embedding_dimensions=64)
+    )
+    try:
+        reader.current()
+        version = IndexWriter(store, WordEmbedder()).replace("script", indexable(make_passages(15))).version
+        now_s[0] += REFRESH_INTERVAL_S
+        assert reader.current().manifest.version == version
+    finally:
+        reader.close()

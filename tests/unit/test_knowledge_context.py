@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.concurrency import THREADS
 from cicada.corpus.declared.declaration import OTHER_SECTION
-from cicada.delivery.concurrency import THREADS
 from cicada.retrieval.knowledge.assembling import (
     MAX_CONTEXT_PASSAGES,
     NAMED_LEFT_OUT,

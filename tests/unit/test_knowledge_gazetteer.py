@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.passages import DocumentLocator
+from cicada.defaults import MIN_ENTITY_CONFIDENCE
 from cicada.errors import IndexMissing
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames
 from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
@@ -254,6 +255,12 @@ def test_one_edit_of_a_long_word_is_always_found(word: str, at: int, letter: str
 @settings(max_examples=60, deadline=None)
 def test_names_between_other_words_are_all_found_as_they_are_written(names: list[str], between: str):
     assert found(f"What about {between.join(names)}?").keys() == set(names)
+
+
+def test_a_text_without_spaces_may_end_with_a_name_that_begins_a_longer_one():
+    known = KnownNames([Filed("図書館", 1), Filed("図書館員", 1)])
+    assert [one.name for one in known.find("今日は図書館")] == ["図書館"]
+    assert [one.name for one in known.find("今日は図書館員")] == ["図書館員"]
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=6), st.text(max_size=80))

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from cicada.delivery.concurrency import THREADS, Condition, Running, Threads
+from cicada.concurrency import THREADS, Condition, Running, Threads
 from cicada.errors import IndexMissing, IndexUnavailable, OutOfTime
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Stopped

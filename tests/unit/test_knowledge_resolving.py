@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.corpus.spellings import bare_key, spelling_key
 from cicada.errors import IndexMissing, OutOfTime
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import Catalogue
-from cicada.retrieval.knowledge.other_names import OtherNames, bare
+from cicada.retrieval.knowledge.other_names import OtherNames
 from cicada.retrieval.knowledge.resolving import MAX_PART_OF, PART_CONFIDENCE, IndexResolver
 from cicada.retrieval.knowledge.segment_names import MIN_PART_CHARS, SegmentNames
 from cicada.retrieval.ports import TimeLimit
@@ -162,6 +163,23 @@ def test_names_with_signs_are_looked_for_as_they_are():
         assert counted.places("c++", "notes") == [("notes", "people", "C++ (the tongue)", 1)]
 
 
+def test_what_joins_a_names_words_makes_no_difference():
+    passages = [
+        entry("ledger", "n1", "debts", "It.", "Mary Jane"),
+        entry("gossip", "n2", "people", "She.", "Mary-Jane"),
+        entry("gossip", "n3", "people", "Her.", "mary\u2010jane"),
+        entry("gossip", "n4", "events", "Who.", "Mary-Jane O\u2019Neill"),
+    ]
+    with reading(stored(*passages)) as reader:
+        counted = Counted(reader)
+        for name in ("Mary Jane", "Mary-Jane", "MARY\u2013JANE"):
+            assert counted.places(name, "ledger", "gossip") == [
+                ("ledger", "debts", "Mary Jane", 1),
+                ("gossip", "people", "Mary-Jane", 2),
+            ]
+        assert counted.places("O'Neill", "gossip") == [("gossip", "events", "Mary-Jane O\u2019Neill", 1)]
+
+
 def test_an_alias_of_two_entities_does_not_make_them_one():
     passages = [
         entry("notes", "n1", "people", "Xandra sails.", "Xandra"),
@@ -182,6 +200,7 @@ def test_names_that_collections_declare_as_each_others_are_one_whatever_they_are
     others = OtherNames((sheet, notes))
     every = {"candle king", "tobit wexcombe", "wax lord"}
     assert [others.of(name) for name in ("The Candle King", "tobit wexcombe", "Wax Lord")] == [every] * 3
+    assert others.of("candle-king") == every
     assert others.of("Somebody") == {"somebody"}
 
 
@@ -207,9 +226,10 @@ NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=3).map(" ".join), max_size
 @settings(max_examples=100, deadline=None)
 def test_what_is_looked_up_is_what_going_through_all_names_would_find(values, wanted):
     names = SegmentNames(values)
-    wanted = bare(wanted)
+    wanted = bare_key(wanted)
     pattern = re.compile(rf"(?<![^\W_]){re.escape(wanted)}(?![^\W_])")
-    assert set(names.whole([wanted])) >= {name for name in values if bare(name) == wanted}
-    parts = {name for name in values if pattern.search(name)} if len(wanted) >= MIN_PART_CHARS else set()
+    assert set(names.whole([wanted])) >= {spelling_key(name) for name in values if bare_key(name) == wanted}
+    keys = set(map(spelling_key, values))
+    parts = {key for key in keys if pattern.search(key)} if len(wanted) >= MIN_PART_CHARS else set()
     assert set(names.with_part([wanted])) == parts
-    assert {values[code] for name in set(values) for code in names.codes(name)} == set(values)
+    assert {spelling_key(values[code]) for key in keys for code in names.codes(key)} == keys

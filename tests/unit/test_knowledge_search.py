@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from cicada.concurrency import THREADS
 from cicada.corpus.declared.declaration import SECTION
-from cicada.delivery.concurrency import THREADS
 from cicada.errors import AnswerMalformed, BudgetSpent, IndexUnavailable, ModelBusy, ModelUnavailable, OutOfTime
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.assembling import ContextAssembler

@@ -25,7 +25,8 @@ from cicada.index.lexical import (
     search_lexical,
 )
 from cicada.index.lexical.varints import decode_varints, encode_varints
-from cicada.index.sections import Encoded, MemorySections, Span, gather_resident
+from cicada.index.sections import Encoded, Span
+from tests.support.sections import MemorySections, gather_resident
 
 TEXTS = (
     "the pressure gauge P0700 leaks",

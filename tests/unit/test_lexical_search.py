@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cicada.corpus.indexable import Part
 from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical, search_lexical
-from cicada.index.sections import MemorySections, gather_resident
+from tests.support.sections import MemorySections, gather_resident
 
 Document = tuple[tuple[str, float], ...]
 """A passage's parts: texts and weights."""

@@ -235,6 +235,35 @@ def test_a_re_ranker_that_fails_is_named_and_its_cost_is_not_known():
     assert (response.model_uses[0].calls, response.model_uses[0].cost_usd) == (1, None)
 
 
+def test_a_re_ranker_that_has_used_up_its_time_was_late_whatever_it_says():
+    now_s = [0.0]
+
+    class Slow(ScriptedReranker):
+        def rerank(self, query, texts, *, time_budget_s, leash):
+            now_s[0] += time_budget_s
+            return super().rerank(query, texts, time_budget_s=time_budget_s, leash=leash)
+
+    reranker = Slow(lambda _: 1.0, error=ModelUnavailable("the passages were not marked in time"))
+    over = pipelines_over(ScriptedRetriever({"fog bell": (A, B)}), reranker=reranker, clock=lambda: now_s[0])
+    response = run(over, pipeline="rerank", enable_captions=False)
+    assert (ids(response), response.reranked) == (["a", "b"], False)
+    assert lacks(response) == [("rerank", "out_of_time")]
+
+
+def test_a_model_that_had_no_time_is_not_unavailable():
+    now_s = [0.0]
+
+    def without_time(prompt):
+        now_s[0] += 0.001
+        return ModelUnavailable("no time is left to call the model")
+
+    over = pipelines_over(
+        ScriptedRetriever({"fog bell": (A,)}), model=ScriptedModel({Wordings: without_time}), clock=lambda: now_s[0]
+    )
+    response = run(over, enable_rerank=False, enable_hyde=False, enable_captions=False, time_budget_s=0.002)
+    assert lacks(response) == [("query_expansion", "out_of_time")]
+
+
 def test_passages_that_could_not_be_judged_keep_their_places():
     reranker = ScriptedReranker({A.text: 0.1, B.text: 0.5, C.text: 0.2, D.text: 0.9}.__getitem__, unscored=(1,))
     response = run(pipelines_over(ScriptedRetriever({"fog bell": (A, B, C, D)}), reranker=reranker), pipeline="rerank")

@@ -13,8 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk, operation
+from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Evidence, NoteProof, PassageProof
-from cicada.profiles.rules import MAX_EDITS, ProfileLimits, dumped, folded, profile_id
+from cicada.profiles.rules import MAX_EDITS, dumped, folded, profile_id
 from tests.support.passages import make_passage
 from tests.support.profiles import InMemoryProfiles
 
@@ -26,9 +27,13 @@ class World:
     def __init__(self, **limits):
         self.store = InMemoryProfiles()
         self.now_s = NOW_S
+        self.limit(**limits)
+        self.operations = 0
+
+    def limit(self, **limits):
+        """From now on these limits hold."""
         self.limits = ProfileLimits(**limits)
         self.desk = ProfileDesk(self.store, limits=self.limits, now_s=lambda: self.now_s)
-        self.operations = 0
 
     def by(self, subject="mara", operation_id=None):
         self.operations += 1
@@ -265,6 +270,14 @@ def test_lists_and_counts_read_no_whole_record(world):
     assert world.store.records_read == 0
 
 
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5])
+def test_a_list_is_whole_however_many_pages_it_has(world, count, monkeypatch):
+    monkeypatch.setattr("cicada.profiles.desk.PAGE", 2)
+    for n in range(count):
+        world.create(f"Person {n}")
+    assert [head.name for head in world.desk.list("mara")] == [f"Person {n}" for n in range(count)]
+
+
 def test_so_many_deleted_profiles_are_remembered_and_a_new_one_waits_until_some_are_forgotten():
     world = World(deleted=2)
     for name in ("A", "B"):
@@ -289,6 +302,13 @@ def test_a_deleted_profile_keeps_the_newest_of_its_changes_without_words():
     assert world.desk.delete(deleting, made.id, 7) == 8
 
 
+def test_of_a_deleted_profile_the_deletion_alone_can_be_remembered():
+    world = World(deleted_history_entries=1)
+    made = world.create(hair="red")
+    world.desk.delete(world.by(), made.id, 1)
+    assert [change.operation for change in world.store.read("mara", made.id).history] == ["deleted"]
+
+
 def test_the_history_keeps_its_newest_entries():
     world = World(history_entries=3)
     made = world.create()
@@ -308,6 +328,46 @@ def test_the_oldest_entries_make_room_and_a_profile_that_is_too_large_without_th
     assert history[-1].version == 5
     with pytest.raises(ProfileInvalid, match="6000"):
         world.desk.update(world.by(), made.id, 5, given=given(**{f"f{n}": "x" * 900 for n in range(6)}))
+
+
+def test_what_is_over_a_lowered_limit_is_still_read_and_can_be_brought_below_it_step_by_step():
+    world = World()
+    made = world.create(**{f"f{n}": "x" for n in range(5)})
+    world.create("B")
+    world.limit(profiles=1, fields=2, history_chars=2)
+    assert world.desk.show("mara", made.id) == made
+    assert len(world.desk.list("mara")) == 2
+    fewer = world.desk.update(world.by(), made.id, 1, given=given(f1="y"), remove=["f0"])
+    assert [fact.name for fact in fewer.fields] == ["f1", "f2", "f3", "f4"]
+    with pytest.raises(ProfileInvalid, match="2 fields"):
+        world.desk.update(world.by(), made.id, 2, given=given(f5="x"))
+    with pytest.raises(ProfileInvalid, match="1 profiles"):
+        world.create("C")
+
+
+def test_a_profile_larger_than_a_lowered_limit_can_be_changed_where_it_does_not_grow():
+    world = World()
+    made = world.create(**{f"f{n}": "x" * 900 for n in range(6)})
+    world.limit(record_bytes=4_000)
+    assert world.desk.show("mara", made.id) == made
+    smaller = world.desk.update(world.by(), made.id, 1, remove=["f0"])
+    assert len(smaller.fields) == 5
+    with pytest.raises(ProfileInvalid, match="4000"):
+        world.desk.update(world.by(), made.id, 2, given=given(f6="x" * 1000, f7="x" * 1000))
+    for version, field in enumerate(("f1", "f2", "f3"), start=2):
+        world.desk.update(world.by(), made.id, version, remove=[field])
+    assert len(dumped(world.store.read("mara", made.id))) <= 4_000
+    assert world.desk.delete(world.by(), made.id, 5) == 6
+
+
+def test_the_history_gives_way_to_a_lowered_limit_before_anything_else():
+    world = World()
+    made = world.create(hair="red")
+    for n in range(9):
+        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"{n}" * 300))
+    world.limit(record_bytes=3_000, history_entries=8)
+    world.desk.update(world.by(), made.id, 10, given=given(hair="black"))
+    assert len(dumped(world.store.read("mara", made.id))) <= 3_000
 
 
 def test_a_refined_theory_loses_what_was_gathered_for_the_old_statement(world):

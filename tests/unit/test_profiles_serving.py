@@ -8,13 +8,13 @@ import uuid
 import pytest
 
 from cicada.answering.intake import Intake
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.errors import InvalidMessage, ProfilesUnavailable
 from cicada.identity import Caller
 from cicada.profiles.changes import By
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import Evidence, PassageProof
 from cicada.profiles.rules import MAX_EDITS, MAX_VALUE_CHARS
-from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import MAX_EVENT_BYTES
 from tests.support.passages import make_passage
@@ -245,6 +245,13 @@ def test_what_changes_between_two_pages_is_no_mixture(world):
     world.send("update", id=made["id"], expectedVersion=10, set=facts(x="y"))
     assert world.send("show", id=made["id"], cursor=second)["code"] == "profile_conflict"
     assert world.send("export", cursor=first_export["next"])["code"] == "profile_conflict"
+
+
+def test_a_cursor_that_no_export_gave_is_refused(world):
+    made = world.create()["id"]
+    for cursor in (f"0x{made[:18]}.1.0", f"1_{made[:18]}.1.0", "５.1.0", "-5.1.0", f"{made}.1.99999999"):
+        assert world.send("export", cursor=cursor)["code"] == "profile_invalid", cursor
+    assert world.send("export", cursor=f"{made}.1.0")["text"] == world.send("export")["text"]
 
 
 @pytest.mark.parametrize("what", ["deleted", "forgotten", "made anew"])

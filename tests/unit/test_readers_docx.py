@@ -10,7 +10,8 @@ import pytest
 
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.docx.numbering import Numbering
-from cicada.corpus.readers.docx.xml import parsed
+from cicada.corpus.readers.docx.styles import Style, Styles
+from cicada.corpus.readers.docx.xml import Element, parsed
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.reading import read_document
 from cicada.errors import (
@@ -79,6 +80,41 @@ def test_tabs_breaks_and_the_other_signs_of_a_run() -> None:
     assert texts(
         read(p("<w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/><w:t>c</w:t><w:noBreakHyphen/><w:t>d</w:t></w:r>"))
     ) == ["a\tb\nc-d"]
+
+
+class CountedStyle(Element):
+    """A style that counts how often one of its values is looked up."""
+
+    __slots__ = ()
+    looked_up = 0
+
+    def value(self, *path: str) -> str | None:
+        CountedStyle.looked_up += 1
+        return super().value(*path)
+
+
+def style(style_id: str, based_on: str, name: str = "") -> Element:
+    made = CountedStyle("style", {"styleId": style_id})
+    for tag, value in (("name", name), ("basedOn", based_on)):
+        made.children.append(Element(tag, {"val": value}))
+    return made
+
+
+def test_each_style_is_resolved_once_however_many_are_based_on_it() -> None:
+    part = Element("styles", {})
+    part.children = [style("s0", "", "heading 3"), *(style(f"s{at}", f"s{at - 1}") for at in range(1, 2_000))]
+    CountedStyle.looked_up = 0
+    styles = Styles(part)
+    assert {styles.get(f"s{at}").level for at in reversed(range(2_000))} == {3}
+    assert CountedStyle.looked_up <= 10 * 2_000
+
+
+def test_styles_that_are_based_on_one_another_are_read() -> None:
+    part = Element("styles", {})
+    part.children = [style("a", "b", "A"), style("b", "a", "heading 2"), style("own", "own", "Own")]
+    styles = Styles(part)
+    assert (styles.get("a").level, styles.get("b").level, styles.get("own")) == (2, 2, Style("Own"))
+    assert styles.get("unknown") == Style()
 
 
 def test_a_text_box_is_read_once() -> None:

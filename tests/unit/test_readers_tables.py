@@ -57,9 +57,49 @@ def test_cells_beyond_the_header_are_kept() -> None:
     assert fields(read("a.csv", "a,b\n1,2,3\n4,5\n")) == [{"a": "1", "b": "2", "column 3": "3"}, {"a": "4", "b": "5"}]
 
 
-def test_an_unclosed_quotation_is_broken() -> None:
-    with pytest.raises(DocumentBroken, match="line 3"):
-        read("a.csv", 'a,b\n1,2\n3,"4')
+@pytest.mark.parametrize(
+    ("cell", "kept"),
+    [
+        ('"unclosed', '"unclosed'),
+        ('"he said "hi" ok"', '"he said "hi" ok"'),
+        ('"', '"'),
+        ('""unclosed"', '""unclosed"'),
+    ],
+)
+@pytest.mark.parametrize("delimiter", [",", "\t"])
+def test_a_quotation_mark_that_encloses_no_cell_is_text(delimiter: str, cell: str, kept: str) -> None:
+    rows = [["id", "kind", "text"], ["1", "x", '"a ""b"""'], ["2", "x", cell], ["3", "y", "c"], ["4", "y", '"d\ne"']]
+    found = read("a.csv", "\r\n".join(delimiter.join(row) for row in rows))
+    assert [row["text"] for row in fields(found)] == ['a "b"', kept, "c", "d e"]
+    assert [row["id"] for row in fields(found)] == ["1", "2", "3", "4"]
+    assert found.notes == ("a quotation mark on line 3 encloses no cell: such marks were kept as text",)
+
+
+def test_a_quotation_that_is_never_closed_hides_no_delimiter() -> None:
+    found = read("a.tsv", 'id\tname\ttext\n1\t"Edda\tone, two\n2\tArno\tthree, four\n3\tIda\tfive, six\n')
+    assert fields(found)[0] == {"id": "1", "name": '"Edda', "text": "one, two"}
+    assert len(found.blocks) == 3
+
+
+def test_a_space_behind_a_quotation_is_no_fault() -> None:
+    found = read("a.csv", 'a,b\n"1, 2" ,3\n')
+    assert (fields(found), found.notes) == ([{"a": "1, 2", "b": "3"}], ())
+
+
+@pytest.mark.parametrize("line", ["sep=;", '"sep=;"', "SEP=;\r"])
+def test_a_first_line_for_excel_tells_the_delimiter_and_is_no_row(line: str) -> None:
+    found = read("a.csv", f"{line}\na;b,c\n1;2,3\n")
+    assert (fields(found), found.notes) == ([{"a": "1", "b,c": "2,3"}], ())
+    assert fields(read("a.csv", f'{line}\na;b\n1;2\n3;"4'))[1] == {"a": "3", "b": '"4'}
+
+
+@pytest.mark.parametrize(("sign", "text"), [("\t", "a\tb\n1\t2\n"), ("^", "a^b\n1^2\n"), ("]", 'a]b\n1]2\n"]"')])
+def test_any_sign_may_be_told_as_the_delimiter(sign: str, text: str) -> None:
+    assert fields(read("a.csv", f"sep={sign}\n{text}"))[0] == {"a": "1", "b": "2"}
+
+
+def test_a_name_that_only_begins_like_excels_line_is_a_name() -> None:
+    assert fields(read("a.csv", "sep=,b\n1,2\n")) == [{"sep=": "1", "b": "2"}]
 
 
 def test_a_header_alone_has_no_text() -> None:

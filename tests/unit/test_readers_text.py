@@ -87,6 +87,7 @@ def test_a_document_knows_its_source_its_digest_and_a_title() -> None:
 GERMAN = "Der Müller sagte: „Größe“ ist übel, und das Café kostet 5 €."
 JAPANESE = "渡し舟は来なかった。湖は静かだった。"
 RUSSIAN = "Паромная станция закрыта в ноябре из-за льда на озере."
+ENGLISH = "The heron stood on the jetty."
 
 
 @pytest.mark.parametrize(
@@ -98,6 +99,10 @@ RUSSIAN = "Паромная станция закрыта в ноябре из-�
         (GERMAN, "utf-32", None),
         (GERMAN, "utf-16-le", "utf-16-le"),
         (GERMAN, "utf-16-be", "utf-16-be"),
+        (ENGLISH, "utf-8", None),
+        (ENGLISH, "utf-16-le", "utf-16-le"),
+        (ENGLISH, "utf-16-be", "utf-16-be"),
+        ("", "utf-8", None),
         (GERMAN, "cp1252", "cp1252"),
         ("El niño comió piña en la montaña y bebió café.", "iso8859-1", "cp1252"),
         ("Příliš žluťoučký kůň úpěl ďábelské ódy", "cp1250", "cp1250"),
@@ -110,7 +115,17 @@ RUSSIAN = "Паромная станция закрыта в ноябре из-�
     ],
 )
 def test_the_encoding_is_told_by_the_file_or_guessed(text: str, encoding: str, guessed: str | None) -> None:
-    assert decoded(text.encode(encoding)) == (text, guessed)
+    notes = (f"its encoding was guessed: {guessed}",) if guessed else ()
+    assert decoded(text.encode(encoding)) == (text, notes)
+
+
+@pytest.mark.parametrize("text", [GERMAN, JAPANESE, RUSSIAN])
+def test_stray_bytes_leave_the_rest_of_a_text_in_utf_8_as_it_is(text: str) -> None:
+    whole = text.encode()
+    assert decoded(whole + b"\xc3") == (f"{text}\ufffd", ("bytes that are not UTF-8 were replaced: 1",))
+    assert decoded(b"\xff" + whole) == (f"\ufffd{text}", ("bytes that are not UTF-8 were replaced: 1",))
+    twice = f"\ufffd {text}".encode() * 600  # a sign of replacement that the author wrote is nothing stray
+    assert decoded(twice + b"\x80")[1] == ("bytes that are not UTF-8 were replaced: 1",)
 
 
 def test_a_guess_is_told_to_the_loader() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cicada.corpus import scripts
 from cicada.corpus.messages import MAX_TEXT_CHARS
+from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.scripts import read_script, script_files
 from cicada.errors import CorpusInvalid
 
@@ -203,6 +204,7 @@ def test_all_problems_are_told_together_up_to_a_bound(tmp_path):
 
 
 def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    assert ReadLimits().max_bytes == scripts.MAX_FILE_BYTES
     monkeypatch.setattr(scripts, "MAX_FILE_BYTES", 2**20)
     file = tmp_path / "a.jsonl"
     file.write_bytes(b"x" * (2**20 + 1))

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from cicada.errors import IndexMismatch
-from cicada.index.sections import MemorySections, Span, gather_resident
+from cicada.index.sections import Span
 from cicada.index.vectors import VectorPart, cosines, decode_vectors, encode_vectors, search_vectors
 from cicada.index.vectors import cold as cold_module
 from cicada.index.vectors import scan as scan_module
+from tests.support.sections import MemorySections, gather_resident
 
 DIMENSIONS = 96
 

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt
-from cicada.index.sections import Encoded, MemorySections, gather_resident
+from cicada.index.sections import Encoded
 from cicada.index.vectors import VectorPart, encode_vectors, search_vectors
 from cicada.index.vectors.layout import row_bytes
+from tests.support.sections import MemorySections, gather_resident
 
 COUNT, DIMENSIONS = 1_500, 24
 

@@ -17,6 +17,7 @@ as the deployed function would: with the actor that the worker's side says, neve
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -30,6 +31,7 @@ from cicada.agents.limits import AgentCaps, CappedLimits
 from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Shelf, Tool, ToolInput
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
+from cicada.answering.breakers.guards import GuardedAgent
 from cicada.corpus.passages import DocumentLocator
 from cicada.errors import (
     AgentCapReached,
@@ -44,6 +46,7 @@ from cicada.errors import (
 from cicada.models.ports import ModelUse, Stopped, TextDelta, Usage
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Limits
+from tests.support.breakers import Clock, InMemoryBreakers, board
 
 SUBJECT = "tenant-7/asker-one"
 QUESTION = "Who is <Mira> & what is noted of her?"
@@ -138,6 +141,8 @@ class World:
     """Tool, subject and input of every run, in order."""
     fails_with: CicadaError | None = None
     """What the next runs raise, in place of a result."""
+    meanwhile: Callable[[], None] = lambda: None
+    """What else happens in each run."""
 
     def tools(self) -> tuple[Tool[Any], ...]:
         """``search_script`` reads and puts one passage on the shelf; ``create_profile`` writes."""
@@ -154,6 +159,7 @@ class _SearchScript:
 
     def run(self, given: SearchInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
+        self.world.meanwhile()
         if self.world.fails_with is not None:
             raise self.world.fails_with
         n = shelf.put(passage(given.query))
@@ -170,6 +176,7 @@ class _CreateProfile:
 
     def run(self, given: NoteInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
+        self.world.meanwhile()
         if self.world.fails_with is not None:
             raise self.world.fails_with
         return {"created": given.name, "by": "create_profile"}
@@ -217,6 +224,17 @@ class Meter:
         """Nobody wants the answer any more."""
         for wake in list(self.wakes):
             wake()
+
+
+@dataclass
+class Draining(Meter):
+    """Whose time runs out."""
+
+    def __post_init__(self) -> None:
+        self.ends_at = time.monotonic() + self.left_s
+
+    def time_left_s(self) -> float:
+        return max(0.0, self.ends_at - time.monotonic())
 
 
 @dataclass
@@ -416,8 +434,44 @@ class AgentContract:
     def test_without_time_left_nothing_is_sent(self, rig: Rig) -> None:
         rig.play(Turn(("Never.",)))
         error = Run(rig, meter=Meter(left_s=0.0)).fails()
-        assert isinstance(error, OutOfTime | ModelError | AgentError)
+        assert isinstance(error, OutOfTime)
         assert list(rig.heard) == []
+
+    @pytest.mark.parametrize("tool", ["search_script", "create_profile"])
+    def test_a_tool_that_takes_all_of_a_runs_time_has_it_reach_its_cap(self, rig: Rig, tool: str) -> None:
+        rig.world.meanwhile = lambda: time.sleep(0.6)
+        given = {"query": "letter"} if tool == "search_script" else {"name": "Mira"}
+        rig.play(Turn(uses=(Use(tool, given),)), Turn(("Late.",)))
+        error = Run(rig, AgentCaps(time_s=0.5)).fails()
+        assert isinstance(error, AgentCapReached)
+        assert "time" in str(error)
+
+    @pytest.mark.parametrize("text", [(), ("Mira " * 100,)], ids=["silent", "speaking"])
+    def test_a_turn_that_takes_all_of_a_runs_time_has_it_reach_its_cap(self, rig: Rig, text: tuple[str, ...]) -> None:
+        rig.play(Turn(text, fault="stall"))
+        error = Run(rig, AgentCaps(time_s=0.5)).fails()
+        assert isinstance(error, AgentCapReached)
+        assert "time" in str(error)
+
+    def test_a_last_turn_that_had_hardly_any_time_does_not_count_against_its_model(self, rig: Rig) -> None:
+        passed_s = 0.0
+
+        def meanwhile() -> None:
+            nonlocal passed_s
+            passed_s = 44.5
+
+        rig.world.meanwhile = meanwhile
+        rig.play(Turn(uses=(Use("search_script", {"query": "letter"}),)), Turn(("Mira " * 100,), fault="stall"))
+        run, store = Run(rig), InMemoryBreakers()
+        limits = CappedLimits(run.meter, AgentCaps(time_s=45), clock=lambda: time.monotonic() + passed_s)
+        guarded = GuardedAgent(rig.agent(), board(store, Clock()), "model:m")
+        with pytest.raises(AgentCapReached):
+            list(guarded.run(run.task(), run.box, limits))
+        assert store.breakers == {}
+
+    def test_a_turn_that_takes_all_of_the_attempts_time_is_out_of_time(self, rig: Rig) -> None:
+        rig.play(Turn(("Mira " * 100,), fault="stall"))
+        assert isinstance(Run(rig, meter=Draining(left_s=0.5)).fails(), OutOfTime)
 
     # --- the service's failures ---
 
@@ -458,11 +512,13 @@ class AgentContract:
     def test_a_stop_ends_the_run_and_closes_its_connection(self, rig: Rig) -> None:
         rig.play(Turn(("Mira " * 100,), fault="stall"))
         run = Run(rig)
-        stopper = threading.Timer(0.3, run.meter.stop)
         with ThreadPoolExecutor(1) as pool:
-            stopper.start()
+            running = pool.submit(run.go)
+            while not rig.heard and not running.done():  # the call has to be under way
+                time.sleep(0.01)
+            threading.Timer(0.3, run.meter.stop).start()
             with pytest.raises(Stopped):
-                pool.submit(run.go).result(PATIENCE_S)
+                running.result(PATIENCE_S)
         assert rig.closed_by_caller()
 
     def test_closing_the_run_closes_its_connection(self, rig: Rig) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import time
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +16,7 @@ from urllib3.exceptions import HTTPError
 
 from local.agents.classic_store import AgentRefused, AgentStore
 from local.agents.turns import BrainCall, Result, Step, Turn
+from tests.wire.agent_contract import PATIENCE_S
 from tests.wire.agents_service import (
     AGENT_ID,
     ALIAS_ID,
@@ -227,10 +228,12 @@ def test_a09_a_session_remembers_and_takes_one_call_at_once(service):
     invoke(service)
     invoke(service, sessionId="another")
     assert heard == [1, 3, 1]
-    service.decide = lambda *_: (time.sleep(0.3), Step("Late."))[1]
+    refused = threading.Event()
+    service.decide = lambda *_: (refused.wait(PATIENCE_S), Step("Late."))[1]
     asked = {"agentId": AGENT_ID, "agentAliasId": ALIAS_ID, "sessionId": "busy", "inputText": "x"}
     first = service.client().invoke_agent(**asked)
     assert fails(service, sessionId="busy")[0] == "ConflictException"
+    refused.set()
     assert list(first["completion"])
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.errors import CicadaError, ProfilesUnavailable
 from cicada.profiles.desk import ProfileDesk
-from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.events import Refused, reply_frame
 from clients.cli.main import main
 from clients.python import CicadaClient, ConnectionLost, InvalidQuestion, RequestRefused
@@ -148,7 +148,17 @@ def test_of_a_name_that_nothing_has_the_closest_are_told(cicada: Any) -> None:
     assert "Did you mean" not in cicada("show", "Tamsin", "--kind", "location")[2]
 
 
-@pytest.mark.parametrize("arguments", [["set", "x", "hair"], ["create", "person", "x"], ["unset", "x"], []])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["set", "x", "hair"],
+        ["set", "x", "hair=red", "room=attic", "Hair=black"],
+        ["create", "character", "x", "hair=red", "hair=black"],
+        ["create", "person", "x"],
+        ["unset", "x"],
+        [],
+    ],
+)
 def test_a_command_line_that_is_not_valid_is_status_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["profile", *arguments])

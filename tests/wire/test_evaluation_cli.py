@@ -176,6 +176,8 @@ def test_a_set_that_cannot_be_read_is_told_with_its_line(fog: str, capsys: pytes
         (("--dataset", "fog", "--mode", "s3vectors"), "--vector-index"),
         (("--dataset", "fog", "--embedding-model", "x"), "go together"),
         (("--dataset", "fog", "--gate", "fast"), "is no condition"),
+        (("--dataset", "fog", "--gate", ""), "the gate holds no condition"),
+        (("--compare", "a", "--gate", ""), "a gate needs a --dataset"),
         (("--dataset", "fog", "--dataset", "other/fog", *MODEL), "same folder's name"),
         (("--compare", "a", "b", "c"), "one report, or two"),
         (("--compare", "a", "--gate", "ndcg@10>=1"), "a gate needs a --dataset"),

@@ -187,7 +187,11 @@ def test_throttles_are_waited_out(folder: Path, bedrock: BedrockService, capsys:
 
 @pytest.mark.parametrize(
     "wrong",
-    [["--add", "--start-over"], ["--chunk-size", "100", "--overlap", "100"], ["--summaries", "model"]],
+    [
+        ["--add", "--start-over"],
+        ["--chunk-size", "100", "--overlap", "100"],
+        ["--summaries", "model"],
+    ],
 )
 @pytest.mark.usefixtures("bucket")
 def test_options_that_do_not_go_together_are_told(
@@ -195,6 +199,23 @@ def test_options_that_do_not_go_together_are_told(
 ) -> None:
     assert main(["load", str(folder), *wrong]) == Exit.USAGE
     assert "--" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("bucket")
+@pytest.mark.parametrize("wrong", [["--chunk-size", "2001"], ["--chunk-size", "49"], ["--overlap", "2001"]])
+def test_bounds_are_told(folder: Path, wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["load", str(folder), *wrong])
+    assert ended.value.code == Exit.USAGE
+    assert "2,000" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("bucket")
+def test_an_overlap_that_does_not_fit_is_told_with_its_default(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["load", str(folder), "--chunk-size", "100"]) == Exit.USAGE
+    assert "--overlap, 200, must be less than --chunk-size, 100" in capsys.readouterr().err
 
 
 def test_a_load_that_is_killed_half_way_is_taken_up_where_it_was(

@@ -7,9 +7,20 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
+from cicada.defaults import (
+    DEFAULT_CONTEXT_TOKENS,
+    DEFAULT_ENGINE_BUDGET_S,
+    DEFAULT_KNOWLEDGE_BUDGET_S,
+    DEFAULT_MIN_SCORE,
+    DEFAULT_PASSAGES_PER_COLLECTION,
+    DEFAULT_PIPELINE_BUDGET_S,
+    DEFAULT_TOP_K,
+    MIN_ENTITY_CONFIDENCE,
+    MIN_INTENTION_CONFIDENCE,
+)
 from cicada.errors import SettingsInvalid
 from cicada.models.endpoints import Endpoints
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
+from cicada.profiles.limits import ProfileLimits
 
 DAY_S = 24 * 3600
 
@@ -43,6 +54,12 @@ class DeliverySettings(Environment):
     requests_table: str
 
 
+class ProfileSettings(DeliverySettings):
+    """What every function that reads or writes profiles needs."""
+
+    profile_limits: Json[ProfileLimits] = ProfileLimits()
+
+
 class RecoverySettings(DeliverySettings):
     """What every function that starts the answer workflow needs."""
 
@@ -51,7 +68,7 @@ class RecoverySettings(DeliverySettings):
     """From a request's acceptance to its terminal event: past it, it is not started again."""
 
 
-class MessageProcessorSettings(RecoverySettings):
+class MessageProcessorSettings(RecoverySettings, ProfileSettings):
     """The message processor's."""
 
     retention_s: Annotated[int, Field(ge=3600, le=365 * DAY_S)] = 7 * DAY_S
@@ -80,7 +97,7 @@ class AuthorizerSettings(Environment):
         return frozenset(origin.strip() for origin in self.allowed_origins.split(",") if origin.strip())
 
 
-class AnswerSettings(DeliverySettings):
+class AnswerSettings(ProfileSettings):
     """The answer worker's."""
 
     index_bucket: str
@@ -109,7 +126,7 @@ class AnswerSettings(DeliverySettings):
     """Judges passages in the other pipelines; the model of direct answers when empty."""
     expansion_model_id: str = ""
     """Writes other wordings of the question; the model of direct answers when empty."""
-    pipeline_budget_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    pipeline_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_PIPELINE_BUDGET_S
     """Seconds for a pipeline's stages; what is late is left out."""
     knowledge_enabled: bool = False
     """Whether questions are answered from the collections, and sections of them, that declare to serve them."""
@@ -119,20 +136,20 @@ class AnswerSettings(DeliverySettings):
     """Finds who and what a question names; the model of direct answers when empty."""
     knowledge_extractor: Literal["model", "gazetteer", "both"] = "both"
     """What finds who and what a question names."""
-    min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = 0.7
+    min_intention_confidence: Annotated[float, Field(ge=0, le=1)] = MIN_INTENTION_CONFIDENCE
     """Choices of a collection and an intention below it are dropped."""
-    min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = 0.6
+    min_entity_confidence: Annotated[float, Field(ge=0, le=1)] = MIN_ENTITY_CONFIDENCE
     """Names below it are dropped."""
-    context_tokens: Annotated[int, Field(ge=500, le=100_000)] = 4_000
+    context_tokens: Annotated[int, Field(ge=500, le=100_000)] = DEFAULT_CONTEXT_TOKENS
     """Of the passages that are chosen for a question, all together."""
-    passages_per_collection: Annotated[int, Field(ge=1, le=50)] = 8
+    passages_per_collection: Annotated[int, Field(ge=1, le=50)] = DEFAULT_PASSAGES_PER_COLLECTION
     """Searched for of each collection, beside what is named."""
-    knowledge_budget_s: Annotated[float, Field(gt=0, le=60)] = 10.0
+    knowledge_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_KNOWLEDGE_BUDGET_S
     """Seconds from a question to its context; then the plain search of ``rag`` answers."""
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
-    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
+    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
     """Seconds that a managed engine may take for a search before the shards are searched instead."""
     agents_adapter: Literal["none", "converse", "classic", "harness"] = "converse"
     """What runs the agents."""

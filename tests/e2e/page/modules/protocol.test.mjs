@@ -77,6 +77,7 @@ test("a marker can name ranges, and documents with their pages", () => {
   const numbers = (text) => segmentsOf(text).flatMap((one) => (one.type === "marker" ? [one.numbers] : []));
   assert.deepEqual(numbers("So [1-3], so [2–2, 9] and so [3-1]."), [[1, 2, 3], [2, 9], [3, 1]]);
   assert.deepEqual(numbers("[Doc 2: report 3.pdf, Page 4] [doc 5] [Doc 1, p. 2; Doc 4: a.md]"), [[2], [5], [1, 4]]);
+  assert.deepEqual(numbers("[Doc 1, 2] [Docs 1-3, 5 and 7] [Doc 2: a.pdf, Page 4, 5]"), [[1, 2], [1, 2, 3, 5, 7], [2]]);
   assert.deepEqual(numbers("[report.pdf, Page 4] [documented] [source of it all]"), []);
   const [{ parts }] = segmentsOf("[Doc 2: report 3.pdf, Page 4]");
   assert.deepEqual(parts.filter(({ n }) => n !== null), [{ text: "2", n: 2 }]);

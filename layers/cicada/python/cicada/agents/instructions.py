@@ -6,7 +6,6 @@ how often, and whether a citation holds is decided where no model has a say.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Literal
 from xml.sax.saxutils import escape
@@ -61,12 +60,3 @@ INSTRUCTIONS: Mapping[AgentKind, str] = {"profile": PROFILE_INSTRUCTIONS, "theor
 def user_turn(question: str) -> str:
     """A question as the user's turn of a conversation with an agent; it cannot pose as another part."""
     return f"<question>\n{escape(question)}\n</question>"
-
-
-def _version() -> str:
-    shaping = (*INSTRUCTIONS.values(), user_turn("<?>"))
-    return hashlib.sha256("\0".join(shaping).encode()).hexdigest()[:16]
-
-
-INSTRUCTIONS_VERSION = _version()
-"""Changes with every change of what agents are told, for whoever compares their answers, or prepares them ahead."""

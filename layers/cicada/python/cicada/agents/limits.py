@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cicada.errors import AgentCapReached
+from cicada.agents.ports import RunLimits
+from cicada.errors import AgentCapReached, AgentUnavailable, ModelUnavailable, OutOfTime, StreamBroken
 from cicada.models.ports import ModelUse, Usage
 from cicada.retrieval.ports import Limits
+
+SERVICE_SILENCE_S = 30.0
+"""A stream of a service that runs agents which sends no event for this long is broken: between two events a session or
+the action-group function may have to start, and the model to take its turn."""
+SERVICE_READ_TIMEOUT_S = SERVICE_SILENCE_S + 10
+"""Of one read of such a service's client, in seconds: the silence ends a stream sooner."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class AgentCaps:
 
 
 class CappedLimits:
-    """:class:`cicada.retrieval.ports.Limits` of a run: those of the attempt, and the caps on tokens and time beside.
+    """:class:`cicada.agents.ports.RunLimits`: those of the attempt, and the caps on tokens and time beside.
 
     A call sets aside the most that it can take, and gives back what it did not take as soon as that is known. The calls
     of one run follow one upon the other: each is noted before the next is allowed.
@@ -50,12 +58,14 @@ class CappedLimits:
         return max(0.0, min(self._within.time_left_s(), self._deadline - self._clock()))
 
     def check_time(self) -> None:
-        """Raise AgentCapReached where the run has had its time."""
+        """See the port."""
         if self._clock() >= self._deadline:
             raise AgentCapReached(f"time: a run may take {self._caps.time_s:g} s")
+        if self._within.time_left_s() <= 0:
+            raise OutOfTime("the agent's attempt has had its time")
 
     def call(self) -> None:
-        """See the port. Raises AgentCapReached where the run has had its time."""
+        """See the port. Raises what :meth:`check_time` does."""
         self.check_time()
         self._within.call()
 
@@ -82,3 +92,16 @@ class CappedLimits:
                 self._tokens += use.usage.input_tokens + use.usage.output_tokens - self._set_aside
             self._set_aside = 0
         self._within.note(use)
+
+
+@contextmanager
+def timed(limits: RunLimits) -> Iterator[None]:
+    """Tell what goes wrong in the block once the time is over as that, by :meth:`RunLimits.check_time`.
+
+    A turn that the time cuts short looks like a service that fails, and the service may be well.
+    """
+    try:
+        yield
+    except (AgentUnavailable, ModelUnavailable, OutOfTime, StreamBroken):
+        limits.check_time()
+        raise

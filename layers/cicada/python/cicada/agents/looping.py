@@ -10,7 +10,8 @@ from typing import Protocol
 
 from cicada.agents.exchange import Exchange
 from cicada.agents.holding import HeldText
-from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, ToolCall, Tools
+from cicada.agents.limits import timed
+from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, ToolCall, Tools
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
 from cicada.models.converse_turn import StreamedTurn
 from cicada.models.ports import STOPPED, Finished, ModelUse, Stopped, TextDelta, Usage
@@ -73,12 +74,16 @@ class AgentLoop:
         self._max_turn_tokens = max_turn_tokens
         self._clock = clock
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See :meth:`cicada.agents.ports.Agent.run`.
 
         Raises:
             AnswerIncomplete: a turn stopped for another reason than a normal finish; ``str(error)`` is the reason.
         """
+        with timed(limits):
+            yield from self._run(task, tools, limits)
+
+    def _run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
         exchange = Exchange(task, tools.tools)
         text = HeldText()
         usage = Usage()

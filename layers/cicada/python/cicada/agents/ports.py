@@ -226,6 +226,14 @@ class AgentFinished:
 AgentStep = TextDelta | AgentFinished
 
 
+class RunLimits(Limits, Protocol):
+    """What one run may take: see :class:`cicada.agents.limits.CappedLimits`."""
+
+    def check_time(self) -> None:
+        """Raise AgentCapReached where the run has had the time of its own, OutOfTime where its attempt has."""
+        ...
+
+
 class Agent(Protocol):
     """A model with tools, wherever its loop runs."""
 
@@ -234,7 +242,7 @@ class Agent(Protocol):
         """The model, as answers name it."""
         ...
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """Answer step by step; closing the iterator early ends the run.
 
         Args:
@@ -244,9 +252,9 @@ class Agent(Protocol):
                 what each took.
 
         Raises:
-            AgentCapReached: a cap was reached.
+            AgentCapReached: a cap was reached, that on time among them, whatever it cut short.
             AgentUnavailable, AgentError, ModelError: the service, or the model, failed; a stream without its end too.
-            BudgetSpent, OutOfTime: nothing is left to go on with.
+            BudgetSpent, OutOfTime: nothing of the attempt's is left to go on with.
             Stopped: nobody wants the answer any more.
         """
         ...

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cicada.agents.instructions import INSTRUCTIONS, AgentKind
-from cicada.agents.limits import AgentCaps, CappedLimits
+from cicada.agents.limits import AgentCaps, CappedLimits, timed
 from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Tool
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
@@ -111,7 +111,8 @@ class AgentStrategy:
             clock=spending.monotonic,
         )
         started = spending.monotonic()
-        done = self._opening(box, asked)
+        with timed(limits):
+            done = self._opening(box, asked)
         task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
         took_ms = round((spending.monotonic() - started) * 1000)
         return _Run(task, box, shelf, index, limits, took_ms)

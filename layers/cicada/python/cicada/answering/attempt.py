@@ -18,7 +18,7 @@ from cicada.answering.ports import Checking, Completing, Keeper
 from cicada.answering.spending import RequestBudget, Spending
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved, Strategy
 from cicada.answering.workflow import AttemptTask
-from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier
 from cicada.delivery.decide import NotYours
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits

@@ -17,7 +17,7 @@ from cicada.answering.prompt import number_sources
 from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
-from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.concurrency import THREADS, Concurrency
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded, Reused, Source, StrategyName

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, assert_never
 
 from cicada.answering.chain import entry_strategy
+from cicada.answering.profile_counter import ProfileCounter
 from cicada.answering.recovery import Recovery
 from cicada.delivery.decide import START_GRACE_S, with_subscriber
 from cicada.delivery.outbox import Post
@@ -28,7 +29,6 @@ from cicada.errors import (
     RequestUnknown,
 )
 from cicada.identity import Caller
-from cicada.profiles.serving import ProfileCounter
 from cicada.protocol.actions import Ask, Cancel, ClientAction, ManageProfile, Ping, Resume
 from cicada.protocol.events import (
     Accepted,

@@ -111,6 +111,7 @@ _TELLS = re.compile(
           |your\s+only\s+one|not)\b
       | (?:is|says|reads)\s+now\b | now\s+(?:is|says|reads)\b)
     | \bverdict\s*(?::|is)\s*(?:open|none|offen)\b
+    | ^\W*(?:(?:this|here)\s+is\s+)?(?:the|your)\s+history\s+of\b
     | ^\W*(?:done|noted|deleted|gone|ok|okay|all\s+right|erledigt|gelöscht|notiert)\b[.!]*$
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from cicada.agents.tools.shown import is_change
 from cicada.agents.tools.weighing import MODERATE, gathered, statement_named
 from cicada.answering.verdict_words import (
     STATEMENT,
@@ -23,6 +24,11 @@ from cicada.protocol.events import Citation, Source
 _OF_A_NOTE = re.compile(r"^.*? · statement: ")
 _LETTER = re.compile(r"[^\W\d_]")
 _ON_RECORD = re.compile(r"^verdict on record: (\w+)$", re.MULTILINE)
+_IN_A_CHANGE = re.compile(r"“(supported|contradicted|open)\b")
+_OF_A_CHANGE = re.compile(
+    r"\b(?:version|added|removed|replaced|became|chang\w+|refined|recorded|geändert|hinzugefügt|entfernt|ersetzt)\b",
+    re.IGNORECASE,
+)
 _QUOTED_WORDS = 3
 """Of the shortest quotation of a passage whose words are not the answer's own."""
 
@@ -42,7 +48,7 @@ def lacks_evidence(
     needs one of its own, of evidence that was gathered in this run. Without it, three may stand: one after a verdict
     was recorded, in an answer that cites its evidence; one that says nothing but the verdict, on the side of evidence
     that the answer cites, more than weak, where evidence was gathered for one statement alone; and one that
-    tells the verdict on record, with the number of the theory's note.
+    tells the verdict on record, with the number of the theory's note, or that of a change with the change's own.
 
     An answer that cites no passage may besides say that nothing was found, ask back, and tell of what is kept, was
     changed, was searched or could not be done. Rather too strict than too kind: what is refused here is answered by a
@@ -70,12 +76,13 @@ def lacks_evidence(
             verdicts = frozenset({"for"})  # the user's statement, told as a fact
         if verdicts:
             rests = reading.rests_on_its_own(cited) or (recorded and reading.evidence)
-            if not (rests or reading.is_on_record(cited, told) or reading.follows(verdicts, told, repeated)):
+            on_record = reading.is_on_record(cited, told) or reading.is_history(cited, told)
+            if not (rests or on_record or reading.follows(verdicts, told, repeated)):
                 return True
             continue
         listed = listing and (bool(cited) or bool(repeated) or needs_no_evidence(told))
         listing = only_tells_of_keeping(told) or listed
-        if reading.shown or listed or needs_no_evidence(told):
+        if reading.shown or listed or needs_no_evidence(told) or reading.is_history(cited, told):
             continue
         if not changed or not told.replace(STATEMENT, "").strip(" .!-*•"):
             return True
@@ -112,6 +119,14 @@ class _Reading:
         texts = [self._sources[n].text for n in cited if isinstance(self._sources[n].locator, NoteLocator)]
         found = {verdict for text in texts for verdict in _ON_RECORD.findall(text)}
         return any(not verdicts_in(re.sub(rf"\b{verdict}\b", " ", told)) for verdict in found)
+
+    def is_history(self, cited: set[int], told: str) -> bool:
+        """Whether a sentence tells what was changed, with no verdict but those of the changes that it cites."""
+        texts = [self._sources[n].text for n in cited if is_change(self._sources[n])]
+        if not texts or not _OF_A_CHANGE.search(told):
+            return False
+        found = {verdict for text in texts for verdict in _IN_A_CHANGE.findall(text)}
+        return not verdicts_in(re.sub(rf"\b(?:{'|'.join(sorted(found))})\b", " ", told) if found else told)
 
     def follows(self, verdicts: frozenset[Side], told: str, repeated: Sequence[str]) -> bool:
         """Whether a sentence says nothing but a verdict, and the answer cites what that follows from."""

@@ -76,28 +76,34 @@ def missing_amount(told: str, quantities: Sequence[Quantity], cited: Sequence[Kn
         quantities: its numbers.
         cited: the passages that it may draw from.
     """
-    times = clocks(told)
-    for time in times:
+    for time in clocks(told):
         if time.told_exactly and not _has_clock(time, cited) and any(other.clocks for other in cited):
             return Objection("number_missing", f"the passage does not mention {time.shown}")
     for quantity in quantities:
-        units = [other.numbers[quantity.value] for other in cited if quantity.value in other.numbers]
-        there = frozenset().union(*units)
-        if units and (
-            not quantity.unit or quantity.unit in there or ("" in there and not _rivals(quantity.unit, there))
-        ):
-            continue
-        if (
-            any(time.start <= quantity.start < time.end and _has_clock(time, cited) for time in times)
-            or _is_measured(quantity, cited)
-            or _is_rounded(quantity, told, cited)
-            or (quantity.value == "2" and _THE_TWO.search(told[: quantity.end]))
-            or any(_is_computed(quantity, told, other) for other in cited)
-        ):
-            continue
-        shown = f"the passage does not mention {quantity.shown}"
-        return Objection("number_missing", f"{shown}: it has {', '.join(sorted(there))}" if units else shown)
+        if not has_amount(quantity, told, cited):
+            there = _units(quantity, cited)
+            shown = f"the passage does not mention {quantity.shown}"
+            return Objection("number_missing", f"{shown}: it has {', '.join(sorted(there))}" if there else shown)
     return None
+
+
+def has_amount(quantity: Quantity, told: str, cited: Sequence[Known]) -> bool:
+    """Whether a passage has a number of ``told``, a claim without its quotations: in any form, or as a simple sum."""
+    there = _units(quantity, cited)
+    if there and (not quantity.unit or quantity.unit in there or ("" in there and not _rivals(quantity.unit, there))):
+        return True
+    return (
+        any(time.start <= quantity.start < time.end and _has_clock(time, cited) for time in clocks(told))
+        or _is_measured(quantity, cited)
+        or _is_rounded(quantity, told, cited)
+        or (quantity.value == "2" and _THE_TWO.search(told[: quantity.end]) is not None)
+        or any(_is_computed(quantity, told, other) for other in cited)
+    )
+
+
+def _units(quantity: Quantity, cited: Sequence[Known]) -> frozenset[str]:
+    """What the passages count with the same number; empty where none has it, and with "" for no unit."""
+    return frozenset().union(*(other.numbers.get(quantity.value, ()) for other in cited))
 
 
 _KINDS = tuple(

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cicada.citations import CheckedSentence, check_sentences, not_attributed
 from cicada.citations.checking import Similarity
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
+from cicada.protocol.calls import CallRequest, Whole
 from cicada.protocol.events import Source
 
 MAX_ANSWER_CHARS = 100_000
@@ -21,30 +22,32 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 
 class CitationModel(BaseModel):
-    """Immutable, strict, snake_case on the wire."""
+    """Of a response: immutable, snake_case on the wire."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CitedPassage(CitationModel):
+class CitedPassage(CallRequest):
     """A passage as the prompt of the answer numbered it."""
 
-    n: int | None = Field(None, ge=1, description="the number that the answer cites; its place in the list without one")
+    n: Annotated[Whole, Field(ge=1)] | None = Field(
+        None, description="the number that the answer cites; its place in the list without one"
+    )
     id: str | None = Field(None, description="of the passage; its number, in words, without one")
     content: Annotated[str, Field(max_length=MAX_PASSAGE_CHARS)]
     source: str | None = Field(None, description="the file that it is from")
     title: str | None = None
-    page: int | None = Field(None, ge=1)
+    page: Annotated[Whole, Field(ge=1)] | None = None
     speaker: str | None = Field(None, description="whose words it is, for a message of a script")
     episode: str | None = None
     context: str | None = Field(None, description="the passage with what stands around it")
 
 
-class ExtractCitationsRequest(CitationModel):
+class ExtractCitationsRequest(CallRequest):
     """An answer, and the passages that it was written from."""
 
     answer: Annotated[str, Field(max_length=MAX_ANSWER_CHARS)]
-    passages: Annotated[tuple[CitedPassage, ...], Field(max_length=MAX_PASSAGES)]
+    passages: Annotated[tuple[CitedPassage, ...], Field(max_length=MAX_PASSAGES, strict=False)]
 
 
 class ExtractedMarker(CitationModel):
@@ -79,7 +82,7 @@ class ExtractedCitations(CitationModel):
     cited: tuple[int, ...] = Field(description="numbers of the passages that a marker names, in order")
     verified: tuple[int, ...] = Field(description="of those, the ones with a verified marker")
     not_cited: tuple[int, ...] = Field(
-        description="numbers of the passages that no marker names; of an answer with some"
+        description="numbers of the passages that no marker names, unless they are not attributed"
     )
     not_attributed: tuple[int, ...] = Field(
         description="numbers of all passages, where an answer that claims something has no marker at all"

@@ -7,10 +7,12 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
+MAX_QUOTED_CHARS = 2_000
+"""Characters of a quotation. A bound, so that marks that open and never close are read in linear time."""
 QUOTED = re.compile(
-    r"\"([^\"\n]{2,}?)\"|“([^”\n]{2,}?)”|„([^“”\n]{2,}?)[“”]|«([^»\n]{2,}?)»|»([^«\n]{2,}?)«|「([^」\n]{1,}?)」|"
-    r"『([^』\n]{1,}?)』"
-    r"|(?<!\w)‘([^‘’\n]{2,}?)’(?!\w)"
+    r"\"([^\"\n]{2,@}?)\"|“([^”\n]{2,@}?)”|„([^“”\n]{2,@}?)[“”]|«([^»\n]{2,@}?)»|»([^«\n]{2,@}?)«|「([^」\n]{1,@}?)」|"
+    r"『([^』\n]{1,@}?)』"
+    r"|(?<!\w)‘([^‘’\n]{2,@}?)’(?!\w)".replace("@", str(MAX_QUOTED_CHARS))
 )
 """Quotation marks that open and close. Of nested ones, the outermost."""
 _KEPT = 512

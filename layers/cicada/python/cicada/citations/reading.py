@@ -22,6 +22,7 @@ from cicada.citations.other_tables import (
     turning,
 )
 from cicada.citations.unspaced import denials_in, doubts_in, pairs_of
+from cicada.corpus.chunking.abbreviations import NEVER_LAST
 from cicada.guards.english_forms import PARTICIPLES, has_ed
 from cicada.guards.other_languages import NEGATIONS as OTHER_NEGATIONS
 from cicada.index.lexical.scripts import is_unspaced
@@ -94,6 +95,7 @@ class _Reader:
         self._opens = True
         self._after_of = False
         self._determined = False
+        self._before = ""
 
     def finish(self) -> list[Clause]:
         self._end()
@@ -101,6 +103,7 @@ class _Reader:
 
     def take(self, written: str, number: str, following: str) -> None:
         """Read the next token; ``number`` is its term where it is a number."""
+        before, self._before = self._before, written
         if number:
             if following.lower() in PART_OF or self._after_of:
                 self._draft.levels.add("share")  # 180 of the 240; of 240, 180
@@ -111,9 +114,11 @@ class _Reader:
             return
         self._after_of = written == "Of"
         determined, self._determined = self._determined, written.lower() in DETERMINERS
+        if written == "." and before.lower() in NEVER_LAST:
+            return
         if written in _SENTENCE_ENDS or written in _CLAUSE_ENDS:
             self._end()
-            self._opens = self._opens or written in _SENTENCE_ENDS or written in _CLAUSE_ENDS
+            self._opens = True
             return
         low = written.lower()
         if written == ",":

@@ -54,8 +54,9 @@ def _misplaced(reference: Reference, source: Source) -> Objection | None:
         known = locator.source if isinstance(locator, DocumentLocator) else locator.label()
         return Objection("wrong_place", f"the passage is from {known}, not from {reference.file}")
     page = locator.page if isinstance(locator, DocumentLocator) else None
-    if reference.page is not None and page is not None and reference.page != page:
-        return Objection("wrong_place", f"the passage is on page {page}, not on page {reference.page}")
+    if reference.pages and page is not None and not any(first <= page <= last for first, last in reference.pages):
+        named = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in reference.pages)
+        return Objection("wrong_place", f"the passage is on page {page}, not on page {named}")
     return None
 
 

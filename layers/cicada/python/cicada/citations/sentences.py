@@ -8,18 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cicada.citations.quotes import QUOTED
+from cicada.corpus.chunking.sentences import sentences as split_sentences
 from cicada.protocol.markers import Marker, Reference, markers_in, without_markers
 
 MIN_PIECE_WORDS = 4
 """A marker inside a sentence stands for the words since the one before it, if they are at least so many."""
 
-_ABBREVIATED = re.compile(
-    r"(?:\b(?:Dr|Mr|Mrs|Ms|Prof|Rev|Hon|Gen|Col|Capt|Sgt|Lt|St|Mt|Sr|Jr|Sra|Mme|Mlle|Hr|Fr|Nr|No|Art|Abs|Fig|"
-    r"Vol|Ed|pp?|"
-    r"vgl|bzw|ca|cf|vs|approx|e\.g|i\.e|z\.B|d\.h|u\.a|p\.ej)|(?<![^\W\d_])[A-Z])\.$"
-)
-_END = re.compile(r"(?:[.!?…]+[\"'”’»)]*(?=\s|$|\[)|[。！？]+[」』”）]*)(?:\s*\x00+)*|\n+")
-_HIDDEN = "\x00"
+_LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
@@ -63,28 +58,31 @@ def sentences_of(answer: str) -> list[Sentence]:
 
 
 def _first(markers: list[Marker], at: int) -> int:
-    return bisect_left([marker.start for marker in markers], at)
+    return bisect_left(markers, at, key=lambda marker: marker.start)
 
 
 def _spans(answer: str, markers: list[Marker]) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end. Markers are blanked out first, so that no period in them ends one."""
+    """Where sentences begin and end: a line's end ends one, too.
+
+    Markers are blanked out first, so that no period in them ends one, and the white space that they become stays with
+    the sentence before them.
+    """
     blanked = list(answer)
     for marker in markers:
-        blanked[marker.start : marker.end] = _HIDDEN * (marker.end - marker.start)
+        blanked[marker.start : marker.end] = " " * (marker.end - marker.start)
     text = "".join(blanked)
     quotes = [match.span() for match in QUOTED.finditer(text)]
-    start = 0
-    for match in _END.finditer(text):
-        end = match.end()
-        before = bisect_left(quotes, (end, end)) - 1
-        if before >= 0 and end < quotes[before][1]:
-            continue
-        if _ABBREVIATED.search(text[start : match.start() + 1]):
-            continue
+    start = end = 0
+    for line in _LINE.findall(text):
+        for sentence in split_sentences(line):
+            end += len(sentence)
+            before = bisect_left(quotes, (end, end)) - 1
+            if before >= 0 and end < quotes[before][1]:
+                continue
+            yield start, end
+            start = end
+    if start < end:
         yield start, end
-        start = end
-    if start < len(answer):
-        yield start, len(answer)
 
 
 def _sentence(answer: str, start: int, end: int, markers: list[Marker]) -> Sentence:
@@ -106,10 +104,10 @@ def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker])
             groups.append([marker])
     if not groups:
         return
-    ends = [*(group[0].start for group in groups[:-1]), end]  # what follows the last marker is its, too
-    starts = [start, *(group[-1].end for group in groups[:-1])]
+    ends = [*(group[-1].end for group in groups[:-1]), end]  # what follows the last marker is its, too
+    starts = [start, *ends[:-1]]
     pieces = [without_markers(answer[one:other]) for one, other in zip(starts, ends, strict=True)]
     whole = len(pieces) < 2 or any(len(piece.split()) < MIN_PIECE_WORDS for piece in pieces)
     for group, piece in zip(groups, pieces, strict=True):
         references = dict.fromkeys(reference for marker in group for reference in marker.references)
-        yield Citing(tuple(references), _BULLET.sub("", text if whole else piece.strip(" ,;")))
+        yield Citing(tuple(references), _BULLET.sub("", text if whole else piece.lstrip(" ,;)").rstrip(" ,;")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cicada.citations.amounts import has_amount
 from cicada.citations.claim import Claim
 from cicada.citations.clauses import Word
 from cicada.citations.known import Known, rarity
@@ -58,6 +59,7 @@ def support_of(claim: Claim, sources: Sequence[Known], all_sources: Sequence[Kno
     total = found = 0.0
     lacking: list[str] = []
     anchored = False
+    numbers = _numbers_in(claim, sources)
     for word in claim.content:
         if word.shown.lower() in MEASURING:
             continue
@@ -65,12 +67,12 @@ def support_of(claim: Claim, sources: Sequence[Known], all_sources: Sequence[Kno
         anchored = anchored or apart
         weight = rarity(normalised(word.shown), all_sources) * (NAMED_WEIGHT if apart else 1.0)
         total += weight
-        credit = _credit(word, sources)
+        credit = _credit(word, sources, numbers)
         found += weight * credit
         if not credit and not apart:
             lacking.append(word.shown)
     share = round(found / total, 4) if total else 0.0
-    return Support(share, tuple(lacking), _is_made_up(claim, sources), anchored)
+    return Support(share, tuple(lacking), _is_made_up(claim, sources, numbers), anchored)
 
 
 def needed_support(claim: Claim, support: Support) -> float:
@@ -80,9 +82,14 @@ def needed_support(claim: Claim, support: Support) -> float:
     return MIN_ANCHORED_SUPPORT if support.anchored else MIN_SUPPORT
 
 
-def _credit(word: Word, sources: Sequence[Known]) -> float:
-    if word.term.startswith("#"):  # looked for before: it may be written otherwise, or be a sum
-        return 1.0
+def _numbers_in(claim: Claim, sources: Sequence[Known]) -> frozenset[str]:
+    """The terms of a claim's numbers that passages have, which may be written otherwise there, or be a sum."""
+    return frozenset(f"#{one.value}" for one in claim.quantities if has_amount(one, claim.told, sources))
+
+
+def _credit(word: Word, sources: Sequence[Known], numbers: frozenset[str]) -> float:
+    if word.term.startswith("#"):
+        return float(word.term in numbers)
     if any(word.term in source.vocabulary for source in sources):
         return 1.0
     if word.name and is_of_weekend(normalised(word.shown), sources):
@@ -90,7 +97,7 @@ def _credit(word: Word, sources: Sequence[Known]) -> float:
     return AKIN_WEIGHT if any(source.vocabulary.akin(word.term) for source in sources) else 0.0
 
 
-def _is_made_up(claim: Claim, sources: Sequence[Known]) -> bool:
+def _is_made_up(claim: Claim, sources: Sequence[Known], numbers: frozenset[str]) -> bool:
     head: list[float] = []
     run = 0
     for clause in claim.clauses:
@@ -98,7 +105,7 @@ def _is_made_up(claim: Claim, sources: Sequence[Known]) -> bool:
         for word in clause.words:
             if word.turning or word.owner or word.shown.lower() in MEASURING or is_unspaced(word.term[:1]):
                 continue
-            credit = _credit(word, sources)
+            credit = _credit(word, sources, numbers)
             run_of_clause = 0 if credit else run_of_clause + 1
             if run_of_clause > MAX_STRANGE_RUN:
                 return True

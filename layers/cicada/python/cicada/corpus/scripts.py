@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cicada.corpus.messages import FieldProblem, Message, field_problems, to_message
+from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import CorpusInvalid
 
-MAX_FILE_BYTES = 256 * 2**20
+MAX_FILE_BYTES = ReadLimits().max_bytes
+"""As of every document: what reads scripts is bounded by nothing else."""
 MAX_PROBLEMS = 20
 """Problems told at once: enough to mend a file in one go, few enough to read."""
 SUFFIXES = (".json", ".jsonl")

@@ -7,12 +7,14 @@ large one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MERGE = "<<"
+_LINE_ENDS = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 class YamlInvalid(Exception):
@@ -25,7 +27,12 @@ class YamlInvalid(Exception):
 
 
 class YamlTooLarge(Exception):
-    """The text is nested too deeply, or is more than may be read; the message names the limit."""
+    """The text is nested too deeply, or is more than may be read; the message names the limit, without the line."""
+
+    def __init__(self, line: int, told: str) -> None:
+        """Take the line, counted from 1, where the limit is reached."""
+        super().__init__(told)
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +54,11 @@ def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = Tru
         text: what is written.
         max_depth: of values in one another.
         max_nodes: of all documents, with what aliases stand for.
-        aliases: whether there may be any.
+        aliases: whether there may be any, and mappings merged into others (``<<``).
 
     Raises:
         YamlInvalid: it is not YAML, a mapping names a field twice or by something else than text, an alias stands for
-            what holds it, or there is one where none may be.
+            what holds it, or there is an alias or a merge where none may be.
         YamlTooLarge: a limit is reached.
     """
     import yaml
@@ -69,7 +76,15 @@ def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = Tru
         raise YamlInvalid(mark.line + 1 if mark else None, f"is not YAML: {error.problem or error.context}") from None
     except yaml.YAMLError as error:
         told = str(error).partition("\n")[0]
-        raise YamlInvalid(None, f"is not YAML: {told}") from None
+        raise YamlInvalid(_line_of_unprintable(text), f"is not YAML: {told}") from None
+
+
+def _line_of_unprintable(text: str) -> int | None:
+    """The line of the first character that YAML does not have: each parser tells its place in a unit of its own."""
+    import yaml
+
+    found = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    return None if found is None else len(_LINE_ENDS.findall(text, 0, found.start())) + 1
 
 
 class _Builder:
@@ -92,8 +107,9 @@ class _Builder:
             if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
                 self._refuse_anchor(event.anchor, line)
                 if len(self._open) == self._max_depth:
-                    raise YamlTooLarge(f"is nested more than {self._max_depth} deep (max_depth)")
-                self._open.append(_Collection(isinstance(event, yaml.MappingStartEvent), event.anchor, line))
+                    raise YamlTooLarge(line, f"is nested more than {self._max_depth} deep (max_depth)")
+                mapping = isinstance(event, yaml.MappingStartEvent)
+                self._open.append(_Collection(mapping, event.anchor, line, merges=self._aliases))
                 continue
             if isinstance(event, yaml.ScalarEvent):
                 self._refuse_anchor(event.anchor, line)
@@ -109,10 +125,10 @@ class _Builder:
             if anchor is not None:
                 self._anchored[anchor] = node
             if not self._open:
-                self._count(node.size)
+                self._count(node.size, line)
                 return node
             self._open[-1].take(node)
-            self._count(sum(one.size for one in self._open))
+            self._count(sum(one.size for one in self._open), line)
 
     def _refuse_anchor(self, anchor: str | None, line: int) -> None:
         if anchor is not None and not self._aliases:
@@ -124,17 +140,19 @@ class _Builder:
             raise YamlInvalid(line, f"the alias *{anchor[:80]} stands for nothing before it, or for what holds it")
         return Node(found.value, line, found.size)
 
-    def _count(self, nodes: int) -> None:
+    def _count(self, nodes: int, line: int) -> None:
         if nodes > self._max_nodes:
-            raise YamlTooLarge(f"holds more than {self._max_nodes:,} values, those that aliases stand for among them")
+            told = f"holds more than {self._max_nodes:,} values, those that aliases stand for among them"
+            raise YamlTooLarge(line, told)
 
 
 class _Collection:
     """A mapping or a sequence whose end is not read yet."""
 
-    def __init__(self, mapping: bool, anchor: str | None, line: int) -> None:
+    def __init__(self, mapping: bool, anchor: str | None, line: int, *, merges: bool) -> None:
         self.anchor = anchor
         self.size = 1
+        self._merges = merges
         self._line = line
         self._items: list[Node] = []
         self._entries: dict[str, Node] = {}
@@ -153,6 +171,8 @@ class _Collection:
         else:
             (name, line), self._key = self._key, None
             if name == _MERGE and isinstance(node.value, list | dict):
+                if not self._merges:
+                    raise YamlInvalid(line, "merging mappings (<<) is not read here: write it out")
                 self._merge(node)
             elif name in self._entries:
                 raise YamlInvalid(line, f"names {name[:80]} a second time")

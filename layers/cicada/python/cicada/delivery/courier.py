@@ -12,7 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from cicada.delivery.concurrency import THREADS, Concurrency, Running
+from cicada.concurrency import THREADS, Concurrency, Running
 from cicada.delivery.lanes import Lanes
 from cicada.delivery.outbox import Outbox, Post, PostOutcome, Watch
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault

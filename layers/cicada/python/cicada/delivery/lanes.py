@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cicada.delivery.concurrency import Concurrency
+from cicada.concurrency import Concurrency
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Connections
 from cicada.delivery.posting import post_frames

@@ -18,7 +18,7 @@ from cicada.index.manifest import (
     parse_manifest,
     version_key,
 )
-from cicada.index.publish import PUBLISH_ATTEMPTS, must_be_published, publish, read_current, utc_now
+from cicada.index.publish import PUBLISH_ATTEMPTS, must_be_published, publish, utc_now
 from cicada.index.store import ObjectMissing, ObjectStore
 
 _VERSION_KEY = re.compile(version_key(r"(?P<version>\d{6,}-[0-9a-f]{16})"))
@@ -105,16 +105,6 @@ def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
         except ObjectMissing:
             data = b""
         past = PastVersion(version, stored[version], data)
-
-
-def published_versions(store: ObjectStore) -> list[str]:
-    """The ids of the versions that can be rolled back to, oldest first; the last one is the current.
-
-    Raises:
-        IndexCorrupt, IndexMismatch, IndexUnavailable: as their names say.
-    """
-    current = read_current(store)
-    return [] if current is None else [past.version for past in history(store, current.manifest)][::-1]
 
 
 def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = utc_now) -> Manifest:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from cicada.errors import CicadaError, IndexCorrupt, IndexMismatch, IndexMissing
-from cicada.index.loaded import BLOCKS, LoadedIndex, OpenSegment
-from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest
-from cicada.index.rounds import RoundReader, open_segments
+from cicada.index.loaded import BLOCKS, LoadedIndex
+from cicada.index.manifest import CURRENT_KEY, parse_manifest
+from cicada.index.opening import open_version, rest_of
+from cicada.index.patience import Patience
+from cicada.index.rounds import RoundReader
 from cicada.index.store import ObjectMissing, ObjectStore, StoredObject
 
 logger = logging.getLogger(__name__)
@@ -42,6 +45,8 @@ class IndexReader:
     read nothing is loaded beside them by a thread of the reader's own, which also looks for new versions: every few
     seconds, and when :meth:`refresh_soon` asks for it (a function is frozen between its invocations, its threads too).
     A new version is loaded before it takes the place of the old one; while it cannot be had the old one serves on.
+
+    With a patience, whoever asks for the current version waits when a look is due: see :class:`Patience`.
     """
 
     def __init__(
@@ -54,9 +59,23 @@ class IndexReader:
         eager_bytes: int = EAGER_BYTES,
         swap_bytes: int = SWAP_BYTES,
         text_bytes: int = TEXT_BYTES,
+        patience_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take where the index is, and the model that queries are embedded with. Nothing is read yet."""
+        """Take where the index is, and the model that queries are embedded with. Nothing is read yet.
+
+        Args:
+            store: where the index is.
+            embedding_model_id: the model.
+            dimensions: of its vectors.
+            refresh_interval_s: seconds between two looks for a new version.
+            eager_bytes: see :data:`EAGER_BYTES`.
+            swap_bytes: see :data:`SWAP_BYTES`.
+            text_bytes: see :data:`TEXT_BYTES`.
+            patience_s: seconds that :meth:`current` waits at most when the last look that succeeded is longer ago than
+                the interval; with 0 it never waits, as is right where calls last long enough for looks beside them.
+            clock: seconds, those of a frozen function included.
+        """
         self._store = store
         self._rounds = RoundReader(store)
         self._eager_bytes = eager_bytes
@@ -67,7 +86,11 @@ class IndexReader:
         self._clock = clock
         self._held: _Held | None = None
         self._loading = threading.Lock()
-        self._checked_at = float("-inf")
+        self._tried_at = -math.inf
+        self._looked_at = -math.inf
+        """When the last look began that succeeded."""
+        self._coming: _Held | None = None
+        """A new version that is opened and not yet loaded: a look that fails half way is gone on with by the next."""
         self._wake = threading.Event()
         self._partial_at = float("-inf")
         self._searched = False
@@ -75,16 +98,27 @@ class IndexReader:
         self._closed = False
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
+        self._patience = Patience(
+            self._look_and_tell,
+            lambda: self._is_past(self._looked_at),
+            wait_s=patience_s,
+            rest_s=refresh_interval_s,
+            clock=clock,
+        )
 
-    def current(self) -> LoadedIndex:
+    def current(self, within_s: float = math.inf) -> LoadedIndex:
         """The version to search. The first call loads it; later ones read nothing.
+
+        Where the reader has patience, a call for which a look is due waits for it, and at most so many seconds.
 
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: none is held, and none can be loaded.
         """
         held = self._held or self._first()
         self._start()
-        return held.index
+        if not self._closed:
+            self._patience.wait(within_s)
+        return (self._held or held).index
 
     def refresh(self) -> None:
         """Look for a new version, and load it. What is held stays if this fails.
@@ -98,7 +132,7 @@ class IndexReader:
     def refresh_soon(self) -> None:
         """Have the thread look for a new version, or load the first, unless it just did. Returns at once."""
         self._start()
-        if self._due():
+        if self._is_past(self._tried_at):
             self._wake.set()
 
     def warm_soon(self) -> None:
@@ -116,9 +150,9 @@ class IndexReader:
         held = self._held or self._first()
         index = self._as_far_as_allowed(held.index, self._warm)
         with self._loading:
-            if self._held is held:
+            if self._held is held:  # else another one has taken over meanwhile
                 self._held = _Held(index, held.etag)
-        self._warmed = True
+                self._warmed = True
 
     def after_damage(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
         """What to search after a search met a damaged or missing segment: a newer version, or the rest of this one.
@@ -132,7 +166,7 @@ class IndexReader:
                 self.refresh()  # a version that was replaced long ago may have been collected
         if (held := self._held) is not None and held.index.manifest.version != index.manifest.version:
             return held.index
-        rest = _rest(index, error)
+        rest = rest_of(index, error)
         with self._loading:
             held = self._held
             if held is not None and held.index is index:
@@ -149,9 +183,9 @@ class IndexReader:
 
     def _load(self) -> _Held:
         held = self._held
-        self._checked_at = self._clock()
-        if held is not None and held.index.unreadable and self._checked_at - self._partial_at >= RETRY_INTERVAL_S:
-            held = None  # what could not be read may have come back
+        began_at = self._tried_at = self._clock()
+        if held is not None and held.index.unreadable and began_at - self._partial_at >= RETRY_INTERVAL_S:
+            held = self._coming = None  # what could not be read may have come back
         try:
             found = self._store.read_if_changed(CURRENT_KEY, held.etag) if held else self._store.read(CURRENT_KEY)
         except ObjectMissing as error:
@@ -159,8 +193,10 @@ class IndexReader:
         if held is None or found is not None:
             assert found is not None  # an unconditional read returns an object
             held = self._held = _Held(self._read_version(found, held), found.etag)
-            self._partial_at = self._checked_at
+            self._coming = None
+            self._partial_at = began_at
             logger.info("index loaded", extra={"index_version": held.index.manifest.version})
+        self._looked_at = began_at
         return held
 
     def _first(self) -> _Held:
@@ -168,48 +204,21 @@ class IndexReader:
             return self._held or self._load()
 
     def _read_version(self, found: StoredObject, held: _Held | None) -> LoadedIndex:
-        manifest = parse_manifest(found.data)
-        if (manifest.embedding_model_id, manifest.dimensions) != self._model:
-            raise IndexMismatch(
-                f"the index is embedded with {manifest.embedding_model_id} at {manifest.dimensions} dimensions, "
-                f"queries with {self._model[0]} at {self._model[1]}"
-            )
-        index = self._open(manifest, held)
+        if self._coming is None or self._coming.etag != found.etag:
+            manifest = parse_manifest(found.data)
+            if (manifest.embedding_model_id, manifest.dimensions) != self._model:
+                raise IndexMismatch(
+                    f"the index is embedded with {manifest.embedding_model_id} at {manifest.dimensions} dimensions, "
+                    f"queries with {self._model[0]} at {self._model[1]}"
+                )
+            known = held.index.segments if held is not None else ()
+            self._coming = _Held(open_version(self._store, self._rounds, manifest, known), found.etag)
+        index = self._coming.index
         cold_bytes = sum(segment.cold_bytes for segment in index.segments)
         if held is not None and self._warmed and cold_bytes <= self._swap_bytes:
             return self._as_far_as_allowed(index, self._warm)
         self._warmed = cold_bytes <= self._eager_bytes
         return self._as_far_as_allowed(index, self._load_at_once) if self._warmed else index
-
-    def _open(self, manifest: Manifest, held: _Held | None) -> LoadedIndex:
-        """Open the segments; those that cannot be are left out, one after the other, if the version allows it."""
-        known: dict[str, OpenSegment] = {}
-        if held is not None:
-            known = {segment.entry.key: segment for segment in held.index.segments}
-        unreadable: list[SegmentEntry] = []
-        while True:
-            entries = [entry for entry in manifest.segments if entry not in unreadable]
-            try:
-                return LoadedIndex(manifest, self._open_all(entries, known), self._rounds, tuple(unreadable))
-            except IndexCorrupt as error:
-                unreadable += _expendable(manifest, entries, error)
-
-    def _open_all(self, entries: list[SegmentEntry], known: dict[str, OpenSegment]) -> tuple[OpenSegment, ...]:
-        fresh = [entry for entry in entries if entry.key not in known]
-        changed = [entry for entry in entries if entry.key not in known or known[entry.key].entry != entry]
-        sections, alive = open_segments(self._store, fresh, changed)
-        sections_of = {entry.key: found for entry, found in zip(fresh, sections, strict=True)}
-        alive_of = {entry.key: found for entry, found in zip(changed, alive, strict=True)}
-        return tuple(
-            OpenSegment(
-                entry,
-                sections_of[entry.key] if entry.key in sections_of else known[entry.key].sections,
-                alive_of[entry.key],
-            )
-            if entry.key in alive_of
-            else known[entry.key]
-            for entry in entries
-        )
 
     def _as_far_as_allowed(self, index: LoadedIndex, load: Callable[[LoadedIndex], None]) -> LoadedIndex:
         """Load of a version what can be read; returns it, or its rest where it allows to do without some."""
@@ -217,7 +226,7 @@ class IndexReader:
             try:
                 load(index)
             except IndexCorrupt as error:
-                index = _rest(index, error)
+                index = rest_of(index, error)
             else:
                 return index
 
@@ -241,8 +250,9 @@ class IndexReader:
                 self._thread = threading.Thread(target=self._keep_fresh, name="index-refresh", daemon=True)
                 self._thread.start()
 
-    def _due(self) -> bool:
-        return not 0 <= self._clock() - self._checked_at < self._refresh_interval_s
+    def _is_past(self, moment: float) -> bool:
+        """Whether a moment is longer ago than the interval, or the clock was set back since."""
+        return not 0 <= self._clock() - moment < self._refresh_interval_s
 
     def _keep_fresh(self) -> None:
         while True:
@@ -250,29 +260,25 @@ class IndexReader:
             self._wake.clear()
             if self._closed:
                 return
-            try:
-                if self._due():
-                    self.refresh()
-                if self._searched and not self._warmed:
-                    self.warm_up()
-            except IndexMissing:
-                logger.debug("no version is published yet")
-            except CicadaError as error:
-                logger.warning("index not refreshed", extra={"code": error.code, "why": str(error)})
-            except Exception:
-                logger.exception("index not refreshed")  # a bug here must not end the thread
+            if self._is_past(self._tried_at):
+                self._look_and_tell()
+            if self._searched and not self._warmed:
+                _telling(self.warm_up)
+
+    def _look_and_tell(self) -> None:
+        """Look beside the callers, unless another thread has just done so."""
+        with self._loading:
+            if self._is_past(self._looked_at):
+                _telling(self._load)
 
 
-def _rest(index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
-    """A version without the segment that an error is about, where it allows that; else raises the error."""
-    (entry,) = _expendable(index.manifest, [segment.entry for segment in index.segments], error)
-    return index.without(entry.key)
-
-
-def _expendable(manifest: Manifest, entries: list[SegmentEntry], error: IndexCorrupt) -> list[SegmentEntry]:
-    """The segment that an error is about, where the version allows to do without it; else raises the error."""
-    damaged = [entry for entry in entries if entry.key == error.key]
-    if not damaged or not manifest.allow_partial or len(entries) == 1:
-        raise error
-    logger.error("segment left out", extra={"index_version": manifest.version, "why": str(error)})
-    return damaged
+def _telling(do: Callable[[], object]) -> None:
+    """Do something beside the answers; what fails is told in the log, and ends no thread."""
+    try:
+        do()
+    except IndexMissing:
+        logger.debug("no version is published yet")
+    except CicadaError as error:
+        logger.warning("index not refreshed", extra={"code": error.code, "why": str(error)})
+    except Exception:
+        logger.exception("index not refreshed")  # a bug

@@ -73,37 +73,3 @@ class Gather(Protocol):
             IndexUnavailable: the store does not respond.
         """
         ...
-
-
-class MemorySections:
-    """Sections that are all in memory: what was encoded, without a store."""
-
-    def __init__(self, parts: Mapping[str, Encoded]) -> None:
-        """Take what each part wrote, by the part's name."""
-        self._parts = parts
-
-    def meta(self, part: str) -> Mapping[str, Any]:  # noqa: D102 (the protocol's contract)
-        return self._parts[part].meta if part in self._parts else {}
-
-    def head(self, name: str) -> memoryview:  # noqa: D102
-        return memoryview(self._part_of(name).head[name])
-
-    def size(self, name: str) -> int:  # noqa: D102
-        return len(self._part_of(name).body[name])
-
-    def resident(self, name: str) -> memoryview:  # noqa: D102
-        return memoryview(self._part_of(name).body[name])
-
-    def _part_of(self, name: str) -> Encoded:
-        return self._parts[name.partition(".")[0]]
-
-
-def gather_resident(spans: Sequence[Span]) -> list[memoryview]:
-    """:class:`Gather` over sections that are in memory."""
-    found: list[memoryview] = []
-    for span in spans:
-        section = span.sections.resident(span.name)
-        if section is None:
-            raise ValueError(f"{span.name} is not in memory")
-        found.append(section[span.start : span.start + span.length])
-    return found

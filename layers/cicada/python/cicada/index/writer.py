@@ -6,20 +6,18 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 import numpy as np
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
-from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
-from cicada.index.change import Change, addition, checked, exchange, removal, replacement
-from cicada.index.columns import SOURCE, fields_of
+from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.index.change import Change, addition, checked, removal, replacement
 from cicada.index.embedding import Vector
 from cicada.index.held import Held, read_held
 from cicada.index.history import next_number, stored_versions, version_number
 from cicada.index.intake import InMemory, Intake, Places
-from cicada.index.lexical import ANALYZER_VERSION
+from cicada.index.making import Declares, Making, declared, refuse_foreign
 from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import Published, publish, publish_on_top, read_current, refuse_late, utc_now
@@ -31,9 +29,6 @@ logger = logging.getLogger(__name__)
 
 SEGMENT_ROWS = 262_144
 """Passages in one segment at most."""
-
-Declares = CollectionDeclaration | Literal["as before"] | None
-"""What a collection declares of itself from a version on; None for nothing."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +75,7 @@ class IndexWriter:
         self._progress = progress
         self._segment_rows = segment_rows
         self._now = now
+        self._making = Making(embedder, now)
 
     def replace(
         self,
@@ -134,41 +130,6 @@ class IndexWriter:
         intake = InMemory(checked(collection, passages), {})
         return self.change(collection, lambda held: addition(collection, intake, held))
 
-    def replace_sources(
-        self,
-        collection: str,
-        items: Iterable[Indexable],
-        sources: Collection[str],
-        *,
-        known: Mapping[bytes, Vector] | None = None,
-    ) -> Written:
-        """Publish a version in which the documents of these sources consist of exactly these passages.
-
-        The collection's other documents stay. The index itself says which passages a source has.
-
-        Args:
-            collection: its name.
-            items: passages, each of one of the sources; none to delete the documents.
-            sources: the documents.
-            known: vectors by recipe: what is made by one of these is not embedded again.
-
-        Raises:
-            CorpusInvalid: two passages have one id, be it one of another document, or one is of another source.
-            IndexMissing: there is no passage, and no version is published.
-            IndexMismatch: the index is embedded with another model, or analysed by other rules.
-            IndexCorrupt: the collection is damaged; :meth:`replace` it.
-            IndexUnavailable: the store does not respond.
-            PublishConflict: somebody else changed the same documents meanwhile.
-            ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
-        """
-        named = frozenset(sources)
-        passages = checked(collection, items)
-        for item in passages:
-            if _source_of(item) not in named:
-                raise CorpusInvalid(f"passage {item.passage.id} is of none of the documents that are replaced")
-        intake = InMemory(passages, known or {})
-        return self.change(collection, lambda held: exchange(collection, intake, named, held))
-
     def delete(self, collection: str, ids: Collection[str]) -> Written:
         """Publish a version without these passages of a collection. Ids that it does not have are left alone.
 
@@ -213,13 +174,14 @@ class IndexWriter:
             PublishConflict: somebody else changed the same passages meanwhile.
             ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
         """
-        _refuse_foreign(collection, declares)
+        refuse_foreign(collection, declares)
         base = read_current(self._store)
         check = check or _nothing
-        check(None if base is None else base.manifest)
-        self._refuse_others(base, collection if mend else None)
-        if mend and base is not None and not self._same(base.manifest):
-            held = Held(unusable=base.manifest.of_collection(collection))
+        current = None if base is None else base.manifest
+        check(current)
+        self._making.refuse_others(current, collection if mend else None)
+        if mend and current is not None and not self._making.fits(current):
+            held = Held(unusable=current.of_collection(collection))
         else:
             held = self._held(base, collection, leave_out_damaged=mend, verify=verify)
         return self._carry_out(plan(held), base, held, declares, check)
@@ -248,7 +210,7 @@ class IndexWriter:
             CorpusInvalid, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
                 :meth:`replace` does.
         """
-        _refuse_foreign(collection, declaration)
+        refuse_foreign(collection, declaration)
         began_at = self._now()
         base: Published | None = None
         replaces: str | None = None
@@ -264,16 +226,18 @@ class IndexWriter:
         entries, asked = self._write(collection, intake, everything, Held())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
-        declared = () if declaration is None else (declaration,)
+        declarations = () if declaration is None else (declaration,)
 
         def in_place_of(current: Published | None) -> Manifest:
             refuse_late(began_at, self._now())
             if base is None:
-                return self._manifest(number, entries, declared, previous=next(reversed(stored), None), kept_from=1)
+                return self._making.manifest(
+                    number, entries, declarations, previous=next(reversed(stored), None), kept_from=1
+                )
             if current is None or current.manifest.version != base.manifest.version:
                 raise PublishConflict("somebody else published meanwhile")
-            return self._manifest(
-                number, entries, declared, previous=current.manifest.version, kept_from=current.manifest.kept_from
+            return self._making.manifest(
+                number, entries, declarations, previous=current.manifest.version, kept_from=current.manifest.kept_from
             )
 
         self._progress("publishing", 0, 1)
@@ -295,7 +259,7 @@ class IndexWriter:
         check: Callable[[Manifest | None], None],
     ) -> Written:
         before = None if base is None else base.manifest.declaration(change.collection)
-        same = base is None or not held.count or _declared(base.manifest, change.collection, declares)[1]
+        same = base is None or not held.count or declared(base.manifest, change.collection, declares)[1]
         if same and not (len(change.chosen) or len(change.gone) or held.unusable):
             if base is None:
                 raise IndexMissing("no version is published, and there is nothing to publish")
@@ -315,12 +279,14 @@ class IndexWriter:
                 elif entry.key in kept and (left := kept[entry.key].without(self._store, change.gone)):
                     segments.append(left)
             if current is None:
-                declared = (declares,) if isinstance(declares, CollectionDeclaration) else ()
-                return self._manifest(next_number(self._store), (*segments, *new), declared, previous=None, kept_from=1)
-            return self._manifest(
+                first = (declares,) if isinstance(declares, CollectionDeclaration) else ()
+                return self._making.manifest(
+                    next_number(self._store), (*segments, *new), first, previous=None, kept_from=1
+                )
+            return self._making.manifest(
                 current.manifest.number + 1,
                 (*segments, *new),
-                _declared(current.manifest, change.collection, declares)[0],
+                declared(current.manifest, change.collection, declares)[0],
                 previous=current.manifest.version,
                 kept_from=current.manifest.kept_from,
                 allow_partial=current.manifest.allow_partial,
@@ -350,7 +316,7 @@ class IndexWriter:
         overtaken = PublishConflict(f"somebody else changed {change.collection} meanwhile")
         if current is None:
             raise overtaken
-        self._refuse_others(current, change.collection if held.unusable else None)
+        self._making.refuse_others(current.manifest, change.collection if held.unusable else None)
         entries = current.manifest.of_collection(change.collection)
         before = () if base is None else base.manifest.of_collection(change.collection)
         if entries == before:
@@ -381,25 +347,6 @@ class IndexWriter:
             verify=verify,
         )
 
-    def _refuse_others(self, current: Published | None, replaced: str | None) -> None:
-        """Refuse to mix models, or rules of text analysis, in a version; a collection that is replaced is no matter."""
-        if current is None or self._same(current.manifest):
-            return
-        if others := sorted({entry.collection for entry in current.manifest.segments} - {replaced}):
-            manifest = current.manifest
-            raise IndexMismatch(
-                f"{', '.join(others)} are embedded with {manifest.embedding_model_id} at {manifest.dimensions} "
-                f"dimensions, text analysis {manifest.analyzer_version}: start over, and load them again, to change to "
-                f"{self._embedder.model_id} at {self._embedder.dimensions}, text analysis {ANALYZER_VERSION}"
-            )
-
-    def _same(self, manifest: Manifest) -> bool:
-        return (manifest.embedding_model_id, manifest.dimensions, manifest.analyzer_version) == (
-            self._embedder.model_id,
-            self._embedder.dimensions,
-            ANALYZER_VERSION,
-        )
-
     def _write(
         self, collection: str, intake: Intake, chosen: Places, held: Held
     ) -> tuple[tuple[SegmentEntry, ...], int]:
@@ -414,48 +361,6 @@ class IndexWriter:
             progress=self._progress,
         )
 
-    def _manifest(
-        self,
-        number: int,
-        segments: tuple[SegmentEntry, ...],
-        declarations: tuple[CollectionDeclaration, ...],
-        *,
-        previous: str | None,
-        kept_from: int,
-        allow_partial: bool = False,
-    ) -> Manifest:
-        return Manifest.create(
-            number=number,
-            created_at=self._now(),
-            embedding_model_id=self._embedder.model_id,
-            dimensions=self._embedder.dimensions,
-            analyzer_version=ANALYZER_VERSION,
-            allow_partial=allow_partial,
-            segments=segments,
-            previous=previous,
-            kept_from=kept_from,
-            declarations=declarations,
-        )
-
-
-def _declared(
-    manifest: Manifest, collection: str, declares: Declares
-) -> tuple[tuple[CollectionDeclaration, ...], bool]:
-    """The declarations of a version in which a collection declares this; and whether they are those of ``manifest``."""
-    if declares == "as before" or declares == manifest.declaration(collection):
-        return manifest.declarations, True
-    others = tuple(one for one in manifest.declarations if one.collection != collection)
-    return (*others, *((declares,) if isinstance(declares, CollectionDeclaration) else ())), False
-
 
 def _nothing(current: Manifest | None) -> None:
     """No version is refused."""
-
-
-def _refuse_foreign(collection: str, declares: Declares) -> None:
-    if isinstance(declares, CollectionDeclaration) and declares.collection != collection:
-        raise CorpusInvalid(f"the declaration is of collection {declares.collection}, not {collection}")
-
-
-def _source_of(item: Indexable) -> str | None:
-    return fields_of(item.passage).get(SOURCE)

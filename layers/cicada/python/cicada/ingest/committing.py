@@ -23,11 +23,12 @@ from cicada.errors import (
 from cicada.index.change import Change, exchange, replacement
 from cicada.index.columns import METADATA
 from cicada.index.held import Held
+from cicada.index.making import Declares
 from cicada.index.manifest import Manifest
 from cicada.index.progress import Progress, silent
 from cicada.index.publish import read_current
 from cicada.index.store import ObjectStore
-from cicada.index.writer import Declares, IndexWriter, Written
+from cicada.index.writer import IndexWriter, Written
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.declaring import refuse_divided_otherwise

@@ -90,10 +90,6 @@ class SourceItem(IngestModel):
     title: str | None = None
     metadata: dict[str, str] = Field(default_factory=dict, description="of every passage, workflow_id among it")
 
-    def source_digest(self) -> str:
-        """What the source is known by in keys: 16 hexadecimal digits."""
-        return hashlib.sha256(self.source.encode()).hexdigest()[:16]
-
 
 class Prepared(IngestModel):
     """A document that is ready to be committed."""

@@ -38,7 +38,7 @@ from cicada.ingest.contracts import IngestModel, Recipe, SourceItem
 from cicada.ingest.places import PREPARED
 
 MAGIC = b"CICADAP1"
-PREPARING = 3
+PREPARING = 4
 """Raised when another version of this program would cut or enrich the same document otherwise: then nothing that was
 prepared before is used."""
 BLOCK_PASSAGES = 128

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cicada.corpus.chunking.passages import PAGES_KEY
 from cicada.corpus.declared.files import DECLARATION, misplaced
 from cicada.corpus.messages import (
     LANGUAGE_KEY,
@@ -21,7 +22,7 @@ from cicada.ingest.cutting import DOC_TYPE, SOURCE
 
 MAX_DOCUMENTS = 200_000
 """Of one load: more are to be loaded in parts, or uploaded."""
-RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY})
+RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY, PAGES_KEY})
 """Metadata that a document's reader gives."""
 
 

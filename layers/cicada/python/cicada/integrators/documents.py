@@ -6,21 +6,35 @@ import base64
 import tempfile
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
 from cicada.errors import DocumentInvalid, IndexUnavailable, RetrievalInvalid
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, WORKFLOW_ID, IngestReport, Owner, Prepared, SourceItem
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.ingest.incoming.batches import Prepare
+from cicada.ingest.sources import RESERVED_KEYS
+from cicada.protocol.calls import CallRequest
 from cicada.retrieval.documents import DocumentReader
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, SkippedStage, Word
 
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
-MetadataKey = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_KEY_CHARS)]
+
+
+def _own(key: str) -> str:
+    if key in RESERVED_KEYS:
+        raise ValueError("is told by the document itself, and cannot be given")
+    return key
+
+
+MetadataKey = Annotated[
+    str,
+    Field(min_length=1, max_length=MAX_METADATA_KEY_CHARS, json_schema_extra={"not": {"enum": sorted(RESERVED_KEYS)}}),
+    AfterValidator(_own),
+]
 MetadataValue = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_VALUE_CHARS)]
 MAX_CONTENT_CHARS = 6 * 2**20
 """Lambda takes 6 MB in one call: larger documents are uploaded below ``incoming/``."""
@@ -34,8 +48,29 @@ Publish = Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestRepo
 :func:`cicada.ingest.committing.commit`."""
 
 
-class IndexDocumentRequest(ApiModel):
+def _one_of_three(schema: dict[str, Any]) -> None:
+    """Say in the schema what the model checks of the three."""
+    kept, none = {"const": False}, {"type": "null"}
+    schema["oneOf"] = [
+        {
+            "properties": {"content": {"type": "string"}, "content_base64": none, "delete": kept},
+            "required": ["content"],
+        },
+        {
+            "properties": {"content": none, "content_base64": {"type": "string"}, "delete": kept},
+            "required": ["content_base64"],
+        },
+        {
+            "properties": {"content": none, "content_base64": none, "delete": {"const": True}},
+            "required": ["delete"],
+        },
+    ]
+
+
+class IndexDocumentRequest(CallRequest):
     """A document to load in place of the one that its source was, or a source to delete."""
+
+    model_config = ConfigDict(json_schema_extra=_one_of_three)
 
     collection: CollectionName
     source: Source = Field(description="what it is known by, such as `manuals/pump.pdf`; its ending tells its format")
@@ -57,6 +92,12 @@ class IndexDocumentRequest(ApiModel):
         given = sum(one is not None for one in (self.content, self.content_base64))
         if given != (0 if self.delete else 1):
             raise ValueError("give content, or content_base64, or delete: true")
+        return self
+
+    @model_validator(mode="after")
+    def _one_workflow(self) -> Self:
+        if self.workflow_id is not None and self.metadata.get(WORKFLOW_ID, self.workflow_id) != self.workflow_id:
+            raise ValueError("workflow_id and metadata.workflow_id are different")
         return self
 
     def data(self) -> bytes:
@@ -91,7 +132,7 @@ class IndexDocumentResponse(ApiModel):
     error: ErrorBody | None = None
 
 
-class SummaryRequest(ApiModel):
+class SummaryRequest(CallRequest):
     """A document whose summary is wanted."""
 
     collection: CollectionName

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from cicada.corpus.passages import DocumentLocator, Passage
+from cicada.protocol.calls import CallRequest, Whole
 from cicada.retrieval.entity_paths import MAX_HOPS
 from cicada.retrieval.entity_ties import Cooccurring, Entity, GraphAnswer, Neighbours, Paths, Tie
 from cicada.retrieval.facets import ShardFacets
@@ -27,29 +29,45 @@ from cicada.retrieval.ports import Degradation
 DEFAULT_LIMIT = 20
 
 
-class GraphRequest(ApiModel):
+_NEEDED: Mapping[str, tuple[str, ...]] = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}
+"""By operation, the fields that it cannot do without."""
+
+
+def _with_what_is_needed(schema: dict[str, Any]) -> None:
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"operation": {"const": operation}}},
+            "then": {"properties": {name: {"type": "string"} for name in names}, "required": list(names)},
+        }
+        for operation, names in _NEEDED.items()
+        if names
+    ]
+
+
+class GraphRequest(CallRequest):
     """A question about entities."""
+
+    model_config = ConfigDict(json_schema_extra=_with_what_is_needed)
 
     operation: Literal["cooccurring", "neighbours", "paths"] = Field(
         description="cooccurring: pairs that passages name together (among several `entities`, with one, or of all); "
         "neighbours: what occurs together with `entity`; paths: the ways from `start` to `end`"
     )
-    entities: Annotated[tuple[Word, ...], Field(max_length=MAX_NAMED)] = ()
+    entities: Annotated[tuple[Word, ...], Field(max_length=MAX_NAMED, strict=False)] = ()
     entity: Word | None = None
     start: Word | None = None
     end: Word | None = None
-    max_hops: Annotated[int, Field(ge=1, le=MAX_HOPS)] = Field(3, description="passages from start to end at most")
+    max_hops: Annotated[Whole, Field(ge=1, le=MAX_HOPS)] = Field(3, description="passages from start to end at most")
     workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED)] = Field(DEFAULT_LIMIT, description="pairs or ways at most")
-    passages: Annotated[int, Field(ge=0, le=MAX_SHOWN)] = Field(
+    limit: Annotated[Whole, Field(ge=1, le=MAX_LISTED)] = Field(DEFAULT_LIMIT, description="pairs or ways at most")
+    passages: Annotated[Whole, Field(ge=0, le=MAX_SHOWN)] = Field(
         DEFAULT_SHOWN, description="passages that show each tie, at most"
     )
 
     @model_validator(mode="after")
     def _what_the_operation_needs(self) -> Self:
-        needed = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}[self.operation]
-        if missing := [name for name in needed if getattr(self, name) is None]:
+        if missing := [name for name in _NEEDED[self.operation] if getattr(self, name) is None]:
             raise ValueError(f"{self.operation} needs {' and '.join(missing)}")
         return self
 
@@ -109,17 +127,17 @@ class GraphResponse(ApiModel):
     error: ErrorBody | None = None
 
 
-class FacetsRequest(ApiModel):
+class FacetsRequest(CallRequest):
     """Fields whose values are to be counted."""
 
-    fields: Annotated[tuple[Word, ...], Field(min_length=1, max_length=16)] = Field(
+    fields: Annotated[tuple[Word, ...], Field(min_length=1, max_length=16, strict=False)] = Field(
         ("entity_codes",),
         description="of entities, entity_codes, source, episode, speaker, collection, or keys of the metadata, "
         "workflow_id and doc_type among them",
     )
     workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    limit: Annotated[int, Field(ge=0, le=MAX_FACET_VALUES)] = Field(100, description="values of a field at most")
+    limit: Annotated[Whole, Field(ge=0, le=MAX_FACET_VALUES)] = Field(100, description="values of a field at most")
 
 
 class FacetsResponse(ApiModel):

@@ -31,10 +31,12 @@ class Contract:
 
     request: type[BaseModel]
     response: type[BaseModel]
+    fails_whole: bool = False
+    """Whether a call that fails under way is answered by a whole response, whose ``success`` is false."""
 
 
 CONTRACTS: Mapping[str, Contract] = {
-    "retrieve": Contract(RetrieveRequest, RetrieveResponse),
+    "retrieve": Contract(RetrieveRequest, RetrieveResponse, fails_whole=True),
     "index_document": Contract(IndexDocumentRequest, IndexDocumentResponse),
     "get_document_summary": Contract(SummaryRequest, SummaryResponse),
     "extract_citations": Contract(ExtractCitationsRequest, CitationsResponse),
@@ -53,8 +55,16 @@ def schema_of(name: str) -> dict[str, Any]:
         "title": name,
         "request": contract.request.model_json_schema(mode="validation"),
         "response": contract.response.model_json_schema(mode="serialization"),
-        "failure": FailedCall.model_json_schema(mode="serialization"),
+        "failure": _failure(contract),
     }
+
+
+def _failure(contract: Contract) -> dict[str, Any]:
+    schema = FailedCall.model_json_schema(mode="serialization")
+    if contract.fails_whole:
+        schema["description"] = "A failure alone or, of a call that failed under way, a whole response."
+        del schema["additionalProperties"]
+    return schema
 
 
 def written(name: str) -> str:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, Json
 
+from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.ingest.settings import IngestSettings
 from cicada.models.endpoints import Endpoints
 from cicada.settings import Environment
@@ -25,7 +26,7 @@ class SearchSettings(IndexSettings):
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
-    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = 2.5
+    engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
     """Seconds that a managed engine may take for a search before the shards are searched instead."""
 
 

@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from cicada.protocol.calls import CallRequest, Whole
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, RetrieveFilters, SkippedStage, StageUse, Word
 
 MAX_TABLES = 50
 MAX_COLUMNS = 200
 
 
-class Column(ApiModel):
+class Column(CallRequest):
     """A column, as the database has it."""
 
     name: Word
@@ -20,21 +21,23 @@ class Column(ApiModel):
     description: Annotated[str, Field(max_length=1_000)] | None = None
 
 
-class Table(ApiModel):
+class Table(CallRequest):
     """A table, as the database has it."""
 
     name: Word
     description: Annotated[str, Field(max_length=1_000)] | None = None
-    columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_COLUMNS)]
+    columns: Annotated[tuple[Column, ...], Field(min_length=1, max_length=MAX_COLUMNS, strict=False)]
 
 
-class SchemaRequest(ApiModel):
+class SchemaRequest(CallRequest):
     """A schema to explain."""
 
-    tables: Annotated[tuple[Table, ...], Field(min_length=1, max_length=MAX_TABLES)]
+    tables: Annotated[tuple[Table, ...], Field(min_length=1, max_length=MAX_TABLES, strict=False)]
     workflow_id: Word | None = Field(None, description="only by passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    passages_per_table: Annotated[int, Field(ge=1, le=30)] = Field(8, description="passages shown to the model at most")
+    passages_per_table: Annotated[Whole, Field(ge=1, le=30)] = Field(
+        8, description="passages shown to the model at most"
+    )
     time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(60.0, description="seconds for all tables")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import boto3
 
-from cicada.index.reader import IndexReader
+from cicada.index.reader import EAGER_BYTES, IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.s3direct.store import store_for_answers
 from cicada.ingest.contracts import IngestReport, Owner, Prepared
@@ -18,7 +18,7 @@ from cicada.integrators.settings import (
     RetrieveSettings,
     SearchSettings,
 )
-from cicada.models.bedrock import bedrock_client_config
+from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import Models
 from cicada.models.ports import Embedder
@@ -31,16 +31,21 @@ from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 
-QUERY_READ_TIMEOUT_S = 4.0
-"""How long one call for a query's vector may wait."""
+LOOK_PATIENCE_S = 2.0
+"""How long a call waits for a new version at most, in seconds: where it lasts milliseconds, no look beside it ends."""
 
 
 def index_reader(settings: IndexSettings) -> IndexReader:
-    """The index; it is read while the rest of the function starts."""
+    """The index; it is read while the rest of the function starts.
+
+    A call waits for a look that is due; a new version that takes long to load takes over before it is loaded.
+    """
     reader = IndexReader(
         store_for_answers(settings.index_bucket),
         embedding_model_id=settings.embedding_model_id,
         dimensions=settings.embedding_dimensions,
+        swap_bytes=EAGER_BYTES,
+        patience_s=LOOK_PATIENCE_S,
     )
     reader.refresh_soon()
     return reader

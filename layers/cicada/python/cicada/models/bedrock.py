@@ -16,6 +16,10 @@ from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable,
 from cicada.models.failure import Failure
 from cicada.models.transport import TRANSPORT_ERRORS
 
+QUERY_READ_TIMEOUT_S = 4.0
+"""How long one read may wait of a client for queries' vectors: a call that is under way can outlast its time budget by
+as much, and somebody waits for the answer."""
+
 
 def bedrock_client_config(
     *, read_timeout_s: float = 30.0, connect_timeout_s: float = 3.0, max_connections: int = 16
@@ -27,8 +31,7 @@ def bedrock_client_config(
 
     Args:
         read_timeout_s: how long one read may wait. For generation, more than the model's ``silence_s``, which ends a
-            silent stream sooner. A call for an embedding that is under way can outlast its time budget by this much:
-            give embeddings a client of their own with a few seconds.
+            silent stream sooner. For queries' vectors, :data:`QUERY_READ_TIMEOUT_S`, on a client of their own.
         connect_timeout_s: how long connecting may take.
         max_connections: kept open; at least the embedder's ``parallelism``.
     """

@@ -18,7 +18,7 @@ from cicada.models.lines import carry_lines
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
-from cicada.models.streaming import Streaming
+from cicada.models.streaming import SILENCE_S, Streaming
 
 
 class BedrockTextModel:
@@ -39,7 +39,7 @@ class BedrockTextModel:
         max_tokens: int = 2048,
         temperature: float | None = None,
         top_p: float | None = None,
-        silence_s: float = 20.0,
+        silence_s: float = SILENCE_S,
         retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
         clock: Callable[[], float] = time.monotonic,

@@ -22,7 +22,7 @@ from cicada.models.ports import Finished, Leash, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling
 from cicada.models.stream_reader import EventStream
-from cicada.models.streaming import Said, Streaming
+from cicada.models.streaming import SILENCE_S, Said, Streaming
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class ChatSettings:
     """In [0, 1]; not sent when None."""
     top_p: float | None = None
     """In (0, 1]; not sent when None."""
-    silence_s: float = 20.0
+    silence_s: float = SILENCE_S
     """A stream that sends nothing for this long is broken."""
     retry: RetryPolicy = INTERACTIVE
     """For calls that fail before their first piece."""

@@ -24,6 +24,8 @@ from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, Str
 
 logger = logging.getLogger(__name__)
 
+SILENCE_S = 20.0
+"""A model's stream that sends no event for this long is broken."""
 USAGE_WAIT_S = 2.0
 """How long the token usage, which follows the stop, is waited for. The answer is whole without it."""
 
@@ -116,7 +118,7 @@ class Streaming:
         self,
         model_id: str,
         *,
-        silence_s: float = 20.0,
+        silence_s: float = SILENCE_S,
         retry: RetryPolicy = INTERACTIVE,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float, threading.Event], None] = wait,

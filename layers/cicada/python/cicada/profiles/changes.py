@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cicada.errors import ProfileInvalid
+from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import (
     Change,
     Edit,
@@ -27,7 +28,6 @@ from cicada.profiles.rules import (
     MAX_FIELD_NAME_CHARS,
     MAX_NAME_CHARS,
     MAX_STATEMENT_CHARS,
-    ProfileLimits,
     clipped,
     episodes_of,
     fitted,
@@ -180,7 +180,8 @@ def judged(
 
 def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
     """What a deleted profile leaves: versions and operations, and none of its words."""
-    newest = old.history[-limits.deleted_history_entries + 1 :]
+    older = limits.deleted_history_entries - 1
+    newest = old.history[-older:] if older else ()
     bare = tuple(change.model_copy(update={"edits": ()}) for change in newest)
     left = old.model_copy(
         update={
@@ -190,7 +191,7 @@ def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record
             "expires_at": at_ms // 1000 + limits.deleted_kept_s,
         }
     )
-    return fitted(left, limits)
+    return fitted(left, limits, old)
 
 
 def evidence_words(theory: Theory) -> str | None:
@@ -251,7 +252,7 @@ def _set(
             continue
         kept[key] = ProfileField(name=old.name if old else name, value=value, proof=one.proof, changed_at_ms=at_ms)
         edits += _edit(kept[key].name, old.value if old else None, value, limits)
-    if len(kept) > limits.fields:
+    if len(kept) > max(limits.fields, len(fields)):  # more of them may stand from when the limit was another
         raise ProfileInvalid(f"a profile has {limits.fields} fields at most")
     return tuple(kept.values()), tuple(edits)
 
@@ -299,7 +300,7 @@ def _recorded(
 ) -> Record:
     change = _change(profile.version, profile.changed_at_ms, operation, edits, by)
     history = (*(old.history if old else ()), change)
-    return fitted(Record(id=profile.id, version=profile.version, profile=profile, history=history), limits)
+    return fitted(Record(id=profile.id, version=profile.version, profile=profile, history=history), limits, old)
 
 
 def _change(version: int, at_ms: int, operation: Operation, edits: tuple[Edit, ...], by: By) -> Change:

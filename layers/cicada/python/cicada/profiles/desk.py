@@ -13,14 +13,15 @@ from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles import changes
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.heads import Head, Listed
+from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
-from cicada.profiles.rules import MAX_NAME_CHARS, ProfileLimits, folded, line, profile_id
+from cicada.profiles.rules import MAX_NAME_CHARS, folded, line, profile_id
 from cicada.profiles.store import ProfileStore, RecordChanged
 
-PAGE = 50
+PAGE = 100
 """Heads that are read at a time."""
 WHOLE_PAGE = 3
-"""Whole records that are read at a time: each can be as large as a quarter of what one answer of the store holds."""
+"""Whole records that are read at a time: an export's page holds a part of one, and seldom more than a few."""
 _ID = re.compile(r"[0-9a-f]{20}")
 
 
@@ -207,8 +208,11 @@ class ProfileDesk:
 
     def _listed(self, subject: str, after: str = "") -> Iterator[Listed]:
         _refuse_other(after)
-        while page := self._store.heads(subject, after, PAGE):
+        while True:
+            page = self._store.heads(subject, after, PAGE)
             yield from page
+            if len(page) < PAGE:
+                return
             after = page[-1].id
 
     def _refuse_more(self, subject: str, *, known: bool) -> None:

@@ -1,10 +1,15 @@
-"""Profiles in DynamoDB, beside the requests: a partition a user, an item a profile, replaced under its version."""
+"""Profiles in DynamoDB, beside the requests: a partition a user, and two items a profile, written as one.
+
+The small one (``profile#<id>``) holds the version, under which both are replaced, and what lists show; the large one
+(``record#<id>``) is the record. A Query is billed by the items that it reads, whatever it projects: a list reads small
+ones. Earlier releases kept both in the small one's place; such an item is read as it is, and split by its next write.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -17,15 +22,17 @@ from cicada.profiles.rules import dumped
 from cicada.profiles.store import RecordChanged
 
 PROFILES_CONFIG = Config(connect_timeout=0.5, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 3})
-"""Time-outs in seconds. A write that is repeated because its acknowledgement was lost finds its own version: whoever
-wrote it knows it by its operation."""
+"""Time-outs in seconds. A write that boto3 repeats because its acknowledgement was lost has the same token, and is no
+second one; one that whoever asked for it repeats is known by its operation."""
 _PROFILE = "profile#"
+_RECORD = "record#"
 _AFTER_ALL_IDS = "~"
+_TRIES = 3
+"""Of a write that another transaction was in the way of, and of a read that came between the two items of a write."""
 _HEAD_ALONE = {
     "ProjectionExpression": "sk, #head, expires_at",
     "ExpressionAttributeNames": {"#head": "head"},
 }
-_Read = TypeVar("_Read")
 
 
 class DynamoDbProfiles:
@@ -38,22 +45,71 @@ class DynamoDbProfiles:
 
     def read(self, subject: str, profile_id: str) -> Record | None:
         """See the port."""
-        with _faults():
-            found = self._client.get_item(TableName=self._table, Key=_key(subject, profile_id), ConsistentRead=True)
-        return _record(found["Item"]) if "Item" in found else None
+        small = self._item(_key(subject, profile_id))
+        return None if small is None else self._whole(subject, small)
 
     def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
-        """See the port. A Query a page of 1 MB."""
-        return self._queried(subject, after, limit, _record)
+        """See the port. A read for each record, beside that of the list."""
+        return tuple(self._whole(subject, small) for small in self._queried(subject, after, limit))
 
     def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
-        """See the port. What is left out crosses no wire; DynamoDB reads, and bills, the whole items all the same."""
-        return self._queried(subject, after, limit, _listed, **_HEAD_ALONE)
+        """See the port. Items of some hundred bytes are read, a Query a page of 1 MB."""
+        return tuple(_listed(small) for small in self._queried(subject, after, limit, **_HEAD_ALONE))
 
-    def _queried(
-        self, subject: str, after: str, limit: int, read: Callable[[Mapping[str, Any]], _Read], **projection: Any
-    ) -> tuple[_Read, ...]:
-        found: list[_Read] = []
+    def write(self, subject: str, record: Record, *, over: int) -> None:
+        """See the port. Both items are written, or neither."""
+        puts = self._puts(subject, record, over)
+        for _ in range(_TRIES):
+            try:
+                self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
+                return
+            except (ClientError, BotoCoreError) as error:
+                why = _cancelled_by(error)
+                if "ConditionalCheckFailed" in why:
+                    raise RecordChanged(record.id) from error
+                if "TransactionConflict" not in why:
+                    raise ProfilesUnavailable(str(error)) from error
+        raise ProfilesUnavailable("the profile is being written by somebody else")
+
+    def _puts(self, subject: str, record: Record, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What puts the small item, under the condition, and the record."""
+        condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
+        if over:
+            condition = {
+                "ConditionExpression": "#version = :over",
+                "ExpressionAttributeNames": {"#version": "version"},
+                "ExpressionAttributeValues": {":over": {"N": str(over)}},
+            }
+        expires = {} if record.expires_at is None else {"expires_at": {"N": str(record.expires_at)}}
+        head = {} if record.profile is None else {"head": {"S": dumped(head_of(record.profile))}}
+        small = {**_key(subject, record.id), "version": {"N": str(record.version)}, **head, **expires}
+        whole = {**_key(subject, record.id, _RECORD), "record": {"S": dumped(record)}, **expires}
+        return {"TableName": self._table, "Item": small, **condition}, {"TableName": self._table, "Item": whole}
+
+    def _whole(self, subject: str, small: Mapping[str, Any]) -> Record:
+        """The record that belongs to a small item, or a newer one."""
+        if "record" in small:
+            return _record(small)
+        profile_id, version = _id(small), int(small["version"]["N"])
+        for _ in range(_TRIES):
+            item = self._item(_key(subject, profile_id, _RECORD))
+            if item is None and "expires_at" in small:  # of the two that are left, this one has expired first
+                return Record(id=profile_id, version=version, expires_at=int(small["expires_at"]["N"]))
+            if item is None:
+                raise ProfilesUnavailable("a stored profile has no record")
+            record = _record(item)
+            if record.version >= version:
+                return record
+        raise ProfilesUnavailable("the profile is being written by somebody else")
+
+    def _item(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
+        with _faults():
+            found: Mapping[str, Any] = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        return found.get("Item")
+
+    def _queried(self, subject: str, after: str, limit: int, **projection: Any) -> list[Mapping[str, Any]]:
+        """Small items, in the order of their ids."""
+        found: list[Mapping[str, Any]] = []
         start: dict[str, Any] = {"ExclusiveStartKey": _key(subject, after)} if after else {}
         while True:
             with _faults():
@@ -70,37 +126,10 @@ class DynamoDbProfiles:
                     **projection,
                     **start,
                 )
-            found += (read(item) for item in page["Items"])
+            found += page["Items"]
             if "LastEvaluatedKey" not in page or len(found) >= limit:
-                return tuple(found)
+                return found
             start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-    def write(self, subject: str, record: Record, *, over: int) -> None:
-        """See the port."""
-        condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
-        if over:
-            condition = {
-                "ConditionExpression": "#version = :over",
-                "ExpressionAttributeNames": {"#version": "version"},
-                "ExpressionAttributeValues": {":over": {"N": str(over)}},
-            }
-        expires = {} if record.expires_at is None else {"expires_at": {"N": str(record.expires_at)}}
-        head = {} if record.profile is None else {"head": {"S": dumped(head_of(record.profile))}}
-        item = {
-            **_key(subject, record.id),
-            **head,
-            "version": {"N": str(record.version)},
-            "record": {"S": dumped(record)},
-            **expires,
-        }
-        try:
-            with _faults():
-                self._client.put_item(TableName=self._table, Item=item, **condition)
-        except ProfilesUnavailable as fault:
-            response = getattr(fault.__cause__, "response", None) or {}  # a time-out has one that is None
-            if response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
-                raise
-            raise RecordChanged(record.id) from fault
 
 
 @contextmanager
@@ -112,12 +141,22 @@ def _faults() -> Iterator[None]:
         raise ProfilesUnavailable(str(error)) from error
 
 
+def _cancelled_by(error: Exception) -> set[str]:
+    """Why a transaction was cancelled, by the codes of its writes; empty for any other fault."""
+    response = getattr(error, "response", None) or {}  # a time-out has one that is None
+    return {str(reason.get("Code")) for reason in response.get("CancellationReasons", ())}
+
+
 def _pk(subject: str) -> str:
     return f"profiles#{subject}"
 
 
-def _key(subject: str, profile_id: str) -> dict[str, Any]:
-    return {"pk": {"S": _pk(subject)}, "sk": {"S": f"{_PROFILE}{profile_id}"}}
+def _key(subject: str, profile_id: str, what: str = _PROFILE) -> dict[str, Any]:
+    return {"pk": {"S": _pk(subject)}, "sk": {"S": f"{what}{profile_id}"}}
+
+
+def _id(small: Mapping[str, Any]) -> str:
+    return str(small["sk"]["S"]).removeprefix(_PROFILE)
 
 
 def _record(item: Mapping[str, Any]) -> Record:
@@ -128,7 +167,7 @@ def _record(item: Mapping[str, Any]) -> Record:
 
 
 def _listed(item: Mapping[str, Any]) -> Listed:
-    profile_id = item["sk"]["S"].removeprefix(_PROFILE)
+    profile_id = _id(item)
     if "expires_at" in item:
         return Listed(profile_id, None, int(item["expires_at"]["N"]))
     try:

@@ -1,4 +1,4 @@
-"""What lists need of a profile: kept beside its record, so that a list reads no facts and no history."""
+"""What lists need of a profile: kept apart from its record, so that a list reads no facts and no history."""
 
 from __future__ import annotations
 

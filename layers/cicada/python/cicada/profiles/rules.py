@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
+from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Kind, Record, RecordModel
 from cicada.visible import visible
 
@@ -27,29 +27,9 @@ MAX_EDITS = 20
 """Fields that one change sets and removes together."""
 _PLACE_CHARS = 200
 """Of each name in a locator that a proof keeps."""
-
-
-@dataclass(frozen=True)
-class ProfileLimits:
-    """The limits that a deployer may want others of."""
-
-    profiles: int = 200
-    """That one user has."""
-    fields: int = 50
-    """That one profile has."""
-    history_entries: int = 50
-    """That are kept of one profile: the newest."""
-    history_chars: int = 300
-    """Of a value, before and after, as the history keeps it."""
-    record_bytes: int = 256 * 1024
-    """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest entries of the history
-    make room; what does not fit without them is refused."""
-    deleted_kept_s: int = 90 * 24 * 3600
-    """Seconds for which a deleted profile's version is remembered."""
-    deleted: int = 400
-    """Deleted profiles of one user that are remembered at a time: with so many, one of a new name has to wait."""
-    deleted_history_entries: int = 10
-    """That a deleted profile keeps, without their words: the newest."""
+_FRAME_BYTES = 400
+"""Around the words of a fact, a piece of evidence or a change: what JSON calls its parts, ids, versions and times."""
+_PROOF_BYTES = MAX_QUOTE_CHARS + 4 * _PLACE_CHARS + _FRAME_BYTES
 
 
 def folded(name: str) -> str:
@@ -106,18 +86,44 @@ def kept_place(locator: Locator) -> Locator:
             return locator.model_copy(update={key: clipped(name, _PLACE_CHARS) for key, name in names.items()})
 
 
-def fitted(record: Record, limits: ProfileLimits) -> Record:
+def full_bytes(limits: ProfileLimits) -> int:
+    """UTF-8 bytes of the largest record that these limits allow beside ``record_bytes``, with its newest change alone.
+
+    It is a theory whose every part is full, in letters of one byte each; in others it has up to four times as many, and
+    ``record_bytes`` refuses some of them.
+    """
+    facts = limits.fields * (MAX_FIELD_NAME_CHARS + MAX_VALUE_CHARS + _PROOF_BYTES)
+    stated = MAX_NAME_CHARS + MAX_STATEMENT_CHARS + MAX_EPISODES * (MAX_EPISODE_CHARS + 3) + _PROOF_BYTES
+    change = MAX_EDITS * (MAX_FIELD_NAME_CHARS + 2 * limits.history_chars + 50)
+    theorys = 2 * (limits.history_chars + MAX_STATEMENT_CHARS)
+    return facts + stated + MAX_EVIDENCE * _PROOF_BYTES + change + theorys + 2 * _FRAME_BYTES
+
+
+def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) -> Record:
     """The record within its limits: the oldest entries of its history are dropped.
+
+    Args:
+        record: what is to be written.
+        limits: of it.
+        stands: what it replaces. Where that is over the limits, which have been others, this may be so too if it is no
+            larger: it can be made smaller step by step.
 
     Raises:
         ProfileInvalid: it is too large without any entry but its newest.
     """
     record = record.model_copy(update={"history": record.history[-limits.history_entries :]})
-    while (size := len(dumped(record).encode())) > limits.record_bytes:
+    while (size := _size(record)) > limits.record_bytes:
         if len(record.history) <= 1:
+            if stands is not None and size <= _size(stands):
+                return record
             raise ProfileInvalid(f"the profile has {size} bytes of {limits.record_bytes}: remove something first")
         record = record.model_copy(update={"history": record.history[(len(record.history) + 1) // 2 :]})
     return record
+
+
+def _size(record: Record) -> int:
+    """Bytes, in UTF-8."""
+    return len(dumped(record).encode())
 
 
 def dumped(record: RecordModel) -> str:

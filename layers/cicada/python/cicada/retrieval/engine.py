@@ -6,15 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.errors import ModelBusy, ModelUnavailable, SettingsInvalid
 from cicada.index.store import ObjectStore
 from cicada.models.ports import Embedder
-from cicada.retrieval.fallback import (
-    DEFAULT_ENGINE_BUDGET_S,
-    FallbackRetriever,
-    LearningEmbedder,
-    ManagedEngine,
-)
+from cicada.retrieval.fallback import FallbackRetriever, LearningEmbedder, ManagedEngine
 from cicada.retrieval.ports import Retriever, SearchQuery
 from cicada.retrieval.query_vectors import embedding_time_s
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
+from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.errors import IndexFailure, IndexUnavailable, ModelError
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Retriever, SearchQuery, SearchResult
@@ -19,8 +20,6 @@ from cicada.retrieval.query_vectors import in_time
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_ENGINE_BUDGET_S = 2.5
-"""Seconds that a managed engine may take for a search before the shards are asked instead."""
 FAILURES_TO_REST = 3
 """Failures in a row after which the engine is left alone for a while."""
 REST_S = 30.0

@@ -8,12 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from cicada.corpus.passages import Passage
+from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.models.ports import ModelUse, Purse, Unheld
-
-DEFAULT_TOP_K = 20
-"""Passages returned at most, unless the query says otherwise."""
-DEFAULT_MIN_SCORE = 0.5
-"""Hits below this score, in [0, 1], are not returned."""
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 """By meaning and words, by meaning alone (vectors), or by words alone (BM25)."""

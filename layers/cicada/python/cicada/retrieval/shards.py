@@ -44,7 +44,7 @@ class ShardRetriever:
         self._reader.refresh_soon()  # while the query is embedded the first version is loaded, or a new one looked for
         vector, mode, degraded = self._embed(query)
         timer.lap("embed")
-        index = self._reader.current()
+        index = self._reader.current(query.limits.time_left_s() / 2)  # the rest is for the search
         timer.lap("load")
         while True:
             try:

@@ -55,6 +55,9 @@ _CLAIMS = """
 theory: theory theories hypothesis hypotheses hunch hunches conjecture headcanon
 idea: @theory claim claims idea suspicion guess notion assumption interpretation reading view thesis premise
     possibility assertion belief accusation speculation
+telling: alibi alibis story stories explanation explanations account accounts testimony testimonies statement statements
+    confession timeline chronology case logic reasoning conclusion evidence facts dates version excuse
+cohere: hold stand add check hang
 claim: think believe suspect bet claim reckon assume argue maintain suppose guess posit propose conclude wager swear
     doubt hypothesize hypothesise theorize theorise speculate presume contend
 certain: convinced sure certain positive confident persuaded

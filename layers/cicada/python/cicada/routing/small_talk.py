@@ -225,7 +225,9 @@ ABOUT_THE_ASSISTANT = """
 ^ what is this [app|site|place|thing|page|bot] $
 ^ how do|can i use you|this|it $
 ^ can i|we ask you $|something|anything
-^ can we chat|talk|speak|be
+^ can we chat|talk|speak $|now|again|for
+^ can we chat|talk|speak about|to|with you|something|anything [else] $
+^ can we be friends
 ^ let us chat|talk|play
 ^ i am new [here]
 ^ are we friends
@@ -251,7 +253,10 @@ ABOUT_THE_ASSISTANT = """
 ^ how|what is the weather
 ^ are you working|kidding|joking|serious|free|single|male|female
 ^ what time|day|date is it $|now|today
-^ what can|should|could i|we ask|do [you|here|with]
+^ what can|should|could i|we ask $|you|cicada|here
+^ what can|should|could i|we ask about $
+^ what can|should|could i|we do [here|with] [you|cicada] $
+^ what can|could i|we do in|on|with this|the app|site|website|page|bot|tool|chat
 ^ where are you from
 tell me about yourself
 introduce yourself

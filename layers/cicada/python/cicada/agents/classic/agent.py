@@ -15,8 +15,8 @@ from cicada.agents.classic.prompt import input_text
 from cicada.agents.classic.session import RunAttributes, session_id
 from cicada.agents.classic.turning import Turning, given_of
 from cicada.agents.exchange import Exchange, json_tokens
-from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, ToolCall, Tools
+from cicada.agents.limits import AgentCaps, timed
+from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, ToolCall, Tools
 from cicada.agents.shelf import source_key
 from cicada.models.ports import TextDelta
 from cicada.retrieval.ports import Limits
@@ -77,9 +77,10 @@ class ClassicAgent:
         """See the port."""
         return self._deployed.model_id
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See the port."""
-        return self._run(task, tools, limits)
+        with timed(limits):
+            yield from self._run(task, tools, limits)
 
     def _run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
         actor = tools.actor

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from botocore.config import Config
 
+from cicada.agents.limits import SERVICE_READ_TIMEOUT_S
 
-def agent_client_config(*, read_timeout_s: float = 40.0, connect_timeout_s: float = 3.0) -> Config:
+
+def agent_client_config(*, read_timeout_s: float = SERVICE_READ_TIMEOUT_S, connect_timeout_s: float = 3.0) -> Config:
     """The configuration that the ``bedrock-agent-runtime`` client needs.
 
     botocore makes one attempt: retries are the adapter's own, inside the run's limits.

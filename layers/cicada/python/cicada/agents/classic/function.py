@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 MAX_PARAMETERS = 20
 """More than the service gives to any function."""
 MAX_VALUE_CHARS = 20_000
+MAX_CALL_S = 20.0
+"""Seconds that one call of a tool may take: the function is given some more, for its start and for its answer."""
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z][0-9a-zA-Z_-]{0,199}$")]
 _Attributes = dict[
@@ -76,7 +78,7 @@ class ActionFunction:
         tools: Sequence[Tool[Any]],
         *,
         now_s: Callable[[], float],
-        most_s: float = 20.0,
+        most_s: float = MAX_CALL_S,
         on_admitted: Callable[[RequestKey], None] = lambda _: None,
     ) -> None:
         """Wire the function.

@@ -12,6 +12,7 @@ from botocore.exceptions import ClientError
 
 from cicada.agents.classic.events import AgentEvent, read_event
 from cicada.agents.classic.failures import Failure, read_failure
+from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada.errors import AgentUnavailable, CicadaError, OutOfTime, StreamBroken
 from cicada.models.lines import carry_lines
 from cicada.models.ports import Stopped
@@ -27,7 +28,7 @@ class Invocations:
         self,
         client: Any,
         *,
-        silence_s: float = 30.0,
+        silence_s: float = SERVICE_SILENCE_S,
         retry: RetryPolicy = INTERACTIVE,
         pause: Callable[[float, threading.Event], None] = wait,
         share: Callable[[], float] = random.random,

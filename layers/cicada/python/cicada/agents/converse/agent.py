@@ -10,14 +10,13 @@ from typing import Any
 
 from cicada.agents.exchange import Exchange
 from cicada.agents.looping import AgentLoop
-from cicada.agents.ports import AgentStep, AgentTask, Tools
+from cicada.agents.ports import AgentStep, AgentTask, RunLimits, Tools
 from cicada.models.converse_call import ConverseCall
 from cicada.models.converse_turn import StreamedTurn
 from cicada.models.lines import carry_lines
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
-from cicada.models.streaming import Streaming
-from cicada.retrieval.ports import Limits
+from cicada.models.streaming import SILENCE_S, Streaming
 
 
 class ConverseAgent:
@@ -34,7 +33,7 @@ class ConverseAgent:
         max_turn_tokens: int,
         temperature: float | None = None,
         top_p: float | None = None,
-        silence_s: float = 20.0,
+        silence_s: float = SILENCE_S,
         retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
         clock: Callable[[], float] = time.monotonic,
@@ -71,7 +70,7 @@ class ConverseAgent:
         """See the port."""
         return self._model_id
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See the port.
 
         Raises:

@@ -12,14 +12,14 @@ from typing import Any
 
 from cicada.agents.exchange import Exchange
 from cicada.agents.harness.invocation import Harness, HarnessCall, Run, request_of
+from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada.agents.looping import AgentLoop
-from cicada.agents.ports import AgentStep, AgentTask, Tools
+from cicada.agents.ports import AgentStep, AgentTask, RunLimits, Tools
 from cicada.models.converse_turn import StreamedTurn
 from cicada.models.lines import carry_lines
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
 from cicada.models.streaming import Streaming
-from cicada.retrieval.ports import Limits
 
 _ACTOR_CHARS = 40
 """Of a hash: enough to tell all conversations apart."""
@@ -44,7 +44,7 @@ class HarnessAgent:
         max_turn_tokens: int,
         temperature: float | None = None,
         top_p: float | None = None,
-        silence_s: float = 30.0,
+        silence_s: float = SERVICE_SILENCE_S,
         retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
         clock: Callable[[], float] = time.monotonic,
@@ -56,7 +56,8 @@ class HarnessAgent:
 
         Args:
             client: boto3's ``bedrock-agentcore`` client, configured by
-                :func:`cicada.models.bedrock.bedrock_client_config`; its connections are prepared for being closed.
+                :func:`cicada.models.bedrock.bedrock_client_config` with
+                :data:`cicada.agents.limits.SERVICE_READ_TIMEOUT_S`; its connections are prepared for being closed.
             harness: the one that is deployed.
             model_id: a model id, an inference profile's id, or the ARN of either; named in every invocation.
             max_turn_tokens: the longest turn, in tokens.
@@ -86,7 +87,7 @@ class HarnessAgent:
         """See the port."""
         return self._model_id
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See the port.
 
         Raises:

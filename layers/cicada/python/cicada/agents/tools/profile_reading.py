@@ -73,6 +73,7 @@ class ProfileHistoryTool(DeskTool):
             "kind": profile.kind,
             "name": profile.name,
             "version": profile.version,
+            **({} if profile.theory is None else {"statement": profile.theory.statement}),
             "changes": [_shown(change_source(profile, change), change, shelf) for change in newest],
         }
         if len(newest) < len(history):

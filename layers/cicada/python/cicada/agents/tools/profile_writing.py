@@ -10,10 +10,11 @@ from cicada.agents.tools.base import DeskTool
 from cicada.agents.tools.deleting import asks_to_delete_unspaced, deletions_in, words_of
 from cicada.agents.tools.forms import CreateProfile, DeleteProfile, Fact, UpdateProfile
 from cicada.agents.tools.shown import profile_shown, proof_of
-from cicada.agents.tools.wording import lacking, share_of
+from cicada.agents.tools.theories import called
+from cicada.agents.tools.wording import MAX_TOLD, lacking, share_of
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import FieldGiven
-from cicada.profiles.record import Profile
+from cicada.profiles.heads import Head, head_of
 from cicada.profiles.rules import folded
 from cicada.retrieval.ports import Limits
 
@@ -41,7 +42,7 @@ class CreateProfileTool(_WritingTool):
         texts = (text for source in shelf.sources for text in (source.text, source.locator.label()))
         unknown = lacking(given.name, actor.message, *texts)
         if unknown:
-            raise ToolInvalid(f"neither the user's message nor a passage names {', '.join(unknown[:6])}")
+            raise ToolInvalid(f"neither the user's message nor a passage names {', '.join(unknown[:MAX_TOLD])}")
         facts = self._given(given.fields, actor, shelf)
         profile = self.desk.create(self.by(given, actor), given.kind, given.name, facts)
         return {"created": profile_shown(profile, shelf)}
@@ -70,7 +71,7 @@ class UpdateProfileTool(_WritingTool):
             return
         profile = self.desk.show(actor.subject, given.id)
         kept = {folded(field.name): field.value for field in profile.fields}
-        asked = deletions_in(actor.message, profile.name, *given.remove, *kept.values())
+        asked = deletions_in(actor.message, *called(head_of(profile)), *given.remove, *kept.values())
         for name in given.remove:
             value = kept.get(folded(name), "")
             if not (_is_asked(name, asked, actor) or any(_speaks_of(value, words) for words in asked)):
@@ -90,30 +91,39 @@ class DeleteProfileTool(_WritingTool):
         by = self.by(given, actor)
         deleted = {"id": given.id}
         if not self.desk.has_done(by, given.id):
-            profile = self.desk.show(actor.subject, given.id)
-            self._refuse_unasked(profile, actor)
-            deleted |= {"kind": profile.kind, "name": profile.name}
+            head = head_of(self.desk.show(actor.subject, given.id))
+            self._refuse_unasked(head, actor)
+            deleted |= {"kind": head.kind, "name": called(head)[0]}
         self.desk.delete(by, given.id, given.expected_version)
         return {"deleted": deleted}
 
-    def _refuse_unasked(self, profile: Profile, actor: Actor) -> None:
-        others = [one for one in self.desk.list(actor.subject) if one.id != profile.id]
-        asked = deletions_in(actor.message, profile.id, profile.name, *(one.name for one in others))
-        if any(profile.id in words for words in asked):
+    def _refuse_unasked(self, head: Head, actor: Actor) -> None:
+        others = [one for one in self.desk.list(actor.subject) if one.id != head.id]
+        names = (name for one in (head, *others) for name in called(one))
+        asked = deletions_in(actor.message, head.id, *names)
+        if _is_asked(head.id, asked, actor):
             return
-        if not _is_asked(profile.name, asked, actor):
+        mine = [name for name in called(head) if _is_asked(name, asked, actor)]
+        if not mine:
+            wish = f"{'the profile' if head.statement is None else 'the theory that'} {called(head)[0]}"
             raise ToolInvalid(
-                f"the user's message does not ask to delete {profile.name}: tell the user to say so in a message that "
-                f"names it, such as: delete the profile {profile.name}"
+                f"the user's message does not ask to delete {wish}: tell the user to say so in a message that names "
+                f"it, such as: delete {wish}"
             )
-        mine = frozenset(words_of(profile.name))
         for other in others:
-            theirs = frozenset(words_of(other.name))
-            if mine <= theirs and any(theirs <= words for words in asked):
+            theirs = [name for name in called(other) if _is_asked(name, asked, actor)]
+            if any(_holds(name, own, actor) for name in theirs for own in mine):
                 raise ToolInvalid(
-                    f"the message may mean {other.name} ({other.kind}) as well: tell the user to name the id, such as: "
-                    f"delete {profile.id}"
+                    f"the message may mean {called(other)[0]} ({other.kind}) as well: tell the user to name the id, "
+                    f"such as: delete {head.id}"
                 )
+
+
+def _holds(name: str, own: str, actor: Actor) -> bool:
+    """Whether one name is a part of another: by its words, or where nothing parts words by its letters."""
+    if frozenset(words_of(own)) <= frozenset(words_of(name)):
+        return True
+    return folded(own) in folded(name) and asks_to_delete_unspaced(actor.message, name)
 
 
 def _is_asked(name: str, asked: Sequence[frozenset[str]], actor: Actor) -> bool:

@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
+from cicada.agents.tools.asking import said_in
 from cicada.agents.tools.base import note_of
-from cicada.agents.tools.wording import denied, lacking, share_of
+from cicada.agents.tools.wording import MAX_TOLD, denied, lacking, share_of
 from cicada.citations.checking import Checker
 from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
@@ -26,6 +27,8 @@ MAX_CONTEXT_CHARS = 600
 MAX_CHANGE_CHARS = 600
 MIN_SHARE_OF_PASSAGE = 0.6
 """The share of a fact's words that the passage which is cited for it must have."""
+_CHANGE = "change:"
+"""What the id of a change's source begins with."""
 _UNNUMBERED = 1
 """The shelf gives the numbers."""
 _SEARCHING = frozenset({"search_script", "gather_evidence"})
@@ -99,7 +102,7 @@ def change_source(profile: Profile, change: Change) -> Source:
     told = "; ".join(_edit_words(edit) for edit in change.edits) or change.operation
     return Source(
         n=_UNNUMBERED,
-        passage_id=f"change:{profile.id}:{change.version}",
+        passage_id=f"{_CHANGE}{profile.id}:{change.version}",
         collection=NOTES,
         locator=NoteLocator(
             profile_id=profile.id,
@@ -111,6 +114,11 @@ def change_source(profile: Profile, change: Change) -> Source:
         text=clipped(f"Version {change.version}, {moment(change.at_ms)}: {told}", MAX_CHANGE_CHARS),
         origin="profile",
     )
+
+
+def is_change(source: Source) -> bool:
+    """Whether a source is a change of a profile's history."""
+    return source.origin == "profile" and source.passage_id.startswith(_CHANGE)
 
 
 def _edit_words(edit: Edit) -> str:
@@ -204,7 +212,7 @@ def _evidence_shown(profile: Profile, evidence: Evidence, shelf: Shelf) -> dict[
 
 
 def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: Shelf) -> Proof:
-    """What supports a fact that a model wants to keep: a passage on the shelf, or the user's own message.
+    """What supports a fact that a model wants to keep: a passage on the shelf, or what the user's own message says.
 
     Args:
         field: its name, for the message.
@@ -217,13 +225,14 @@ def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: 
         ToolInvalid: neither says so; the message tells which words are nowhere.
     """
     if citation is None:
-        invented = lacking(value, actor.message)
+        said = said_in(actor.message)
+        invented = lacking(value, said)
         if invented:
             raise ToolInvalid(
-                f"{field}: the user's message does not say {', '.join(invented[:6])}. Keep only what it says, in its "
-                "words, or cite the passage that says it"
+                f"{field}: the user's message does not say {', '.join(invented[:MAX_TOLD])}. Keep only what it says, "
+                "not what it asks, in its words, or cite the passage that says it"
             )
-        if denied(value, actor.message):
+        if denied(value, said):
             raise ToolInvalid(f"{field}: the user's message says that it is not so. Keep the denial with it")
         return note_of(actor)
     source = cited(citation, shelf)

@@ -11,10 +11,11 @@ from cicada.agents.tools.base import DeskTool, note_of, scope_of
 from cicada.agents.tools.forms import ListTheories, RefineTheory, StateTheory
 from cicada.agents.tools.shown import moment, numbered, profile_shown, theory_source
 from cicada.agents.tools.wording import share_of
-from cicada.errors import ProfileInvalid, ToolInvalid
-from cicada.profiles.changes import Stated
+from cicada.errors import ProfileConflict, ProfileInvalid, ToolInvalid
+from cicada.profiles.changes import By, Stated
 from cicada.profiles.heads import Head
-from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped
+from cicada.profiles.record import Profile
+from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, folded, profile_id
 from cicada.retrieval.ports import Limits
 
 MIN_SHARE_OF_MESSAGE = 0.5
@@ -46,8 +47,20 @@ class StateTheoryTool(DeskTool):
         _refuse_others(given.statement, actor.message)
         scope_of(actor, episodes=given.episodes)
         stated = Stated(given.statement, note_of(actor), given.episodes)
-        profile = self.desk.create(self.by(given, actor), "theory", theory_name(given.statement), stated=stated)
-        return {"stated": profile_shown(profile, shelf)}
+        return {"stated": profile_shown(self._filed(self.by(given, actor), stated), shelf)}
+
+    def _filed(self, by: By, stated: Stated) -> Profile:
+        """Under the statement; with its digest where a theory that was filed under that says something else by now."""
+        plain, apart = theory_name(stated.statement), theory_name(stated.statement, digested=True)
+        if self.desk.has_done(by, profile_id("theory", apart)):
+            plain = apart
+        try:
+            return self.desk.create(by, "theory", plain, stated=stated)
+        except ProfileConflict:
+            stands = self.desk.find(by.subject, plain, "theory").theory
+            if stands is None or claim_of(stands.statement) == claim_of(stated.statement):
+                raise
+        return self.desk.create(by, "theory", apart, stated=stated)
 
 
 class RefineTheoryTool(DeskTool):
@@ -67,14 +80,23 @@ class RefineTheoryTool(DeskTool):
         return {"refined": profile_shown(profile, shelf)}
 
 
-def theory_name(statement: str) -> str:
-    """What a theory is filed under: its statement, and where that is cut a digest of all of it, so that theories which
-    begin alike are two. It stays when the statement is refined."""
+def theory_name(statement: str, *, digested: bool = False) -> str:
+    """What a theory is filed under: its statement, and where that is cut, or if ``digested``, a digest of all of it, so
+    that theories which begin alike are two. It stays when the statement is refined."""
     name = " ".join(statement.split()).rstrip(".!?")
-    if len(name) <= MAX_NAME_CHARS:
+    if len(name) <= MAX_NAME_CHARS and not digested:
         return name
     digest = hashlib.sha256(claim_of(statement).encode()).hexdigest()[:_DIGEST_CHARS]
     return f"{clipped(name, MAX_NAME_CHARS - len(digest) - 2)} #{digest}"
+
+
+def called(head: Head) -> tuple[str, ...]:
+    """What a profile is called by whoever means it: its name; a theory, what it says now, and its name as long as that
+    says the same."""
+    if head.statement is None:
+        return (head.name,)
+    names = {folded(theory_name(head.statement, digested=digested)) for digested in (False, True)}
+    return (head.statement, head.name) if folded(head.name) in names else (head.statement,)
 
 
 def _refuse_others(statement: str, *said: str) -> None:

@@ -12,7 +12,10 @@ from cicada.guards.other_languages import NEGATIONS
 from cicada.index.lexical.stopwords import FREQUENT
 from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import terms_of
+from cicada.profiles.rules import folded
 
+MAX_TOLD = 6
+"""Words that a message to a model names: enough to see what is wrong."""
 _SHORT = 3
 """Letters of a word that can be another one in another language: *en*, *et*, *no*."""
 PLAIN_NEGATIONS = frozenset(
@@ -22,6 +25,8 @@ PLAIN_NEGATIONS = frozenset(
 _ENGLISH = "eng"
 _PARTS = re.compile(r"[.!?;:,。！？；：，、\n]+|\b(?:but|and|that|und|aber|sondern|dass|mais|pero|sino|que|maar|dat)\b")
 """Where a text goes on with something that a negation before it does not deny."""
+_EVERYTHING_BUT = re.compile(r"\b(?:any|every)(?:thing|one|body)\s+but\b", re.IGNORECASE)
+"""It denies what follows it."""
 _ENGLISH_EMPTY = frozenset(
     "a an the am is are was were be been being has have had do does did and that this these those it its he him his "
     "she her hers they them their i me my mine you your yours we us our of to in on at as for with by from who "
@@ -33,8 +38,11 @@ _ENGLISH_EMPTY = frozenset(
 def lacking(words: str, *texts: str) -> tuple[str, ...]:
     """The words of a text that none of the others has in any inflection; numbers and negations are words too.
 
-    Words that carry no meaning of their own are left out, unless there are no others.
+    Words that carry no meaning of their own are left out, unless there are no others. What has no words at all, such as
+    an emoji, is lacking as a whole where none of the texts has it as it is.
     """
+    if not tokens(normalised(words)):
+        return () if any(folded(words) in folded(text) for text in texts) else (words,)
     language = language_of(" ".join((*texts, words)))
     there = {term for text in texts for token in tokens(normalised(text)) for term in _terms(token, language)}
     return tuple(word for word in _content(words, language) if not there.issuperset(terms_of(word, language).parts))
@@ -52,6 +60,7 @@ def share_of(words: str, *texts: str) -> float:
 
 def denied(words: str, text: str) -> bool:
     """Whether a text says of another's words that they are not so, and the other does not say *not*."""
+    words, text = (_EVERYTHING_BUT.sub("not", one) for one in (words, text))
     language = language_of(f"{text} {words}")
     claimed, said = read(words, language), read(text, language)
     if any(clause.negations for clause in claimed) or _has_negation(words, language):

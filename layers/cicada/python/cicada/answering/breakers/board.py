@@ -25,7 +25,7 @@ from cicada.answering.breakers.decide import (
 from cicada.answering.breakers.names import verdict
 from cicada.answering.breakers.ports import BreakerStore, Overtaken
 from cicada.answering.breakers.states import BreakerState, state_of
-from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.concurrency import THREADS, Concurrency
 from cicada.delivery.ports import StoreFault
 from cicada.errors import CicadaError, DependencyDown
 from cicada.story import tell

@@ -6,13 +6,13 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from cicada.agents.ports import Agent, AgentFinished, AgentStep, AgentTask, Tools
+from cicada.agents.ports import Agent, AgentFinished, AgentStep, AgentTask, RunLimits, Tools
 from cicada.answering.breakers.admission import Admission
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, model_breaker
 from cicada.answering.reuse import EarlierAnswers
 from cicada.answering.strategy import Asked
-from cicada.errors import AgentUnavailable, DependencyDown, ModelUnavailable, StreamBroken
+from cicada.errors import AgentCapReached, DependencyDown, ModelUnavailable, StreamBroken
 from cicada.models.ports import (
     Embedder,
     Filled,
@@ -27,7 +27,7 @@ from cicada.models.ports import (
     TextDelta,
     TextModel,
 )
-from cicada.retrieval.ports import Limits, Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -40,10 +40,10 @@ FAIR_EMBED_BUDGET_S = 2.0
 
 @contextmanager
 def _fair(call: Admission, time_budget_s: float, fair_s: float) -> Iterator[None]:
-    """A call that ran out of less time than is fair says nothing of the model, or of the agents' service."""
+    """A call that ran out of less time than is fair says nothing of the model."""
     try:
         yield
-    except (AgentUnavailable, ModelUnavailable, StreamBroken):
+    except (ModelUnavailable, StreamBroken):
         if time_budget_s < fair_s:
             call.released()
         raise
@@ -233,7 +233,8 @@ class GuardedReranker:
 class GuardedAgent:
     """A :class:`cicada.agents.ports.Agent` that raises DependencyDown, too, while the breaker of its service is open.
 
-    A run is one call, however many turns it has.
+    A run is one call, however many turns it has. One that ends because its time is over says nothing of the service,
+    good or bad: its last turn may have had a second, or none.
     """
 
     def __init__(self, agent: Agent, breakers: Breakers, name: str) -> None:
@@ -247,20 +248,22 @@ class GuardedAgent:
         """See the port."""
         return self._agent.model_id
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See the port.
 
         Raises:
             DependencyDown: the service keeps failing, and is left alone for now.
         """
-        left_s = limits.time_left_s()
-        with self._breakers.admit(self._name) as call:
-            steps = self._agent.run(task, tools, limits)
-            with _fair(call, left_s, FAIR_BUDGET_S), closing(steps):
+        with self._breakers.admit(self._name) as call, closing(self._agent.run(task, tools, limits)) as steps:
+            try:
                 for step in steps:
                     if isinstance(step, AgentFinished):
                         call.succeeded()
                     yield step
+            except AgentCapReached:
+                if limits.time_left_s() <= 0:
+                    call.released()
+                raise
 
 
 class GuardedCache:

@@ -32,7 +32,6 @@ _IT = "it its itself"
 PERSONAL = _set(f"{_HE} {_SHE} {_THEY} {_IT}")
 PEOPLES = _set(f"{_HE} {_SHE} {_THEY}")
 """Those that persons are referred to by."""
-SUBJECTS = _set("he she they")
 POSSESSIVES = _set("his their its")
 THINGS = _set(f"{_THEY} {_IT}")
 """Those that things are referred to by."""

@@ -24,7 +24,9 @@ class ChunkOptions(CorpusModel):
     chunk_size: Annotated[int, Field(ge=50, le=MAX_CHUNK_SIZE)] = Field(
         DEFAULT_CHUNK_SIZE, description="tokens at most"
     )
-    overlap: Annotated[int, Field(ge=0, le=4_000)] = Field(DEFAULT_OVERLAP, description="tokens repeated at most")
+    overlap: Annotated[int, Field(ge=0, le=MAX_CHUNK_SIZE)] = Field(
+        DEFAULT_OVERLAP, description="tokens repeated at most"
+    )
     similarity: Annotated[float, Field(ge=0, le=1)] = Field(
         DEFAULT_SIMILARITY, description="cosine of neighbouring sentences below which a chunk may end"
     )

@@ -10,7 +10,7 @@ _TAKEN_FOR_ONE = (DECLARATION, "collection.yml")
 def misplaced(source: str) -> str | None:
     """Why a file is neither the declaration of the folder that it is known in nor a document; None where it is one."""
     folder, _, name = source.rpartition("/")
-    if name not in _TAKEN_FOR_ONE or source == DECLARATION:
+    if name.casefold() not in _TAKEN_FOR_ONE or source == DECLARATION:
         return None
     if folder:
         return f"declares the collection of its own folder: load {folder} by itself"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cicada.corpus.letters import word_pattern
+from cicada.corpus.spellings import JOINING, bare_key, spelling_key
 
 MAX_NAME_CHARS = 80
 """A longer heading is a sentence, and names nobody."""
-_JOINED = re.compile(r"[\s\-\u2010-\u2013'’]+")
-"""What may stand between the words of a name, whatever stood there where it was declared."""
+_JOINED = re.compile(JOINING)
 
 
 @dataclass(frozen=True)
@@ -38,19 +38,25 @@ class DeclaredNames:
     def __init__(self, aliases: Mapping[str, Sequence[str]], names: Iterable[str] = ()) -> None:
         """Take declared names with their aliases, and others without."""
         self._filed: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        self._without_article: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._by_words: defaultdict[tuple[str, ...], list[_Written]] = defaultdict(list)
         self._lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name, others in aliases.items():
             for written in (name, *others):
                 self._file(written, name)
         for name in names:
-            if len(name) <= MAX_NAME_CHARS and not self._filed.get(_key(name)):
-                self._file(name, " ".join(name.split()))
+            if len(name) <= MAX_NAME_CHARS:
+                for owner in self.filed_under(" ".join(name.split())):
+                    self._file(name, owner)
         self._longest_first = {first: sorted(found, reverse=True) for first, found in self._lengths.items()}
 
     def filed_under(self, name: str) -> tuple[str, ...]:
-        """The declared names that a name or an alias is of; itself where it is of none."""
-        return tuple(self._filed.get(_key(name), ())) or (name,)
+        """The declared names that a name or an alias is of, however it is spelt; itself where it is of none.
+
+        What joins its words makes no difference, nor does a stop at its end; nor an article, unless with it, or without
+        it, the name is another's.
+        """
+        return tuple(self._filed.get(spelling_key(name)) or self._without_article.get(bare_key(name)) or (name,))
 
     def of(self, text: str) -> tuple[str, ...]:
         """The names that a text has, each once, in order, as they are filed."""
@@ -71,13 +77,14 @@ class DeclaredNames:
         return tuple(found)
 
     def _file(self, written: str, name: str) -> None:
-        if name in self._filed[_key(written)]:
+        if name in self._filed[spelling_key(written)]:
             return
         plain = unicodedata.normalize("NFC", written)
         words = list(word_pattern().finditer(plain))
         if not words:
             return
-        self._filed[_key(written)][name] = None
+        self._filed[spelling_key(written)][name] = None
+        self._without_article[bare_key(written)][name] = None
         folded = tuple(word[0].casefold() for word in words)
         self._lengths[folded[0]].add(len(folded))
         self._by_words[folded].append(
@@ -98,7 +105,3 @@ def _fits(name: _Written, text: str, words: Sequence[re.Match[str]]) -> bool:
         gap == declared or (_JOINED.fullmatch(gap) and _JOINED.fullmatch(declared))
         for gap, declared in zip(gaps, name.gaps, strict=True)
     )
-
-
-def _key(name: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", name).split()).casefold()

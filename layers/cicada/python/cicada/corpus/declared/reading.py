@@ -78,11 +78,9 @@ def _root(data: bytes, name: str) -> Node:
         raise CorpusInvalid(f"{name}, line {line}: is not UTF-8") from None
     try:
         found = list(read_nodes(text, max_depth=MAX_DEPTH, max_nodes=MAX_VALUES, aliases=False))
-    except YamlInvalid as error:
+    except (YamlInvalid, YamlTooLarge) as error:
         where = name if error.line is None else f"{name}, line {error.line}"
         raise CorpusInvalid(visible(f"{where}: {error}")) from None
-    except YamlTooLarge as error:
-        raise CorpusInvalid(f"{name}: {error}") from None
     if not found or not isinstance(found[0].value, dict):
         raise CorpusInvalid(f"{name}, line 1: must be a mapping with the fields {_fields(())}")
     if len(found) > 1:

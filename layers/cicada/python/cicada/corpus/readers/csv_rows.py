@@ -5,49 +5,48 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from cicada.corpus.readers.blocks import Blocks, column_names
 from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.decoding import decoded, guess_note
+from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.table_rows import SAMPLE_ROWS, names_columns, with_names
-from cicada.errors import DocumentBroken, DocumentTooLarge
+from cicada.errors import DocumentTooLarge
 
 _DELIMITERS = ",;\t|"
+_DECLARED = re.compile(r'("?)sep=([^\w\s"]|\t)\1(?:\r\n?|\n|\Z)', re.IGNORECASE)
+"""A first line by which Excel is told the delimiter."""
 _SAMPLE_ROWS = 100
 _SAMPLE_CHARS = 65_536
 
 
 def read_csv(data: bytes, limits: ReadLimits) -> Content:
-    """A block a row. The delimiter is the one of ``, ; tab |`` that gives the rows most alike.
+    """A block a row. The delimiter is told by a first line ``sep=;``, or is the one of ``, ; tab |`` that fits best.
 
     Where the first row does not look like names the columns are called ``column 1`` and so on, and it is a row like the
-    others.
+    others. A quotation mark that begins a cell but encloses no whole one is text; a note tells the first one's line.
 
     Raises:
-        DocumentBroken: a quotation mark is not closed, or the file is no text.
+        DocumentBroken: the file is no text.
         DocumentTooLarge: a limit is reached.
     """
-    text, guessed = decoded(data)
-    rows = _rows(text.replace("\0", ""), delimiter_of(text))
-    begin = list(itertools.islice(rows, 1 + SAMPLE_ROWS))
-    notes = list(guess_note(guessed))
-    blocks = Blocks(limits)
-    if not begin:
-        return Content("csv", (), notes=tuple(notes))
-    _check_width(begin[0], limits)
-    named = names_columns(begin[0], begin[1:])
-    names = column_names(begin[0]) if named else []
-    if not named:
-        notes.append("its first row does not name the columns")
-    table = blocks.new_table()
-    for row in itertools.chain(begin[named:], rows):
-        _check_width(row, limits)
-        blocks.fields("row", with_names(names, row), table)
-    return Content("csv", blocks.all(), notes=tuple(notes))
+    text, notes = decoded(data)
+    text = text.replace("\0", "")
+    declared = _DECLARED.match(text)
+    start = declared.end() if declared else 0
+    delimiter = declared[2] if declared else delimiter_of(text)
+    try:
+        return _content(_rows(text[start:], delimiter, strict=True), notes, limits)
+    except csv.Error:
+        loose: list[int] = []
+        content = _content(_loose_rows(text, start, delimiter, loose), notes, limits)
+    told = (f"a quotation mark on line {line:,} encloses no cell: such marks were kept as text" for line in loose)
+    return replace(content, notes=(*content.notes, *told))
 
 
 def delimiter_of(text: str) -> str:
@@ -57,25 +56,66 @@ def delimiter_of(text: str) -> str:
         sample = sample[: sample.rfind("\n") + 1] or sample
 
     def fit(delimiter: str) -> tuple[float, int]:
-        try:
-            rows = list(itertools.islice(_rows(sample, delimiter, strict=False), _SAMPLE_ROWS))
-        except DocumentBroken:
-            return 0.0, 0
-        width, count = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
+        found = _filled(_rows(f"{sample}\n.", delimiter, strict=False))
+        rows = list(itertools.islice(found, _SAMPLE_ROWS + 1))
+        rows = rows[:-1] or rows  # the last is the full stop, or what a quotation that is never closed took with it
+        width, count = Counter(map(len, rows)).most_common(1)[0]
         return (count / len(rows), width) if width > 1 else (0.0, 0)
 
     return max(_DELIMITERS, key=fit)
 
 
-def _rows(text: str, delimiter: str, *, strict: bool = True) -> Iterator[list[str]]:
+def _content(found: Iterator[list[str]], notes: tuple[str, ...], limits: ReadLimits) -> Content:
+    rows = _filled(found)
+    begin = list(itertools.islice(rows, 1 + SAMPLE_ROWS))
+    blocks = Blocks(limits)
+    if not begin:
+        return Content("csv", (), notes=notes)
+    _check_width(begin[0], limits)
+    named = names_columns(begin[0], begin[1:])
+    names = column_names(begin[0]) if named else []
+    if not named:
+        notes += ("its first row does not name the columns",)
+    table = blocks.new_table()
+    for row in itertools.chain(begin[named:], rows):
+        _check_width(row, limits)
+        blocks.fields("row", with_names(names, row), table)
+    return Content("csv", blocks.all(), notes=notes)
+
+
+def _rows(text: str, delimiter: str, *, strict: bool) -> Iterator[list[str]]:
     csv.field_size_limit(sys.maxsize)  # the file is bounded as a whole
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=strict)
-    try:
-        for row in lines:
-            if any(cell and not cell.isspace() for cell in row):
-                yield row
-    except csv.Error as error:
-        raise DocumentBroken(f"line {lines.line_num}: {error}") from None
+    return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=strict)
+
+
+def _loose_rows(text: str, at: int, delimiter: str, loose: list[int]) -> Iterator[list[str]]:
+    """The rows from a place on, where a quotation that does not end with its cell is none.
+
+    Unlike :mod:`csv` when it is not strict, a quotation that is never closed takes no further rows with it, and no mark
+    is lost. ``loose`` takes the line of the first such mark.
+    """
+    ends = re.escape(delimiter) + r"\r\n"
+    cells = re.compile(rf' *+"((?:[^"]++|"")*+)" *+(?=[{ends}]|\Z)|([^{ends}]*+)')
+    row: list[str] = []
+    while cell := cells.match(text, at):
+        quoted, plain = cell.groups()
+        row.append(plain if quoted is None else quoted.replace('""', '"'))
+        if not loose and quoted is None and plain.lstrip(" ").startswith('"'):
+            before = text[:at]
+            loose.append(1 + before.count("\n") + before.count("\r") - before.count("\r\n"))
+        at = cell.end()
+        if text.startswith(delimiter, at):
+            at += 1
+            continue
+        yield row
+        row = []
+        if at == len(text):
+            return
+        at += 2 if text.startswith("\r\n", at) else 1
+
+
+def _filled(rows: Iterable[list[str]]) -> Iterator[list[str]]:
+    return (row for row in rows if any(cell and not cell.isspace() for cell in row))
 
 
 def _check_width(row: Sequence[str], limits: ReadLimits) -> None:

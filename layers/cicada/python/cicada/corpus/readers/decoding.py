@@ -25,42 +25,50 @@ _KANA = re.compile("[\u3041-\u30ff]")
 _NOT_ASCII = re.compile("[^\x00-\x7f]")
 _KANA_SHARE = 0.3
 """Japanese text has at least so many kana among its signs; what another encoding makes of it has not."""
+_NOT_ASCII_BYTES = bytes(range(0x80, 0x100))
+_REPLACED = "\ufffd"
+_STRAY_SHARE = 0.2
+"""In damaged UTF-8 at most so many of the sequences beyond ASCII are wrong; in text of another encoding, most."""
 _BINARY = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _BINARY_SHARE = 0.01
 
 
-def decoded(data: bytes) -> tuple[str, str | None]:
-    """A file's text, and the encoding where it had to be guessed; None where the file leaves no doubt.
+def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
+    """A file's text, and notes for the loader where the file leaves doubt: an encoding guessed, bytes replaced.
 
-    A byte order mark decides, then UTF-8 if all of it is valid, then UTF-16 if every second byte is zero, then what
-    the bytes look most like.
+    A byte order mark decides, then UTF-16 if every second byte is zero, then UTF-8 if all of it is valid or only stray
+    bytes are not, then what the bytes look most like.
 
     Raises:
         DocumentBroken: it is no text, or breaks the encoding that it claims.
     """
-    text, guessed = _decoded(data)
+    text, notes = _decoded(data)
     if len(_BINARY.findall(text)) > _BINARY_SHARE * len(text):
         raise DocumentBroken("is not text: it holds binary data")
-    return text, guessed
+    return text, notes
 
 
-def guess_note(encoding: str | None) -> tuple[str, ...]:
-    """What the loader should know of a guess."""
-    return () if encoding is None else (f"its encoding was guessed: {encoding}",)
-
-
-def _decoded(data: bytes) -> tuple[str, str | None]:
+def _decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return _strictly(data, encoding), None
+            return _strictly(data, encoding), ()
+    if wide := _without_mark(data):  # before UTF-8, as which the zeros between letters of ASCII are valid, too
+        return _strictly(data, wide), _guess_note(wide)
     try:
-        return data.decode(), None
+        return data.decode(), ()
     except UnicodeDecodeError as error:
         first_wrong = error.start
-    if wide := _without_mark(data):
-        return _strictly(data, wide), wide
+    text = data.decode(errors="replace")
+    stray = text.count(_REPLACED) - data.count(_REPLACED.encode())
+    beyond_ascii = len(text) - len(data.translate(None, delete=_NOT_ASCII_BYTES))
+    if stray <= _STRAY_SHARE * beyond_ascii:
+        return text, (f"bytes that are not UTF-8 were replaced: {stray:,}",)
     guess = _guess(data[max(0, first_wrong - _SAMPLE_BYTES // 2) :][:_SAMPLE_BYTES])
-    return data.decode(guess, errors="replace"), guess
+    return data.decode(guess, errors="replace"), _guess_note(guess)
+
+
+def _guess_note(encoding: str) -> tuple[str, ...]:
+    return (f"its encoding was guessed: {encoding}",)
 
 
 def _strictly(data: bytes, encoding: str) -> str:
@@ -75,7 +83,7 @@ def _strictly(data: bytes, encoding: str) -> str:
 def _without_mark(data: bytes) -> str | None:
     sample = data[: _SAMPLE_BYTES // 2 * 2]
     zeros = sample[::2].count(0), sample[1::2].count(0)
-    if max(zeros) < len(sample) / 4 or min(zeros) > max(zeros) / 10:
+    if max(zeros) <= len(sample) / 4 or min(zeros) > max(zeros) / 10:
         return None
     return "utf-16-be" if zeros[0] > zeros[1] else "utf-16-le"
 

@@ -47,13 +47,16 @@ _FOREIGN = {
 _PDF = re.compile(rb"%PDF-\d")
 _PDF_WITHIN_BYTES = 1_024
 """The mark may stand behind as many bytes: what PDF viewers accept."""
-_MESSAGE_NAMES = tuple(re.compile(rb'"%s"\s*:' % name) for name in (b"episodeId", b"messageId"))
+_FIRST_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
+_TOKEN = re.compile(rb'[{}\[\]]|"((?:[^"\\]|\\.)*+)(?:"\s*+(:)?|\\?\Z)', re.DOTALL)
+"""A bracket, or a string: with what it says, and the colon behind it if it is a name."""
+_MESSAGE_NAMES = frozenset({b"episodeId", b"messageId"})
 
 
 def doc_type_of(source: str, head: bytes) -> DocType:
     """The format of the file that is known as ``source`` and begins with ``head``.
 
-    A PDF is one whatever its name. A JSON file whose beginning names a message's fields is a script.
+    A PDF is one whatever its name. A JSON file whose first object names a message's fields is a script.
 
     Raises:
         DocumentUnsupported: the format is none that is read; the message says what it looks like.
@@ -68,9 +71,28 @@ def doc_type_of(source: str, head: bytes) -> DocType:
         if head.startswith(mark):
             raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
     if found == "json":
-        return "script" if all(name.search(head) for name in _MESSAGE_NAMES) else "json"
+        return "script" if _names_of_first_object(head) >= _MESSAGE_NAMES else "json"
     if found:
         return found
     if not suffix and b"\0" not in head:
         return "text"
     raise DocumentUnsupported(f"{suffix or 'binary data'} is not read; read are {', '.join(SUFFIXES)}")
+
+
+def _names_of_first_object(head: bytes) -> set[bytes]:
+    """The names in the first object, as far as it goes; not those of what lies in it."""
+    names: set[bytes] = set()
+    opening = _FIRST_OBJECT.match(head)
+    if opening is None:
+        return names
+    depth = 1
+    for token in _TOKEN.finditer(head, opening.end()):
+        if token[0] in (b"{", b"["):
+            depth += 1
+        elif token[0] in (b"}", b"]"):
+            depth -= 1
+            if not depth:
+                break
+        elif depth == 1 and token[2]:
+            names.add(token[1])
+    return names

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.decoding import decoded, guess_note
+from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.records import add_values
 from cicada.errors import DocumentBroken, DocumentTooLarge
@@ -27,14 +27,14 @@ def read_json(data: bytes, limits: ReadLimits) -> Content:
         DocumentBroken: it is not JSON, or an object names a field twice; the message names the line.
         DocumentTooLarge: a limit is reached.
     """
-    text, guessed = decoded(data)
+    text, notes = decoded(data)
     found = list(_values(text))
     values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
     if values and isinstance(values[0], dict) and values[0].keys() >= _MESSAGE_NAMES:
-        return Content("script", (), notes=guess_note(guessed))
+        return Content("script", (), notes=notes)
     blocks = Blocks(limits)
     title = add_values(blocks, found)
-    return Content("json", blocks.all(), title=title, notes=guess_note(guessed))
+    return Content("json", blocks.all(), title=title, notes=notes)
 
 
 def _values(text: str) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cicada.corpus.documents import BlockKind
 from cicada.corpus.readers.blocks import Blocks, bounded_metadata
 from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.decoding import decoded, guess_note
+from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.markup import Markup
 from cicada.corpus.readers.table_rows import add_table
@@ -40,7 +40,7 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
     """
     from markdown_it import MarkdownIt
 
-    text, guessed = decoded(data)
+    text, notes = decoded(data)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     metadata, start = _front_matter(text)
     # Twice the depth: the parser leaves out what lies deeper than it is told, which must be seen to be refused.
@@ -53,7 +53,7 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
         blocks.all(),
         title=named.get("title") or blocks.first_heading(),
         metadata=bounded_metadata({name: value for name, value in metadata.items() if name.casefold() != "title"}),
-        notes=guess_note(guessed),
+        notes=notes,
     )
 
 

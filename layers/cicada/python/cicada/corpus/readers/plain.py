@@ -8,7 +8,7 @@ from statistics import median
 
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.decoding import decoded, guess_note
+from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge
 
@@ -29,7 +29,7 @@ def read_plain(data: bytes, limits: ReadLimits) -> Content:
         DocumentBroken: it is no text.
         DocumentTooLarge: a limit is reached.
     """
-    text, guessed = decoded(data)
+    text, notes = decoded(data)
     pages = _LINE_ENDS.sub("\n", text).split("\f")
     if len(pages) > limits.max_pages:
         raise DocumentTooLarge(f"has more than {limits.max_pages:,} pages (max_pages)")
@@ -43,7 +43,7 @@ def read_plain(data: bytes, limits: ReadLimits) -> Content:
         blocks.all(),
         title=blocks.first_heading(),
         pages=len(pages) if paged else None,
-        notes=guess_note(guessed),
+        notes=notes,
     )
 
 

@@ -8,7 +8,7 @@ from cicada.corpus.declared.sectioning import record_name
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.cleaning import one_line
 from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.decoding import decoded, guess_note
+from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.records import add_object, add_values
 from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
@@ -23,15 +23,15 @@ def read_yaml(data: bytes, limits: ReadLimits) -> Content:
 
     Raises:
         DocumentBroken: it is not YAML, or a mapping names a field twice; the message names the line.
-        DocumentTooLarge: a limit is reached.
+        DocumentTooLarge: a limit is reached; the message names the line.
     """
-    text, guessed = decoded(data)
+    text, notes = decoded(data)
     try:
         nodes = list(read_nodes(text, max_depth=limits.max_depth, max_nodes=limits.max_elements))
     except YamlInvalid as error:
         raise DocumentBroken(str(error) if error.line is None else f"line {error.line}: {error}") from None
     except YamlTooLarge as error:
-        raise DocumentTooLarge(str(error)) from None
+        raise DocumentTooLarge(f"line {error.line}: {error}") from None
     found = [_plain(node) for node in nodes]
     blocks = Blocks(limits)
     title = None
@@ -41,7 +41,7 @@ def read_yaml(data: bytes, limits: ReadLimits) -> Content:
             add_object(blocks, value, (name,) if name else ())
     else:
         title = add_values(blocks, found)
-    return Content("yaml", blocks.all(), title=title, notes=guess_note(guessed))
+    return Content("yaml", blocks.all(), title=title, notes=notes)
 
 
 def _plain(node: Node) -> Any:

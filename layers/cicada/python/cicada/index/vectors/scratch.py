@@ -29,8 +29,3 @@ def scratch(use: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     if buffer is None or len(buffer) < size:
         buffer = _buffers.by_use[use] = np.empty(size, dtype=np.uint8)
     return buffer[:size].view(dtype).reshape(shape)
-
-
-def scratch_bytes() -> int:
-    """What this thread keeps."""
-    return sum(len(buffer) for buffer in _buffers.by_use.values())

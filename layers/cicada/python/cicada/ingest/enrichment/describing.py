@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError
+from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelRefused
 from cicada.ingest.enrichment.asking import PassagesForm, passages_form, passages_prompt
 from cicada.ingest.enrichment.batches import MAX_BATCH_TEXTS, answer_tokens, batches
 from cicada.ingest.enrichment.kept import KeptForms, Spent
@@ -39,6 +39,8 @@ class Descriptions:
     made: Mapping[int, Description] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
     """Why there is none: the code of an error, :data:`GIVEN_UP` or :data:`LEFT_OUT`."""
+    refused: ModelRefused | None = None
+    """The first refusal, if the model's service rejected a call."""
 
     @property
     def given_up(self) -> bool:
@@ -84,6 +86,7 @@ class Describer:
         """
         made: dict[int, Description] = {}
         failed: dict[int, str] = {}
+        refused: ModelRefused | None = None
         failures = 0
         ranges = self._batches(texts)
         with ThreadPoolExecutor(self._at_once, thread_name_prefix="enrich") as pool:
@@ -95,8 +98,9 @@ class Describer:
                 for batch in pool.map(lambda places: self._batch(title, texts, places, spent), together):
                     made |= batch.made
                     failed |= batch.failed
+                    refused = refused or batch.refused
                     failures = 0 if batch.made else failures + 1
-        return Descriptions(made, failed)
+        return Descriptions(made, failed, refused)
 
     def work(self, texts: Sequence[str]) -> Work:
         """About what :meth:`describe` would ask the model for, were nothing kept."""
@@ -121,7 +125,8 @@ class Describer:
             return Descriptions(failed=dict.fromkeys(places, error.code))
         except (ModelError, BudgetSpent) as error:
             logger.warning("a batch of passages is not described", extra={"code": error.code, "passages": len(places)})
-            return Descriptions(failed=dict.fromkeys(places, error.code))
+            refused = error if isinstance(error, ModelRefused) else None
+            return Descriptions(failed=dict.fromkeys(places, error.code), refused=refused)
         made: dict[int, Description] = {}
         for one in kept.value.model_dump()["passages"]:
             place = places.start + one["n"] - 1
@@ -135,4 +140,5 @@ class Describer:
         middle = places.start + len(places) // 2
         first = self._batch(title, texts, range(places.start, middle), spent)
         second = self._batch(title, texts, range(middle, places.stop), spent)
-        return Descriptions({**first.made, **second.made}, {**first.failed, **second.failed})
+        refused = first.refused or second.refused
+        return Descriptions({**first.made, **second.made}, {**first.failed, **second.failed}, refused)

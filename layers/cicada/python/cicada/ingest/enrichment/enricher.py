@@ -64,7 +64,8 @@ class Enricher:
     """Adds summaries, entities and codes to passages. Safe for several threads.
 
     What a model makes is kept in the bucket: the same passages are never asked for twice, and what breaks off is
-    resumed. A batch that fails leaves its passages without, and a note says so: no document is lost by it.
+    resumed. A batch that fails leaves its passages without, and a note says so: no document is lost by it. A model that
+    refuses whatever it is asked ends the enrichment: what is loaded must not lose what a model has added before.
     """
 
     def __init__(
@@ -122,6 +123,7 @@ class Enricher:
             items: they, in order. Their ids and what they are embedded by stay as they are.
 
         Raises:
+            ModelRefused: the model's service rejects the calls, and there is nothing by this model for this document.
             IndexUnavailable: the store does not respond.
         """
         texts = [item.passage.text for item in items]
@@ -135,6 +137,8 @@ class Enricher:
             except (ModelError, BudgetSpent) as error:
                 logger.warning("a document has no summary", extra={"code": error.code})
                 notes.append(f"The document has no summary: {error.code}.")
+        if described.refused is not None and not (described.made or summary):
+            raise described.refused
         names = self._names(document, items, described)
         enriched = tuple(
             Indexable(self._passage(item.passage, names, described.made.get(place)), item.parts)

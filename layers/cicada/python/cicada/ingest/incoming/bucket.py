@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,11 +13,12 @@ from botocore.exceptions import BotoCoreError, ClientError
 from urllib3.exceptions import HTTPError
 
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.errors import DocumentTooLarge, IndexUnavailable
+from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentTooLarge, IndexUnavailable
 from cicada.ingest.contracts import WORKFLOW_ID, SourceItem
 from cicada.ingest.incoming.places import collection_and_source, folder, is_ignored
+from cicada.ingest.sources import checked_metadata
 
-_FROM_HEADERS = {"workflow-id": WORKFLOW_ID, "title": "title"}
+_TITLE, _WORKFLOW = "title", "workflow-id"
 """An upload's own metadata (``x-amz-meta-…``) that is taken over."""
 _CHUNK_BYTES = 1 << 20
 _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
@@ -59,7 +62,7 @@ class Uploads(Protocol):
         ...
 
     def download(self, item: SourceItem, path: Path) -> SourceItem:
-        """Write a document's bytes to a file. Raises UploadChanged, UploadUnreadable, DocumentTooLarge."""
+        """Write a document's bytes to a file. Raises UploadChanged, UploadUnreadable, DocumentRefused."""
         ...
 
 
@@ -110,6 +113,7 @@ class IncomingBucket:
             UploadChanged: the object is not the one that the item names any more.
             UploadUnreadable: it may not be read.
             DocumentTooLarge: it is larger than any document that is read.
+            DocumentInvalid: what the uploader said of it breaks the rules of metadata.
             IndexUnavailable: S3 does not respond.
         """
         if item.size > self._max_bytes:
@@ -129,8 +133,21 @@ class IncomingBucket:
             raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error
         except _FAILURES as error:
             raise IndexUnavailable(f"S3 could not read {item.key}: {error}") from error
-        said = {
-            _FROM_HEADERS[name]: value for name, value in found.get("Metadata", {}).items() if name in _FROM_HEADERS
-        }
-        title = said.pop("title", item.title)
-        return item.model_copy(update={"title": title, "metadata": {**said, **item.metadata}})
+        said = {name: _decoded(value) for name, value in found.get("Metadata", {}).items()}
+        try:
+            ours = checked_metadata({WORKFLOW_ID: said[_WORKFLOW]} if _WORKFLOW in said else {})
+        except CorpusInvalid as error:
+            raise DocumentInvalid(f"x-amz-meta-{_WORKFLOW}: {error}") from error
+        return item.model_copy(update={"title": said.get(_TITLE, item.title), "metadata": {**ours, **item.metadata}})
+
+
+def _decoded(value: str) -> str:
+    """What an uploader wrote. S3 gives back what is not ASCII as encoded words (RFC 2047)."""
+    try:
+        text = str(make_header(decode_header(value)))
+    except (HeaderParseError, LookupError, ValueError):
+        return value
+    try:
+        return text.encode("latin-1").decode()  # of UTF-8 that was sent as it is S3 takes each byte for a letter
+    except UnicodeError:
+        return text

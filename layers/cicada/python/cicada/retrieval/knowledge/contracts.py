@@ -9,10 +9,6 @@ from typing import Literal, Protocol
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.retrieval.ports import Limits
 
-MIN_INTENTION_CONFIDENCE = 0.7
-"""Choices of a collection and an intention below it are dropped."""
-MIN_ENTITY_CONFIDENCE = 0.6
-"""Names below it are dropped."""
 MAX_NAMES = 12
 """Of a question: the surest. Each of them is looked for in every collection that is chosen."""
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
+from cicada.defaults import MIN_ENTITY_CONFIDENCE
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue, Named
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
 from cicada.retrieval.knowledge.forms import FILLING_TIME_BUDGET_S, NamesFound, fill_form
 from cicada.retrieval.knowledge.gazetteer_index import NameSource
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames

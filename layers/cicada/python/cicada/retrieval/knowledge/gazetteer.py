@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, MIN_ENTITY_CONFIDENCE, Catalogue, Named
+from cicada.defaults import MIN_ENTITY_CONFIDENCE
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
 from cicada.retrieval.knowledge.gazetteer_index import NameSource
 from cicada.retrieval.ports import Limits
 

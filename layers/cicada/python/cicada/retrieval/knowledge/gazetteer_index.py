@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cicada.concurrency import THREADS, Concurrency
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.documents import SECTION_SEPARATOR
 from cicada.corpus.passages import DocumentLocator
-from cicada.delivery.concurrency import THREADS, Concurrency
 from cicada.errors import CicadaError, OutOfTime
 from cicada.index.columns import METADATA
 from cicada.index.facets import count_values

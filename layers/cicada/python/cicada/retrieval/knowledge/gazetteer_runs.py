@@ -26,9 +26,10 @@ class RunNames:
         while at < len(run):
             end = at
             for length in self._lengths.get(run[at : at + LEAST_CHARS], ()):
-                found = self._names.get(run[at : at + length])
-                if found is not None and not _goes_on(run, at) and not _goes_on(run, at + length):
-                    end = at + length
+                part = run[at : at + length]  # at the run's end it is shorter, and can be another name
+                found = self._names.get(part)
+                if found is not None and not _goes_on(run, at) and not _goes_on(run, at + len(part)):
+                    end = at + len(part)
                     yield (at, end, *found)
                     break
             at = max(end, at + 1)

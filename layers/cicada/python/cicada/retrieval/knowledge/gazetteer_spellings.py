@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from cicada.index.mentions import folded
+from cicada.corpus.spellings import spelling_key
 from cicada.retrieval.knowledge.gazetteer_words import ARTICLES, words_of
 
 
@@ -23,7 +23,7 @@ class Filed(NamedTuple):
 def merged(filed: Iterable[Filed], aliases: Sequence[tuple[str, Sequence[str]]]) -> list[Filed]:
     """The names, each once, as most passages spell it; those that aliases stand for among them.
 
-    Spellings that differ in case, in spaces or by an article are of one name.
+    Spellings that differ in case, in what joins their words or by an article are of one name.
     """
     stands_for: dict[str, str] = {}
     spelt: dict[str, Filed] = {}
@@ -69,8 +69,8 @@ def owned(
 
 def bare(name: str) -> str:
     """What the spellings of one name have in common, be it with an article or without."""
-    first, _, rest = folded(name).partition(" ")
-    return rest if rest and first in ARTICLES else folded(name)
+    first, _, rest = " ".join(name.split()).partition(" ")
+    return spelling_key(rest if rest and first.casefold() in ARTICLES else name)
 
 
 def ways_of(name: str) -> Iterable[tuple[str, ...]]:

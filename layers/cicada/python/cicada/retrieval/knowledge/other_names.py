@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
-from cicada.index.mentions import folded
-
-_ARTICLE = re.compile(r"^(?:the|an?) ")
+from cicada.corpus.spellings import bare_key
 
 
 class OtherNames:
@@ -26,24 +23,19 @@ class OtherNames:
         self._owners: defaultdict[str, set[str]] = defaultdict(set)
         for declared in declarations:
             for entity, others in declared.names.aliases.items():
-                name = bare(folded(entity))
-                aliases[name].update({bare(folded(one)) for one in others} - {name})
+                name = bare_key(entity)
+                aliases[name].update({bare_key(one) for one in others} - {name})
         for name in aliases:
             for other in aliases[name]:
                 self._owners[other].add(name)
         self._names = _joined(aliases, self._owners)
 
     def of(self, name: str) -> frozenset[str]:
-        """A name and all that declarations say is the same, folded and without their articles."""
-        wanted = bare(folded(name))
+        """A name and all that declarations say is the same: their keys, without articles."""
+        wanted = bare_key(name)
         if (own := self._names.get(wanted)) is not None:
             return own
         return frozenset({wanted}).union(*(self._names[owner] for owner in self._owners.get(wanted, ())))
-
-
-def bare(name: str) -> str:
-    """A folded name without its article."""
-    return _ARTICLE.sub("", name)
 
 
 def _joined(aliases: Mapping[str, set[str]], owners: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:

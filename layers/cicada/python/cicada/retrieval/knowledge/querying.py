@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from cicada.concurrency import Concurrency
 from cicada.corpus.declared.declaration import SECTION
-from cicada.delivery.concurrency import Concurrency
 from cicada.retrieval.knowledge.contracts import Catalogue, Choice, CollectionPlan, Place
 from cicada.retrieval.knowledge.planning import sections_of
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult

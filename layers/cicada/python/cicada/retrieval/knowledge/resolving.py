@@ -127,7 +127,7 @@ class IndexResolver:
         return spots
 
     def _looked_up(self, index: LoadedIndex, collection: str, wanted: frozenset[str]) -> tuple[_Spot, ...]:
-        """The sections of a collection that name one of the folded names, or else one that these are a part of."""
+        """The sections that have one of the names, by their keys, or else one that these are a part of."""
         scope = index.scope({COLLECTION: (collection,)})
         load_field(index, scope, ENTITIES)
         load_field(index, scope, _SECTION_FIELD)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from cicada.delivery.concurrency import THREADS, Concurrency
+from cicada.concurrency import THREADS, Concurrency
+from cicada.defaults import DEFAULT_KNOWLEDGE_BUDGET_S, DEFAULT_PASSAGES_PER_COLLECTION
 from cicada.errors import OutOfTime
 from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
 from cicada.retrieval.knowledge.contracts import (
@@ -29,9 +30,6 @@ from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_BUDGET_S = 10.0
-"""Seconds for the whole way: the asker waits for it before the first word."""
-DEFAULT_PASSAGES_PER_COLLECTION = 8
 PLAIN_SEARCH = "plain_search"
 """The code of a context that was found by likeness alone, though something had been chosen."""
 _TRIES = 2
@@ -86,7 +84,7 @@ class KnowledgeSearch:
         assembler: ContextAssembler,
         *,
         passages_per_collection: int = DEFAULT_PASSAGES_PER_COLLECTION,
-        budget_s: float = DEFAULT_BUDGET_S,
+        budget_s: float = DEFAULT_KNOWLEDGE_BUDGET_S,
         concurrency: Concurrency = THREADS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from cicada.corpus.letters import stands_in, word_pattern
-from cicada.index.mentions import folded
-from cicada.retrieval.knowledge.other_names import bare
+from cicada.corpus.spellings import bare_key, spelling_key
 
 MIN_PART_CHARS = 3
 """A shorter name is a part of too many."""
 
 
 class SegmentNames:
-    """A segment's entities by their folded names: about 400 bytes each. Immutable.
+    """A segment's entities by the keys of their names: about 400 bytes each. Immutable.
 
     Each look-up takes as long as there is to be found, however many names there are.
     """
@@ -21,14 +20,15 @@ class SegmentNames:
     def __init__(self, values: Sequence[str]) -> None:
         """Take the values of the segment's entities, by their numbers."""
         self._codes: dict[str, list[int]] = {}
-        for code, value in enumerate(values):
-            self._codes.setdefault(folded(value), []).append(code)
         self._with_article: dict[str, list[str]] = {}
+        for code, value in enumerate(values):
+            name, without = spelling_key(value), bare_key(value)
+            self._codes.setdefault(name, []).append(code)
+            if without != name:
+                self._with_article.setdefault(without, []).append(name)
         self._having: dict[str, list[str]] = {}
         """By word."""
         for name in self._codes:
-            if (without := bare(name)) != name:
-                self._with_article.setdefault(without, []).append(name)
             for word in dict.fromkeys(word_pattern().findall(name)):
                 self._having.setdefault(word, []).append(name)
 
@@ -37,11 +37,11 @@ class SegmentNames:
         return len(self._codes)
 
     def codes(self, name: str) -> Sequence[int]:
-        """The numbers of the values that are a name, folded."""
+        """The numbers of the values that are a name, given as its key."""
         return self._codes[name]
 
     def whole(self, wanted: Iterable[str]) -> Iterator[str]:
-        """The names that are, but for an article, one of these; all are folded."""
+        """The names that are, but for an article, one of these; all are keys."""
         for one in wanted:
             if one in self._codes:
                 yield one

@@ -11,8 +11,9 @@ from itertools import islice
 from xml.sax.saxutils import escape, quoteattr
 
 from cicada.corpus.declared.declaration import CollectionDeclaration, IntentionDeclared
+from cicada.defaults import MIN_INTENTION_CONFIDENCE
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import MIN_INTENTION_CONFIDENCE, Catalogue, Choice
+from cicada.retrieval.knowledge.contracts import Catalogue, Choice
 from cicada.retrieval.knowledge.forms import BETWEEN, FILLING_TIME_BUDGET_S, Selection, fill_form, selection_form
 from cicada.retrieval.ports import Limits
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from cicada.delivery.concurrency import Concurrency
+from cicada.concurrency import Concurrency
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.models.stopping import Stoppable
 from cicada.retrieval.ports import Limits

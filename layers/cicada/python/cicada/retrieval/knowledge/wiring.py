@@ -6,31 +6,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from cicada.defaults import (
+    DEFAULT_CONTEXT_TOKENS,
+    DEFAULT_KNOWLEDGE_BUDGET_S,
+    DEFAULT_MIN_SCORE,
+    DEFAULT_PASSAGES_PER_COLLECTION,
+    MIN_ENTITY_CONFIDENCE,
+    MIN_INTENTION_CONFIDENCE,
+)
 from cicada.index.reader import IndexReader
 from cicada.models.ports import StructuredModel
 from cicada.retrieval.knowledge.assembling import ContextAssembler
 from cicada.retrieval.knowledge.both import BothExtractors
 from cicada.retrieval.knowledge.catalogue import catalogue_of
-from cicada.retrieval.knowledge.contracts import (
-    MIN_ENTITY_CONFIDENCE,
-    MIN_INTENTION_CONFIDENCE,
-    Catalogue,
-    Extractor,
-)
+from cicada.retrieval.knowledge.contracts import Catalogue, Extractor
 from cicada.retrieval.knowledge.extracting import ModelExtractor
 from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames
 from cicada.retrieval.knowledge.resolving import IndexResolver
-from cicada.retrieval.knowledge.search import DEFAULT_BUDGET_S, DEFAULT_PASSAGES_PER_COLLECTION, KnowledgeSearch
+from cicada.retrieval.knowledge.search import KnowledgeSearch
 from cicada.retrieval.knowledge.selecting import ModelSelector
-from cicada.retrieval.ports import DEFAULT_MIN_SCORE, Hit, Retriever
+from cicada.retrieval.ports import Hit, Retriever
 
 if TYPE_CHECKING:
     from cicada.models.choosing import Models
 
 ExtractorName = Literal["model", "gazetteer", "both"]
-DEFAULT_CONTEXT_TOKENS = 4_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class KnowledgeOptions:
     passages_per_collection: int = DEFAULT_PASSAGES_PER_COLLECTION
     min_score: float = DEFAULT_MIN_SCORE
     """What a passage must score that no name and no intention vouches for."""
-    budget_s: float = DEFAULT_BUDGET_S
+    budget_s: float = DEFAULT_KNOWLEDGE_BUDGET_S
     """For the whole way."""
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from cicada.errors import RetrievalInvalid
+from cicada.protocol.calls import CallRequest, Whole
 
 PipelineName = Literal["standard", "rerank", "advanced", "facets"]
 SearchType = Literal["vector", "keyword", "hybrid", "semantic"]
@@ -27,18 +30,24 @@ MAX_FILTER_KEYS = 32
 MAX_PROBLEMS = 10
 """Told of a request that is not well-formed: the first ones."""
 MAX_PLACE_CHARS = 100
+_IN_JSON: Mapping[str, str] = {
+    "model_type": "Input should be an object",
+    "dict_type": "Input should be an object",
+    "tuple_type": "Input should be a list",
+}
+"""What is told of a problem in place of pydantic's own words, by its type."""
 
 Word = Annotated[str, Field(min_length=1, max_length=1_000)]
-Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES)]
+Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES, strict=False)]
 
 
 class ApiModel(BaseModel):
-    """Immutable, strict, snake_case on the wire."""
+    """Of a response: immutable, snake_case on the wire."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class RetrieveFilters(ApiModel):
+class RetrieveFilters(CallRequest):
     """What a passage must have, applied before ranking. Values of one field are alternatives; fields add up."""
 
     collections: Words = ()
@@ -50,8 +59,18 @@ class RetrieveFilters(ApiModel):
     metadata: Annotated[dict[Word, Words], Field(max_length=MAX_FILTER_KEYS)] = Field(default_factory=dict)
 
 
-class RetrieveRequest(ApiModel):
+def _query_or_facets(schema: dict[str, Any]) -> None:
+    """Say in the schema what :func:`parse_retrieve_request` checks."""
+    schema["anyOf"] = [
+        {"properties": {"query": {"pattern": r"\S"}}, "required": ["query"]},
+        {"properties": {"pipeline": {"const": "facets"}}, "required": ["pipeline"]},
+    ]
+
+
+class RetrieveRequest(CallRequest):
     """One retrieval."""
+
+    model_config = ConfigDict(json_schema_extra=_query_or_facets)
 
     query: Annotated[str, Field(max_length=MAX_QUERY_CHARS)] = Field(
         "", description="the question, not blank; the pipeline `facets` needs none: it counts all that pass the filters"
@@ -59,7 +78,7 @@ class RetrieveRequest(ApiModel):
     workflow_id: Word | None = Field(
         None, description="only passages of this tenant or workflow: a filter applied before ranking"
     )
-    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K)] = Field(DEFAULT_TOP_K, description="documents at most")
+    top_k: Annotated[Whole, Field(ge=1, le=MAX_TOP_K)] = Field(DEFAULT_TOP_K, description="documents at most")
     search_type: SearchType = "hybrid"
     pipeline: PipelineName = "advanced"
     enable_rerank: bool = True
@@ -70,6 +89,7 @@ class RetrieveRequest(ApiModel):
     facets: tuple[Word, ...] = Field(
         ("entity_codes",),
         max_length=16,
+        strict=False,
         description="of the pipeline `facets`: the fields whose values are counted: entities, entity_codes, source, "
         "episode, speaker, collection, workflow_id, doc_type, or a metadata key",
     )
@@ -219,9 +239,16 @@ def problems_of(error: ValidationError) -> str:
     """What is wrong, by field, without the values: the first :data:`MAX_PROBLEMS` of it."""
     found = error.errors(include_url=False, include_input=False)
     told = [
-        f"{'.'.join(str(part) for part in problem['loc'])[:MAX_PLACE_CHARS] or 'request'}: {problem['msg']}"
+        f"{'.'.join(str(part) for part in problem['loc'])[:MAX_PLACE_CHARS] or 'request'}: {_said(problem)}"
         for problem in found[:MAX_PROBLEMS]
     ]
     if more := len(found) - len(told):
         told.append(f"and {more} more")
     return "; ".join(told)
+
+
+def _said(problem: ErrorDetails) -> str:
+    """A problem in the words of JSON: the caller knows nothing of this program's types."""
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"])
+    return _IN_JSON.get(problem["type"], problem["msg"])

@@ -46,7 +46,7 @@ def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Al
             took: a sentence counts as a call, with its estimated tokens. The query's own vector is mostly at hand.
 
     Raises:
-        ModelBusy, ModelUnavailable, ModelRefused: the sentences could not be embedded.
+        ModelBusy, ModelUnavailable, ModelRefused, OutOfTime: the sentences could not be embedded.
         IndexMismatch: the model gave vectors of no use.
     """
     words = QueryWords(query)
@@ -68,11 +68,11 @@ def _embedded(texts: Sequence[str], embedder: Embedder, allowance: Allowance) ->
     """The vectors of a query and of sentences, in that order."""
     _, *sentences_of_all = texts
     usage = Usage(input_tokens=sum(map(estimated_tokens, sentences_of_all)))
-    with allowance.use(EMBED_SENTENCES, embedder.model_id) as use:
+    with allowance.time_for_model() as time_s, allowance.use(EMBED_SENTENCES, embedder.model_id) as use:
         use.allow(embedder.model_id, usage)
         for _ in sentences_of_all:
             use.call()
-        vectors = unit_vectors(embedder, texts, time_budget_s=allowance.time_left_s())
+        vectors = unit_vectors(embedder, texts, time_budget_s=time_s)
         use.took(usage)
     return vectors
 

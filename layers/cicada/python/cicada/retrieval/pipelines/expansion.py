@@ -67,7 +67,7 @@ def wordings(query: str, model: StructuredModel, allowance: Allowance) -> tuple[
     """At most :data:`MAX_WORDINGS` other wordings of a query, each with all of its names and numbers.
 
     Raises:
-        ModelError: the model could not write any.
+        ModelError, OutOfTime: the model could not write any.
         StageSkipped: none of what it wrote can be used.
     """
     written = _filled(model, Prompt(EXPAND_SYSTEM, _question(query)), Wordings, "expand_query", allowance)
@@ -99,7 +99,7 @@ def hypothetical(query: str, model: StructuredModel, allowance: Allowance) -> st
     """A made-up passage that might answer a query, for the search by meaning alone.
 
     Raises:
-        ModelError: the model could not write one.
+        ModelError, OutOfTime: the model could not write one.
         StageSkipped: what it wrote is empty.
     """
     written = _filled(model, Prompt(HYDE_SYSTEM, _question(query)), HypotheticalPassage, "hyde", allowance)
@@ -110,8 +110,9 @@ def hypothetical(query: str, model: StructuredModel, allowance: Allowance) -> st
 
 
 def _filled(model: StructuredModel, prompt: Prompt, form: type[Form], purpose: str, allowance: Allowance) -> Form:
-    with allowance.use(purpose, model.model_id, most_of(prompt, model.max_tokens)) as use:
-        filled = model.fill(prompt, form, time_budget_s=allowance.time_left_s(), leash=use)
+    most = most_of(prompt, model.max_tokens)
+    with allowance.time_for_model() as time_s, allowance.use(purpose, model.model_id, most) as use:
+        filled = model.fill(prompt, form, time_budget_s=time_s, leash=use)
         use.took(filled.usage)
     return filled.value
 

@@ -219,8 +219,7 @@ class Pipelines:
             raise StageSkipped(NOT_CONFIGURED, "No re-ranking model is set up.")
         judged, behind = state.candidates[:MAX_RERANKED], state.candidates[MAX_RERANKED:]
         texts = [one.passage.context for one in judged]
-        time_s = _RERANK_SHARE * allowance.time_left_s()
-        with allowance.use("rerank", reranker.model_id) as use:
+        with allowance.time_for_model(_RERANK_SHARE) as time_s, allowance.use("rerank", reranker.model_id) as use:
             reranked = reranker.rerank(state.wanted.query, texts, time_budget_s=time_s, leash=use)
         allowance.note(reranked.uses, instead_of=use)
         if reranked.unscored:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from cicada.defaults import DEFAULT_PIPELINE_BUDGET_S
 from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.searching import TOP_K_CAPPED
@@ -16,8 +17,6 @@ from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 RankingPipeline = Literal["standard", "rerank", "advanced"]
 """The pipelines that rank passages."""
 
-TIME_BUDGET_S = 10.0
-"""Seconds for all stages: the asker waits for them before the first word."""
 SEARCH_CODES = frozenset({"words_only", "partial_index", "engine_fallback", "mode_fallback", TOP_K_CAPPED})
 """What a search says of itself, and keeps saying through a pipeline."""
 
@@ -35,7 +34,7 @@ class PipelineRetriever:
         pipelines: Pipelines,
         name: RankingPipeline,
         *,
-        time_budget_s: float = TIME_BUDGET_S,
+        time_budget_s: float = DEFAULT_PIPELINE_BUDGET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Choose a pipeline.

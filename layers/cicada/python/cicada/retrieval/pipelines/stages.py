@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from cicada.errors import CicadaError, OutOfTime
+from cicada.errors import CicadaError, ModelUnavailable, OutOfTime
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.pipelines.api import SkippedStage, StageName
 from cicada.retrieval.pipelines.uses import OpenUse
@@ -53,6 +54,22 @@ class Allowance:
     def time_left_s(self) -> float:
         """Seconds until the stage is late, never negative."""
         return max(0.0, self._deadline_s - self._clock())
+
+    @contextmanager
+    def time_for_model(self, share: float = 1.0) -> Iterator[float]:
+        """Give a model a share of the seconds left. One that fails when they are over was late, whatever it is called.
+
+        Raises:
+            OutOfTime: it was.
+        """
+        time_s = share * self.time_left_s()
+        ends_s = self._clock() + time_s
+        try:
+            yield time_s
+        except ModelUnavailable as error:
+            if self._clock() < ends_s:
+                raise
+            raise OutOfTime(str(error)) from error
 
     def use(self, purpose: str, model_id: str, most: Usage | None = None) -> OpenUse:
         """Begin to use a model, each of whose calls can take so much; it is stopped when the stage is late."""

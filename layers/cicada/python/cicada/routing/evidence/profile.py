@@ -85,7 +85,13 @@ ROWS = (
         DECISIVE,
         "asks what they have kept",
         """
-        theories|hypotheses|characters|locations|npcs|factions do|have|did i [already|still|even] have|keep|hold|kept|$
+        theories|hypotheses|characters|locations|npcs|factions do|have|did i [already|still|even] have|keep|hold|$
+        theories|hypotheses|characters|locations|npcs|factions have i [already|still|even] kept|got
+        do|did i [already|still|even] have|keep [any|a|some|no] [other|more|old] @theory
+        have [not] i [already|still|even] [got|kept] [any|a|some|no] [other|more|old] @theory|@record
+        do|have i [already|still|even] [have|got] any|some|no [other|more] characters|locations|npcs|factions $|yet
+        theories|hypotheses|profiles of mine
+        what|anything [has|is|was] [been] changed|new|updated in|on|about|to my|our [old] @theory
         & @manage|tell [me] [all] [of] my|our [own] theories|hypotheses $|,|please
         have i ..3 @kept
         i have [already|previously|ever|so] ..2 @kept

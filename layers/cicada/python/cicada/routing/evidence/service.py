@@ -136,7 +136,7 @@ ROWS = (
         how much ..2 @plan|@business ..3 cost|costs
         what ..3 it|this|cicada|you cost|costs|charge
         how|can|could|do|may|should|must|will|would i|we ..2 @leave
-        i|we ..2 @leave ..2 my|the|your|@plan
+        i|we ..2 @leave ..2 my|your|@plan|@account|@business
         ^ @leave ..2 my|the|@plan|@account|$
         what|how ..3 upgrade|renewal|seat|premium|pro|enterprise cost|costs
         @plan|plan ..1 include|includes|cover|covers|offer|offers

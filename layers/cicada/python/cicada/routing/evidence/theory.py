@@ -162,7 +162,9 @@ ROWS = (
         STRONG,
         "asks whether a claim holds",
         """
-        do|does|did|would|could|can|will ..8 hold|stand|add|check|hang up|water|out|together
+        do|does|did|would|could|can|will ..2 that|this|it [all|really|even|still] @cohere up|water|out|together
+        do|does|did|would what|everything ..4 @cohere up|water|out|together
+        do|does|did|would|could|can|will ..4 @idea|@telling ..5 @cohere up|water|out|together
         do|does|would this|that|it|my|the ..4 make [any] sense
         how ..1 @likely is|are|would
         is|be it ..2 @likely that|for
@@ -171,7 +173,8 @@ ROWS = (
         is not it|that ..1 suspicious|odd|strange|obvious|clear|likely|weird|possible|@likely
         @likely that
         what are|is the odds|chances|chance|probability|likelihood
-        & what if
+        & what if !a|an|i|we|you|my|our|your|two|three|several|someone|somebody|anyone|anybody
+        & what if someone|somebody else
         could|can|might it ..1 be [true] that
         @idea ..4 @likely|contradicted|supported|refuted
         """,
@@ -226,6 +229,10 @@ ROWS = (
         "wants a theory fetched or kept, not tested",
         """
         & @alter|save|list|show|open|store|view|load ..3 @theory
+        do|did i [already|still|even] have|keep [any|a|some|no] [other|more|old] @theory
+        have [not] i [already|still|even] [got|kept] [any|a|some|no] [other|more|old] @theory
+        what|anything [has|is|was] [been] changed|new|updated in|on|about|to my|our [old] @theory
+        which of my|our theories|hypotheses
         """,
     ),
     said(

@@ -61,18 +61,17 @@ class Styles:
         if style_id is None:
             return _PLAIN
         if style_id not in self._styles:
-            self._styles[style_id] = self._resolved(style_id)
-        return self._styles[style_id]
+            self._resolve(style_id)
+        return self._styles.get(style_id, _PLAIN)
 
-    def _resolved(self, style_id: str) -> Style:
-        chain: list[Element] = []
-        while (element := self._elements.get(style_id)) is not None and element not in chain:
-            chain.append(element)
+    def _resolve(self, style_id: str) -> None:
+        chain: dict[str, Element] = {}  # each style is resolved once, however many are based on it, or on one another
+        while style_id not in self._styles and style_id not in chain and (element := self._elements.get(style_id)):
+            chain[style_id] = element
             style_id = element.value("basedOn") or ""
-        style = _PLAIN
-        for element in reversed(chain):
-            style = _refined(style, element)
-        return style
+        style = self._styles.get(style_id, _PLAIN)
+        for held_id, element in reversed(chain.items()):
+            style = self._styles[held_id] = _refined(style, element)
 
 
 def _refined(base: Style, element: Element) -> Style:

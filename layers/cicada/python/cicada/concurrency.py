@@ -1,4 +1,4 @@
-"""Doing several things at once, as delivery and the strategies need it: a port, and threads behind it.
+"""Doing several things at once: a port, and threads behind it.
 
 The simulation puts its own scheduler here, which makes every interleaving repeatable.
 """

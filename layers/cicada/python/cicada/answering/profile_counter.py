@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TypeVar
 
@@ -32,6 +33,8 @@ PAGE_BYTES = 20 * 1024
 """UTF-8 bytes of the items of one page: below the 24 KiB of a frame with room for what stands around them."""
 EDITS_AN_ENTRY = 4
 """Edits that stand in one entry of a page of the history: more of them can be longer than a page."""
+_ID = re.compile(r"[0-9a-f]{20}")
+_NOT_OURS = "that cursor is none of ours"
 Item = TypeVar("Item", bound=BaseModel)
 
 
@@ -70,7 +73,7 @@ class ProfileCounter:
 
     def _list(self, action: ManageProfile, subject: str) -> Profiles:
         found = self._desk.heads(subject, action.cursor or "")
-        heads = [_head(head) for head in found if action.kind in (None, head.kind)]
+        heads = (_head(head) for head in found if action.kind in (None, head.kind))
         page, rest = _page(heads, PAGE_BYTES)
         return Profiles(request_id=action.request_id, profiles=page, next=page[-1].id if rest else None)
 
@@ -126,6 +129,8 @@ class ProfileCounter:
             if record.profile is None:
                 continue
             line = exported(record)
+            if record.id == last and offset >= len(line):
+                raise ProfileInvalid(_NOT_OURS)
             piece = line[offset if record.id == last else 0 :]
             taken = _fitting(piece, room)
             text, room = text + taken, room - _json_bytes(taken)
@@ -219,15 +224,18 @@ def _parts(change: Change) -> Iterator[Change]:
         yield change.model_copy(update={"edits": change.edits[at : at + EDITS_AN_ENTRY]})
 
 
-def _page(items: Sequence[Item], room: int, *, may_be_empty: bool = False) -> tuple[tuple[Item, ...], bool]:
-    """As many items as there is room for, and whether there are more. Without ``may_be_empty``, one at least."""
+def _page(items: Iterable[Item], room: int, *, may_be_empty: bool = False) -> tuple[tuple[Item, ...], bool]:
+    """As many items as there is room for, and whether there are more. Without ``may_be_empty``, one at least.
+
+    No further ones are asked for.
+    """
     taken: list[Item] = []
     for item in items:
         room -= _bytes(item) + 1
         if room < 0 and (taken or may_be_empty):
-            break
+            return tuple(taken), True
         taken.append(item)
-    return tuple(taken), len(taken) < len(items)
+    return tuple(taken), False
 
 
 def _cursor(profile: Profile, place: int) -> str:
@@ -248,17 +256,15 @@ def _export_place(cursor: str | None) -> tuple[str, int, int]:
     if cursor is None:
         return "", 0, 0
     profile_id, *numbers = cursor.split(".")
+    if not _ID.fullmatch(profile_id):
+        raise ProfileInvalid(_NOT_OURS)
     version, offset = _numbers(numbers, 2)
-    try:
-        int(profile_id, 16)
-    except ValueError:
-        raise ProfileInvalid("that cursor is none of ours") from None
     return profile_id, version, offset
 
 
 def _numbers(texts: Sequence[str], count: int) -> tuple[int, ...]:
     if len(texts) != count or not all(text.isascii() and text.isdigit() for text in texts):
-        raise ProfileInvalid("that cursor is none of ours")
+        raise ProfileInvalid(_NOT_OURS)
     return tuple(map(int, texts))
 
 

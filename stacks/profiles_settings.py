@@ -1,0 +1,80 @@
+"""Profiles: the deployer's settings for how much a user can keep."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from cicada.profiles.limits import ProfileLimits
+from cicada.profiles.rules import full_bytes
+from stacks.answer_settings import Group
+
+KIB = 1024
+DAY_S = 24 * 3600
+MAX_RECORD_KIB = 384
+"""An item of DynamoDB holds 400 KiB: the rest is for what stands around the record."""
+
+
+class Profiles(Group):
+    """What one user can keep, and for how long deleted profiles are remembered."""
+
+    max_profiles: Annotated[int, Field(ge=1, le=1_000)] = Field(
+        200, description="profiles, theories among them, that one user can have"
+    )
+    max_fields: Annotated[int, Field(ge=1, le=100)] = Field(50, description="facts that one profile can have")
+    max_history_entries: Annotated[int, Field(ge=10, le=500)] = Field(
+        50,
+        description="changes that the history of a profile keeps: the newest; they tell repeated changes from new ones",
+    )
+    max_history_chars: Annotated[int, Field(ge=40, le=1_000)] = Field(
+        300, description="characters of a value, before and after, that the history keeps"
+    )
+    max_record_kib: Annotated[int, Field(ge=64, le=MAX_RECORD_KIB)] = Field(
+        256,
+        description="KiB of one profile with its history, whose oldest entries make room; must hold "
+        "`profiles.maxFields` facts of full length",
+    )
+    deleted_kept_days: Annotated[int, Field(ge=1, le=365)] = Field(
+        90, description="days for which a deleted profile's version is remembered, without its words"
+    )
+    max_deleted: Annotated[int, Field(ge=10, le=2_000)] = Field(
+        400, description="deleted profiles of one user that are remembered at a time; past them a new name has to wait"
+    )
+    max_deleted_history_entries: Annotated[int, Field(ge=1, le=50)] = Field(
+        10, description="changes, without their words, that are remembered of a deleted profile"
+    )
+
+    @model_validator(mode="after")
+    def _a_full_profile_can_be_kept(self) -> Profiles:
+        least_kib = -(-full_bytes(self.limits()) // KIB)
+        if least_kib > MAX_RECORD_KIB:
+            raise ValueError(
+                f"maxFields and maxHistoryChars: a full profile would take {least_kib} KiB, and an item of DynamoDB "
+                f"has room for {MAX_RECORD_KIB}: lower one of them"
+            )
+        if least_kib > self.max_record_kib:
+            raise ValueError(
+                f"maxRecordKib: must be at least {least_kib}: a profile with maxFields facts of full length, and its "
+                "newest change with maxHistoryChars of each value, takes so much"
+            )
+        if self.max_deleted_history_entries > self.max_history_entries:
+            raise ValueError("maxDeletedHistoryEntries: must not be above maxHistoryEntries")
+        return self
+
+    def limits(self) -> ProfileLimits:
+        """These settings as the functions know them."""
+        return ProfileLimits(
+            profiles=self.max_profiles,
+            fields=self.max_fields,
+            history_entries=self.max_history_entries,
+            history_chars=self.max_history_chars,
+            record_bytes=self.max_record_kib * KIB,
+            deleted_kept_s=self.deleted_kept_days * DAY_S,
+            deleted=self.max_deleted,
+            deleted_history_entries=self.max_deleted_history_entries,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """What every function that reads or writes profiles is told."""
+        return {"PROFILE_LIMITS": TypeAdapter(ProfileLimits).dump_json(self.limits()).decode()}
