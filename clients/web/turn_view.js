@@ -1,8 +1,9 @@
 /** One question and its answer. */
 
-import { languageOf, withoutMarkers } from "./answer_text.js";
+import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
 import { el, icon, setText } from "./dom.js";
+import { withoutMarkers } from "./markers.js";
 import { SourcesView } from "./sources_view.js";
 import {
   failureNotice,

@@ -1,14 +1,14 @@
-"""Markers of an answer: what is one, what it names, and which sentence it belongs to."""
+"""Markers of an answer: what is one, and what it names."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cicada.citations import NO_NUMBER, check_citations, not_attributed
 from cicada.citations.resolving import resolve
-from cicada.citations.sentences import sentences_of
 from cicada.corpus.passages import DocumentLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference, markers_in, without_markers
@@ -26,6 +26,9 @@ def document(
         text=text,
     )
 
+
+VECTORS = json.loads((Path(__file__).parents[1] / "data" / "markers.json").read_text(encoding="utf-8"))
+"""Texts, the numbers of each of their markers, and the texts without them: the page reads them alike."""
 
 SOURCES = (
     document(1, "manuals/pump.pdf", 4),
@@ -62,6 +65,15 @@ def references(text: str) -> list[tuple[int | None, str | None, int | tuple[tupl
         ("[pump.pdf, pp. 112-14]", [(None, "pump.pdf", ((112, 112), (14, 14)))]),
         ("[Doc 1, 2]", [(1, None, None), (2, None, None)]),
         ("[Docs 1-2 and 5]", [(1, None, None), (2, None, None), (5, None, None)]),
+        ("[1 and 3]", [(1, None, None), (3, None, None)]),
+        ("[1, 2 & 3]", [(1, None, None), (2, None, None), (3, None, None)]),
+        ("[Doc 1 and Doc 3]", [(1, None, None), (3, None, None)]),
+        ("[Doc 1: pump.pdf & Doc 3: notes.md]", [(1, "pump.pdf", None), (3, "notes.md", None)]),
+        ("[Docs 1 and 2, p. 3]", [(1, None, 3), (2, None, 3)]),
+        ("[Docs 1-2: pump.pdf]", [(1, "pump.pdf", None), (2, "pump.pdf", None)]),
+        ("[Doc 1, 2, Page 4]", [(1, None, 4), (2, None, 4)]),
+        ("[Doc 1, 2 rules.pdf]", [(1, "2 rules.pdf", None)]),
+        ("[Brand Doc 2.pdf]", [(None, "Brand Doc 2.pdf", None)]),
         ("[Doc 1, 2; Doc 3: notes.md]", [(1, None, None), (2, None, None), (3, "notes.md", None)]),
         ("[Doc 1: pump.pdf, Page 4; Doc 3: notes.md]", [(1, "pump.pdf", 4), (3, "notes.md", None)]),
         ("[Doc 1: a, b.pdf, Page 4, Doc 3: notes.md]", [(1, "a, b.pdf", 4), (3, "notes.md", None)]),
@@ -74,11 +86,22 @@ def test_a_marker_names_passages_by_number_and_place(marker, named):
 
 
 @pytest.mark.parametrize(
-    "words", ["[sic]", "[a]", "[2024]", "[](x)", "[documented]", "[source of it all]", "[Page 3]", "[1a]"]
+    "words",
+    ["[sic]", "[a]", "[2024]", "[](x)", "[documented]", "[source of it all]", "[Page 3]", "[1a]", "[1 and two]"],
 )
 def test_other_brackets_are_words_of_the_answer(words):
     assert references(f"So it is {words}.") == []
     assert without_markers(f"So it is {words}.") == f"So it is {words}."
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["text"])
+def test_markers_are_read_as_the_page_reads_them(vector):
+    numbers = [
+        list(dict.fromkeys(one.n for one in marker.references if one.n is not None))
+        for marker in markers_in(vector["text"])
+    ]
+    assert numbers == vector["numbers"]
+    assert without_markers(vector["text"]) == vector["plain"]
 
 
 @pytest.mark.parametrize(
@@ -127,98 +150,6 @@ def test_a_marker_without_a_number_that_names_no_passage_has_none():
     assert (citation.n, citation.passage_id, citation.code) == (NO_NUMBER, None, "no_such_passage")
 
 
-# --- sentences ---
-
-
-def test_a_period_in_a_marker_or_an_abbreviation_ends_no_sentence():
-    answer = "Dr. Amsel drained the pump [Doc 1: pump.pdf, p. 4]. Valve A is open [2]."
-    assert [sentence.text for sentence in sentences_of(answer)] == ["Dr. Amsel drained the pump.", "Valve A is open."]
-
-
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ("Lamp oil is blue.[3] Valve A is open.[2]", ["Lamp oil is blue.", "Valve A is open."]),
-        ("The tank holds 3.5 litres.[1][2] Valve A is open.", ["The tank holds 3.5 litres.", "Valve A is open."]),
-        ("Valve A is open. [2] It is 3 p.m. at most.", ["Valve A is open.", "It is 3 p.m. at most."]),
-        ("Dr. Jones of Beta Inc. checked it [1].", ["Dr. Jones of Beta Inc. checked it."]),
-        ("1. Valve A is open [1]. 2. The pump is dry [2].", ["1. Valve A is open.", "2. The pump is dry."]),
-        ("弁Aは開いている。[1]ポンプは空だ。[2]", ["弁Aは開いている。", "ポンプは空だ。"]),
-    ],
-)
-def test_a_sentence_ends_where_its_marker_does_and_not_after_an_abbreviation(answer, told):
-    assert [sentence.text for sentence in sentences_of(answer)] == told
-
-
-@pytest.mark.parametrize(
-    "marked",
-    [
-        "Valve A is open (see [2]).",
-        "Valve A is open, see [2].",
-        "Valve A is open; cf. [2].",
-        "Valve A is open (source: [2]).",
-        "Valve A is open ([2]).",
-        "Valve A is open (see also [1], [2]).",
-        "Valve A is open [1] and [2].",
-        "Valve A is open. See [2].",
-        "Valve A is open.\nSources: [1], [2]",
-        "Valve A is open (siehe auch [2]).",
-    ],
-)
-def test_what_only_introduces_a_marker_is_no_part_of_the_sentence(marked):
-    (sentence,) = sentences_of(marked)
-    assert sentence.text == without_markers(marked) == "Valve A is open."
-    assert {citing.claim for citing in sentence.citing} == {"Valve A is open."}
-
-
-@pytest.mark.parametrize(
-    ("marked", "plain"),
-    [
-        ("See [2] for the valve.", "See for the valve."),
-        ("You can see [2] the valve.", "You can see the valve."),
-        ("Open it, see [2] for more.", "Open it, see for more."),
-        ("Open it (slowly, see [2]), then wait.", "Open it (slowly), then wait."),
-    ],
-)
-def test_words_that_say_more_are_kept(marked, plain):
-    assert without_markers(marked) == plain
-
-
-def test_what_introduces_a_marker_within_a_sentence_is_no_part_of_its_words():
-    answer = "The pump must be drained before it is moved (see [1]), and valve B is closed first (see [2])."
-    (sentence,) = sentences_of(answer)
-    assert [citing.claim for citing in sentence.citing] == [
-        "The pump must be drained before it is moved",
-        "and valve B is closed first.",
-    ]
-
-
-def test_spans_are_in_characters_of_the_answer():
-    answer = "  The pump is drained [1]. \n- Valve A is open [2]\n\nNobody knows more."
-    texts = [answer[one.start : one.end] for one in sentences_of(answer)]
-    assert texts == ["The pump is drained [1].", "- Valve A is open [2]", "Nobody knows more."]
-
-
-def test_a_marker_on_a_line_of_its_own_belongs_to_the_sentence_before():
-    (sentence,) = sentences_of("Close valve B first, then open valve A.\n[2]")
-    assert [one.n for citing in sentence.citing for one in citing.references] == [2]
-
-
-def test_markers_within_a_sentence_stand_for_the_words_before_them():
-    answer = "The pump must be drained before it is moved [1], and then valve B is closed first [2]."
-    (sentence,) = sentences_of(answer)
-    assert [citing.claim for citing in sentence.citing] == [
-        "The pump must be drained before it is moved",
-        "and then valve B is closed first.",
-    ]
-    assert {citation.verdict for citation in check_citations(answer, SOURCES)} == {"verified"}
-
-
-def test_a_swapped_pair_of_markers_within_a_sentence_does_not_hold():
-    answer = "The pump must be drained before it is moved [2], and then valve B is closed first [1]."
-    assert [citation.verdict for citation in check_citations(answer, SOURCES)] == ["unverified", "unverified"]
-
-
 # --- no markers ---
 
 
@@ -257,11 +188,3 @@ def test_a_sentence_that_goes_on_or_quotes_is_checked_all_the_same():
         "The passages do not say who did it, but the pump must be drained before it is sold [1].", SOURCES
     )
     assert [citation.verdict for citation in more] == ["unverified"]
-
-
-@given(st.text(alphabet="ab [](),;:-.Doc12p\n", max_size=120))
-def test_any_text_falls_into_sentences_in_order_and_within_it(answer):
-    end = 0
-    for sentence in sentences_of(answer):
-        assert end <= sentence.start <= sentence.end <= len(answer)
-        end = sentence.end

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { citationsOf, languageOf, segmentsOf, settled, withoutMarkers } from "../../../../clients/web/answer_text.js";
+import { citationsOf, languageOf, segmentsOf, settled } from "../../../../clients/web/answer_text.js";
+import { markersIn, withoutMarkers } from "../../../../clients/web/markers.js";
 import { parseFrame, uuid } from "../../../../clients/web/protocol.js";
 import { REQUEST } from "./support.mjs";
 
@@ -84,13 +85,26 @@ test("a marker can name ranges, and documents with their pages", () => {
   assert.equal(parts.map((part) => part.text).join(""), "[Doc 2: report 3.pdf, Page 4]");
 });
 
+test("markers are read as the server reads them", () => {
+  const path = new URL("../../../data/markers.json", import.meta.url);
+  for (const { text, numbers, plain } of JSON.parse(readFileSync(path, "utf8"))) {
+    const markers = markersIn(text);
+    assert.deepEqual(markers.map((one) => one.numbers), numbers, text);
+    assert.equal(withoutMarkers(text), plain);
+    for (const one of markers) {
+      assert.equal(one.parts.map((part) => part.text).join(""), one.text);
+      assert.equal(text.slice(one.start, one.end), one.text);
+    }
+  }
+});
+
 test("a growing text is never taken back", () => {
-  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well, and [Doc 2: a.pdf, Page 4] there [";
+  const text = "He says so [1]. She, too [2, 10]. In [brackets] as well, and [Doc 2: a.pdf, Page 4] or [1 and 2] there [";
   let before = "";
   for (let end = 0; end <= text.length; end += 1) {
     const shown = settled(text.slice(0, end));
     assert.ok(shown.startsWith(before), shown);
-    assert.ok(!/\[\d+$/.test(shown), shown);
+    assert.ok(!/\[\d+( an?d?)?$/.test(shown), shown);
     before = shown;
   }
 });

@@ -46,7 +46,7 @@ class CheckedSentence:
 
 
 def check_citations(answer: str, sources: Sequence[Source]) -> tuple[Citation, ...]:
-    """One citation a marker, in the answer's order.
+    """One citation a marker, in the answer's order; none of a list of sources that repeats markers.
 
     A marker is *verified* when its passage exists, stands where the marker says, and holds what the sentence says: each
     quotation verbatim, each number with its unit, each name; nothing that the passage denies, says of somebody else, or

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from cicada.citations import CheckedSentence, check_sentences, not_attributed
 from cicada.citations.checking import Similarity
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
-from cicada.protocol.calls import CallRequest, Whole
+from cicada.protocol.calls import AS_WHOLE, CallRequest
 from cicada.protocol.events import Source
 
 MAX_ANSWER_CHARS = 100_000
@@ -30,14 +30,14 @@ class CitationModel(BaseModel):
 class CitedPassage(CallRequest):
     """A passage as the prompt of the answer numbered it."""
 
-    n: Annotated[Whole, Field(ge=1)] | None = Field(
+    n: Annotated[int, Field(ge=1), AS_WHOLE] | None = Field(
         None, description="the number that the answer cites; its place in the list without one"
     )
     id: str | None = Field(None, description="of the passage; its number, in words, without one")
     content: Annotated[str, Field(max_length=MAX_PASSAGE_CHARS)]
     source: str | None = Field(None, description="the file that it is from")
     title: str | None = None
-    page: Annotated[Whole, Field(ge=1)] | None = None
+    page: Annotated[int, Field(ge=1), AS_WHOLE] | None = None
     speaker: str | None = Field(None, description="whose words it is, for a message of a script")
     episode: str | None = None
     context: str | None = Field(None, description="the passage with what stands around it")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cicada.citations.quotes import QUOTED
+from cicada.corpus.chunking.abbreviations import NEVER_LAST
 from cicada.corpus.chunking.sentences import sentences as split_sentences
-from cicada.protocol.markers import Marker, Reference, markers_in, without_markers
+from cicada.protocol.markers import Marker, Reference, heads_sources, marked_spans, markers_in, without_markers
 
 MIN_PIECE_WORDS = 4
 """A marker inside a sentence stands for the words since the one before it, if they are at least so many."""
@@ -17,6 +18,10 @@ MIN_PIECE_WORDS = 4
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
+_LAST_WORD_CHARS = 40
+"""How far before a marker the word is looked for that a stop follows."""
+_STOPPED = re.compile(r"(?<=[\w,;:]\s)(?P<word>[^\W\d_][\w.]*)(?P<stop>\.)[\"'”’»)\]*_]*\s*\Z")
+_BEGINS = re.compile(r"\s+[^\w\s]{0,3}(?P<letter>[^\W\d_])")
 
 
 @dataclass(frozen=True)
@@ -42,35 +47,61 @@ class Sentence:
 def sentences_of(answer: str) -> list[Sentence]:
     """The sentences, in order. A marker belongs to the sentence before it or around it; at a line's head, to the line.
 
-    A quotation of several sentences belongs to the sentence that quotes it.
+    A quotation of several sentences belongs to the sentence that quotes it. A list of sources says nothing of its own:
+    of its markers those are left out that stand in a sentence before it.
     """
     markers = list(markers_in(answer))
-    spans = [*_spans(answer, markers)]
-    starts = [start for start, _ in spans]
-    found: list[Sentence] = []
-    for at, (start, end) in enumerate(spans):
+    found: list[_Draft] = []
+    within: set[Reference | int] = set()
+    listing = False
+    for start, end in _spans(answer):
         mine = markers[_first(markers, start) : _first(markers, end)]
-        if not _LETTER.search(without_markers(answer[start:end])) and mine and found and starts[at] > 0:
-            found[-1] = _sentence(answer, found[-1].start, end, markers)  # a marker on a line of its own
+        words = without_markers(answer[start:end])
+        heading = heads_sources(words)
+        if found and (heading or (mine and not _LETTER.search(words))):
+            listing = listing or heading or _LETTER.search(answer, start, mine[0].start) is not None
+            known = within if listing or found[-1].markers else set()
+            if kept := [*_without(mine, known)]:
+                found[-1].end = end
+                found[-1].markers += kept
         elif answer[start:end].strip():
-            found.append(_sentence(answer, start, end, markers))
-    return found
+            found.append(_Draft(start, end, words, mine))
+            within.update(_named(reference) for marker in mine for reference in marker.references)
+            listing = False
+    return [_sentence(answer, draft) for draft in found]
+
+
+@dataclass
+class _Draft:
+    """A sentence, to which markers on the lines after it may be added."""
+
+    start: int
+    end: int
+    text: str
+    markers: list[Marker]
+
+
+def _named(reference: Reference) -> Reference | int:
+    return reference if reference.n is None else reference.n
+
+
+def _without(markers: list[Marker], known: set[Reference | int]) -> Iterator[Marker]:
+    """The markers but for references that are known."""
+    for marker in markers:
+        if references := tuple(one for one in marker.references if _named(one) not in known):
+            yield replace(marker, references=references)
 
 
 def _first(markers: list[Marker], at: int) -> int:
     return bisect_left(markers, at, key=lambda marker: marker.start)
 
 
-def _spans(answer: str, markers: list[Marker]) -> Iterator[tuple[int, int]]:
+def _spans(answer: str) -> Iterator[tuple[int, int]]:
     """Where sentences begin and end: a line's end ends one, too.
 
-    Markers are blanked out first, so that no period in them ends one, and the white space that they become stays with
-    the sentence before them.
+    The white space that markers become stays with the sentence before them.
     """
-    blanked = list(answer)
-    for marker in markers:
-        blanked[marker.start : marker.end] = " " * (marker.end - marker.start)
-    text = "".join(blanked)
+    text = _blanked(answer)
     quotes = [match.span() for match in QUOTED.finditer(text)]
     start = end = 0
     for line in _LINE.findall(text):
@@ -85,14 +116,33 @@ def _spans(answer: str, markers: list[Marker]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _sentence(answer: str, start: int, end: int, markers: list[Marker]) -> Sentence:
+def _blanked(answer: str) -> str:
+    """The answer, as long as it is, with blanks for markers, so that no period in them ends a sentence.
+
+    A stop next to one ends its sentence whatever word it follows (*at 5 p.m. [1] Mara slept*): it becomes a sign that
+    no abbreviation ends in.
+    """
+    blanked, cut = list(answer), [*marked_spans(answer)]
+    for start, end in cut:
+        blanked[start:end] = " " * (end - start)
+    text = "".join(blanked)
+    for start, end in cut:
+        stopped = _STOPPED.search(text, max(0, start - _LAST_WORD_CHARS), start)
+        begins = _BEGINS.match(text, end) if stopped else None
+        if answer[end : end + 1] == ".":
+            blanked[end] = "!"
+        elif stopped and begins and begins["letter"].isupper() and stopped["word"].casefold() not in NEVER_LAST:
+            blanked[stopped.start("stop")] = "!"
+    return "".join(blanked)
+
+
+def _sentence(answer: str, draft: _Draft) -> Sentence:
+    start, end = draft.start, draft.end
     while start < end and answer[start].isspace():
         start += 1
     while end > start and answer[end - 1].isspace():
         end -= 1
-    text = without_markers(answer[start:end])
-    mine = markers[_first(markers, start) : _first(markers, end)]
-    return Sentence(text, start, end, tuple(_citing(answer, start, end, text, mine)))
+    return Sentence(draft.text, start, end, tuple(_citing(answer, start, end, draft.text, draft.markers)))
 
 
 def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker]) -> Iterator[Citing]:

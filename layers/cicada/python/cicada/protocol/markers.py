@@ -15,22 +15,22 @@ _MARKERS_KEPT = 4_096
 
 _BRACKET = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _ONE = r"\d{1,3}(?:\s*[-–—]\s*\d{1,3})?"
-_NUMBER_LIST = re.compile(rf"\s*#?{_ONE}(?:\s*[,;]\s*#?{_ONE})*\s*")
-_AND = r"\s*(?:,\s*(?:and\b)?|&|and\b)\s*"
+_AND = r"\s*(?:,\s*(?:and\b)?|&|\band\b)\s*"
+_NUMBER_LIST = re.compile(rf"\s*#?{_ONE}(?:(?:{_AND}|\s*;\s*)#?{_ONE})*\s*")
 _SPAN = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
 _DOC = r"(?:doc(?:ument)?|source|passage)s?\b\.?"
-_BETWEEN_DOCUMENTS = re.compile(rf"\s*;\s*|\s*,\s*(?={_DOC}\s*#?\s*\d)", re.IGNORECASE)
-_DOCUMENT = re.compile(rf"{_DOC}\s*#?\s*(\d{{1,3}}\b)?\s*", re.IGNORECASE)
-_DOCUMENTS = re.compile(rf"{_DOC}\s*(#?{_ONE}(?:{_AND}#?{_ONE})*)", re.IGNORECASE)
+_BETWEEN_DOCUMENTS = re.compile(rf"\s*;\s*|{_AND}(?={_DOC}\s*#?\s*\d)", re.IGNORECASE)
+_DOCUMENTS = re.compile(
+    rf"{_DOC}\s*(#?{_ONE}(?:{_AND}#?{_ONE})*(?=\s*(?:[:,]|\Z))|#?\s*\d{{1,3}}\b)?\s*", re.IGNORECASE
+)
 _PAGE = r"\d{1,6}(?:\s*[-–—]\s*\d{1,6})?"
 _PAGES = re.compile(
     rf"(?:^|[,:\s])\s*(?:pages?|pgs?\.?|pp?\.?|seiten?|s\.)\s*({_PAGE}(?:{_AND}{_PAGE})*)$", re.IGNORECASE
 )
 _TOGETHER = re.compile(r"(?:\s*(?:[,;&]|and\b))?\s*")
-_LEAD = (
-    r"(?:see(?:\s+also)?|cf\.?|compare|siehe(?:\s+auch)?|vgl\.?|voir|véase|vedi|zie|veja|参见|参照|"
-    r"(?:sources?|references?|refs?\.?|quellen?|fuentes?|fontes?|fonti?|bron(?:nen)?|来源|出典)\s*[:：]?)"
-)
+_LABEL = r"(?:sources?|references?|refs?\.?|quellen?|fuentes?|fontes?|fonti?|bron(?:nen)?|来源|出典)\s*[:：]?"
+_LEAD = rf"(?:see(?:\s+also)?|cf\.?|compare|siehe(?:\s+auch)?|vgl\.?|voir|véase|vedi|zie|veja|参见|参照|{_LABEL})"
+_HEADING = re.compile(rf"[\s#*_>•–-]*{_LABEL}[\s*_:：]*", re.IGNORECASE)
 _INTRODUCED = tuple(
     (re.compile(before, re.IGNORECASE), re.compile(after))
     for before, after in (
@@ -73,15 +73,24 @@ def markers_in(text: str) -> Iterator[Marker]:
 def without_markers(text: str) -> str:
     """The text as it is read: without its markers and what only introduces them (*see [3]*), with single spaces."""
     kept, end = [], 0
-    for start, after in _cut_out(text):
+    for start, after in marked_spans(text):
         kept.append(text[end:start])
         end = after
     plain = " ".join("".join([*kept, text[end:]]).split())
     return re.sub(r"\s+([.,;:!?。、])", r"\1", plain) if end else plain
 
 
-def _cut_out(text: str) -> Iterator[tuple[int, int]]:
-    """Where markers stand together, with the bracket around them and the words before them that say nothing else."""
+def heads_sources(text: str) -> bool:
+    """Whether a text without its markers only announces a list of sources: ``## Sources``, ``**Quellen:**``."""
+    return _HEADING.fullmatch(text) is not None
+
+
+def marked_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where markers stand together, with the bracket around them and the words before them that say nothing else.
+
+    Yields:
+        Start and exclusive end, in characters of the text, in order.
+    """
     groups: list[tuple[int, int]] = []
     for marker in markers_in(text):
         if groups and _TOGETHER.fullmatch(text, groups[-1][1], marker.start):
@@ -104,15 +113,14 @@ def _references(inside: str) -> tuple[Reference, ...]:
     if _NUMBER_LIST.fullmatch(inside):
         return tuple(Reference(n) for n in dict.fromkeys(_listed(inside)))
     found: list[Reference] = []
-    for part in _BETWEEN_DOCUMENTS.split(inside):
-        documents = _DOCUMENTS.fullmatch(part.strip())
-        if documents or (found and _NUMBER_LIST.fullmatch(part)):
-            found += (Reference(n) for n in _listed(documents[1] if documents else part))
+    for part in map(str.strip, _BETWEEN_DOCUMENTS.split(inside)):
+        if found and _NUMBER_LIST.fullmatch(part):
+            found += map(Reference, _listed(part))
             continue
-        reference = _document(part)
-        if reference is None:
+        references = _of_documents(part)
+        if not references:
             return ()
-        found.append(reference)
+        found += references
     return tuple(dict.fromkeys(found))
 
 
@@ -128,16 +136,16 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
         yield from ((start, end),) if start <= end else ((start, start), (end, end))
 
 
-def _document(part: str) -> Reference | None:
-    part = part.strip()
+def _of_documents(part: str) -> list[Reference]:
+    """What is said of one place: a file and pages are those of all its numbers. Nothing where it names neither."""
     pages = _PAGES.search(part)
     rest = part[: pages.start()].strip(" ,:") if pages else part
-    word = _DOCUMENT.match(rest)
+    word = _DOCUMENTS.match(rest)
     named = rest[word.end() :] if word else rest
     file = named.strip(" \t,:\"'“”‘’`") or None
-    n = int(word[1]) if word and word[1] else None
-    if n is not None:
-        known = file is None or named.startswith((":", ",")) or _EXTENSION.search(file) is not None
-    else:
-        known = file is not None and _EXTENSION.search(file) is not None
-    return Reference(n, file, tuple(_spans(pages[1])) if pages else ()) if known else None
+    numbers = [*_listed(word[1])] if word and word[1] else []
+    known = (file is not None and _EXTENSION.search(file) is not None) or (
+        numbers and (file is None or named.startswith((":", ",")))
+    )
+    within = tuple(_spans(pages[1])) if pages else ()
+    return [Reference(n, file, within) for n in numbers or (None,)] if known else []
