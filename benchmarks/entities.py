@@ -28,6 +28,7 @@ import boto3
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.selection import MODEL_ID, SPLITS, stand_in
+from cicada.corpus.spellings import bare_key
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.retrieval.knowledge.both import BothExtractors
@@ -37,7 +38,7 @@ from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames, known_names
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed, bare
+from cicada.retrieval.knowledge.gazetteer_spellings import Filed
 from cicada.retrieval.ports import UNLIMITED
 
 SIZES = (1_000, 5_000, 20_000, 100_000)
@@ -54,7 +55,7 @@ def measure(
         began = time.perf_counter()
         found = extractor.extract(question.text, catalogue, UNLIMITED)
         taken_us.append((time.perf_counter() - began) * 1e6)
-        pairs.append((frozenset(bare(one.name) for one in found), question.entities))
+        pairs.append((frozenset(bare_key(one.name) for one in found), question.entities))
         if errors and pairs[-1][0] != pairs[-1][1]:
             print(_told(question, found))
     median_us, p95_us = statistics.median(taken_us), statistics.quantiles(taken_us, n=20, method="inclusive")[-1]
@@ -145,7 +146,7 @@ def _median_us(names: KnownNames, questions: Sequence[Asked]) -> float:
 
 
 def _told(question: Asked, found: Sequence[Named]) -> str:
-    got = {bare(one.name) for one in found}
+    got = {bare_key(one.name) for one in found}
     missed, made_up = sorted(question.entities - got), sorted(got - question.entities)
     return f"  {question.text}\n    missed {missed}, made up {made_up}"
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -129,6 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{args.documents:,} documents, {size / 2**20:.1f} MiB: {_told(kinds)}", flush=True)
         bedrock = stack.enter_context(serving())
         bedrock.embed = lambda texts: WordEmbedder(dimensions=DIMENSIONS).embed(texts, time_budget_s=1)
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # moto's line for each request
         s3 = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
         s3.start()
         stack.callback(s3.stop)

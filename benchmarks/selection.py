@@ -31,6 +31,7 @@ from pydantic import create_model
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.retrieval_data import EMBEDDINGS
+from cicada.corpus.spellings import bare_key
 from cicada.defaults import MIN_ENTITY_CONFIDENCE, MIN_INTENTION_CONFIDENCE
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Prompt, StructuredModel, Usage
@@ -46,7 +47,6 @@ from cicada.retrieval.knowledge.forms import (
 )
 from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames, NameSource
-from cicada.retrieval.knowledge.gazetteer_spellings import bare
 from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
 from cicada.retrieval.ports import Limits, Unlimited
 from local.bedrock.answerer import ExtractiveAnswerer
@@ -153,7 +153,7 @@ def ask(way: Way, questions: Sequence[Asked]) -> Taken:
         taken.found.append(
             (
                 frozenset(f"{one.collection}/{one.intention}" for one in needs),
-                frozenset(bare(one.name) for one in names),
+                frozenset(bare_key(one.name) for one in names),
             )
         )
         taken.calls.append(sum(use.calls for use in limits.uses))

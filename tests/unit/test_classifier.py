@@ -80,6 +80,24 @@ rag: can the raft hold together in a storm
 rag: what if a torch goes out?
 rag: what if my sword breaks?
 rag: what if we are caught in the rain
+rag: what if someone attacks me from behind?
+rag: what if somebody rolls a natural 20?
+rag: what if two people attack me at once?
+rag: what if a guard gets killed?
+rag: what if a creature moved out of range?
+rag: do the dates stand out?
+rag: do the accounts add up to 400?
+rag: do the numbers in the account add up to ten?
+rag: do the clues stand out on the page?
+rag: did the statement hang out of the drawer?
+rag: did Tom being ill hold up the ferry?
+rag: can you take the dates and add up the days?
+rag: what should I ask first at the inn?
+rag: what can I do now that the gate is shut?
+rag: what can we do together against the troll?
+rag: can we speak in the temple?
+rag: can we talk a bit about the fire?
+rag: can we talk a little sense into the guard?
 rag: do I have any rope left?
 rag: why did we pay the guard in silver?
 """
@@ -105,6 +123,15 @@ direct: what can we do with you
 direct: what can I do in this app?
 direct: can we talk about something else?
 direct: can we be friends?
+direct: what should I ask first?
+direct: what can I do now?
+direct: what can we do today?
+direct: what can we do together?
+direct: can we talk a bit?
+direct: can we chat a little?
+direct: can we talk for a little while?
+direct: can we speak in German?
+direct: can we talk Portuguese?
 direct: tell me another joke
 direct: sorry, wrong window
 direct: ok cool, got it
@@ -231,6 +258,23 @@ theory_agent: does the claim that Tom slept hold up?
 theory_agent: what if Tom is the killer?
 theory_agent: what if there is no witch?
 theory_agent: what if someone else was on the pier?
+theory_agent: what if somebody moved the clock?
+theory_agent: what if someone was hiding in the cellar?
+theory_agent: what if a stranger took the boat?
+theory_agent: what if two people did it together?
+theory_agent: what if an old servant secretly hid the will?
+theory_agent: does the claim that Mara lied about the boat hold up?
+theory_agent: does the idea that Tom set fire to it hold water?
+theory_agent: would the assumption that the keeper was asleep at the time stand up?
+theory_agent: does her motive hold up?
+theory_agent: does his alibi stand up to scrutiny?
+theory_agent: do these clues add up?
+theory_agent: do the times add up?
+theory_agent: do the facts stack up?
+theory_agent: does it really all hang together?
+theory_agent: would Mara being the thief add up?
+theory_agent: would Tom being asleep by the fire make any sense?
+theory_agent: do the numbers in Tom's testimony add up?
 theory_agent: do I have evidence for my theory?
 theory_agent: ich glaube, dass Tom der Mörder ist
 """

@@ -108,6 +108,8 @@ def test_what_was_read_survives_being_written_as_json() -> None:
         ("Seven: [7, on]", "Seven: ['!']", "line 24: names.aliases.Seven[1] has no letter or digit"),
         ("Seven: [7, on]", "'...': [on]", "line 24: names.aliases.... has no letter or digit"),
         ("Seven: [7, on]", "ysolt Karr: [on]", "line 24: ysolt Karr is declared twice"),
+        ("Seven: [7, on]", "Brother-Sedge: []", "line 25: Brother Sedge is declared twice: Brother-Sedge is the same"),
+        ("Seven: [7, on]", "Brother Sedge.: []", "line 25: Brother Sedge is declared twice: Brother Sedge. is the"),
         ("names:\n", "names:\n  - a\n", "line 22: is not YAML"),
         ("sections: [people, other]", "sections: [people, {other: 1}]", "line 18: intentions[1].sections[2] must be"),
     ],

@@ -149,6 +149,31 @@ def test_a_heading_that_spells_a_declared_name_otherwise_is_no_other_entity():
     assert names.filed_under("Owl-Post") == ("Owl Post",)
 
 
+@pytest.mark.parametrize("headings", [["An Nguyen", "Nguyen"], ["Nguyen", "An Nguyen"]])
+def test_headings_that_only_an_article_could_tell_apart_are_two_in_any_order(headings):
+    names = DeclaredNames({}, headings)
+    assert names.of("Nguyen came, then An Nguyen.") == ("Nguyen", "An Nguyen")
+    assert [names.filed_under(one) for one in headings] == [(one,) for one in headings]
+
+
+@pytest.mark.parametrize(
+    ("declared", "written", "same"),
+    [
+        ("Nguyen", "An Nguyen", False),
+        ("Les Paul", "Paul", False),
+        ("Paso", "El Paso", False),
+        ("Ferry", "The Ferry", True),
+        ("the Ferry", "Ferry", True),
+        ("the Ferry", "a ferry", True),
+        ("Wirt", "der Wirt", True),
+    ],
+)
+def test_an_article_makes_no_other_name_where_it_can_be_nothing_else(declared, written, same):
+    assert DeclaredNames({declared: ()}).filed_under(written) == (declared if same else written,)
+    names = DeclaredNames({declared: ()}, [written])
+    assert set(names.of(f"{written} came.")) == {declared if same else written}
+
+
 @pytest.mark.parametrize(
     ("name", "text", "found"),
     [

@@ -13,6 +13,7 @@ from cicada.corpus.spellings import bare_key, spelling_key
 from cicada.errors import IndexMissing, OutOfTime
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import Catalogue
+from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged
 from cicada.retrieval.knowledge.other_names import OtherNames
 from cicada.retrieval.knowledge.resolving import MAX_PART_OF, PART_CONFIDENCE, IndexResolver
 from cicada.retrieval.knowledge.segment_names import MIN_PART_CHARS, SegmentNames
@@ -218,7 +219,16 @@ def test_without_time_nothing_is_resolved():
         Counted(reader).resolver.resolve([named("Ember")], ["notes"], TimeLimit(lambda: 0.0))
 
 
-WORDS = st.sampled_from(["ember", "the", "of", "quell", "kiln", "c++", "o'neil", "一", "an", "em", "mother"])
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [("Der Wirt", "Wirt"), ("Wirt", "der Wirt"), ("La  Paz", "paz"), ("The Ember", "ember"), ("An Nguyen", "Nguyen")],
+)
+def test_a_name_is_found_without_the_article_of_any_language_that_it_is_filed_with(known, asked):
+    assert list(SegmentNames([known, "Wirtin"]).whole([bare_key(asked)])) == [spelling_key(known)]
+    assert len(merged([Filed(known, 1), Filed(asked, 2)], ())) == 1
+
+
+WORDS = st.sampled_from(["ember", "the", "der", "of", "quell", "kiln", "c++", "o'neil", "一", "an", "em", "mother"])
 NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=3).map(" ".join), max_size=12)
 
 

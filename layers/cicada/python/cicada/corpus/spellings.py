@@ -8,8 +8,10 @@ import unicodedata
 JOINING = r"[\s\-\u2010-\u2013'’]+"
 """A regular expression of what may stand between the words of a name, whatever stands there elsewhere."""
 
+ARTICLES = frozenset("the a an der die das den dem des ein eine einen le la les l un une el los las il lo gli".split())
+"""What a name may stand with or without, folded."""
+
 _JOINED = re.compile(JOINING)
-_ARTICLE = re.compile(r"\s*(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 
 
 def spelling_key(name: str) -> str:
@@ -19,6 +21,6 @@ def spelling_key(name: str) -> str:
 
 
 def bare_key(name: str) -> str:
-    """The key of a name without its article."""
-    article = _ARTICLE.match(name)
-    return spelling_key(name[article.end() :] if article else name)
+    """The key of a name without its article: two names may share it, such as *An Nguyen* and *Nguyen*."""
+    first, _, rest = " ".join(name.split()).partition(" ")
+    return spelling_key(rest if rest and first.casefold() in ARTICLES else name)

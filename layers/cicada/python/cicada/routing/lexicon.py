@@ -56,12 +56,20 @@ theory: theory theories hypothesis hypotheses hunch hunches conjecture headcanon
 idea: @theory claim claims idea suspicion guess notion assumption interpretation reading view thesis premise
     possibility assertion belief accusation speculation
 telling: alibi alibis story stories explanation explanations account accounts testimony testimonies statement statements
-    confession timeline chronology case logic reasoning conclusion evidence facts dates version excuse
-cohere: hold stand add check hang
+    confession timeline chronology case logic reasoning conclusion evidence facts dates times details version excuse
+    motive motives clue clues pieces argument arguments
 claim: think believe suspect bet claim reckon assume argue maintain suppose guess posit propose conclude wager swear
     doubt hypothesize hypothesise theorize theorise speculate presume contend
 certain: convinced sure certain positive confident persuaded
 culprit: culprit killer murderer thief traitor spy mastermind villain impostor liar
+stranger: @culprit stranger strangers accomplice accomplices twin twins double witness witnesses man men woman women
+    people persons
+deed: took lied killed murdered stole hid wrote knew faked forged staged framed planted poisoned drowned burned swapped
+    switched betrayed planned warned hired paid followed met told sent fled buried destroyed pretended invented
+    borrowed sold bought overheard tricked
+acted: @deed moved opened closed locked unlocked saw heard used removed replaced changed found lost broke threw dropped
+    pushed came went left gave brought stayed slept woke kept made did let helped watched returned entered learned
+passive: is are was were be being been am get gets got has have had not
 any: any anything anybody anyone something somewhere anywhere some much many enough
 backing: evidence proof proofs clue clues hint hints indication indications argument arguments support
 container: bag bags room box locker lockers board file files photo photos staff folder
@@ -128,7 +136,8 @@ _CHAT = """
 agent: ai intelligence assistant bot robot human machine person chatbot computer program model girl boy man woman
 praise: best awesome great welcome amazing helpful kind funny brilliant genius star legend hero lifesaver sweet nice
     good smart wonderful
-tongue: english german french japanese spanish chinese korean italian russian latin
+tongue: english german french japanese spanish chinese korean italian russian latin dutch portuguese polish swedish
+    turkish arabic hindi
 chat: question something anything again tired laugh ask talking speaking human go ugh alrighty okey dokey xd 1 2 let 3
     t_t working hi hello hey heya hiya yo hallo thanks thank thx ty tysm cheers bye goodbye cya welcome morning
     evening afternoon night day good great nice cool awesome amazing perfect excellent wonderful brilliant fantastic

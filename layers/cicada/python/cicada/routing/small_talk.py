@@ -226,6 +226,8 @@ ABOUT_THE_ASSISTANT = """
 ^ how do|can i use you|this|it $
 ^ can i|we ask you $|something|anything
 ^ can we chat|talk|speak $|now|again|for
+^ can we chat|talk|speak a [little] bit|while|moment|minute|$ $
+^ can we chat|talk|speak [in] @tongue $
 ^ can we chat|talk|speak about|to|with you|something|anything [else] $
 ^ can we be friends
 ^ let us chat|talk|play
@@ -254,8 +256,9 @@ ABOUT_THE_ASSISTANT = """
 ^ are you working|kidding|joking|serious|free|single|male|female
 ^ what time|day|date is it $|now|today
 ^ what can|should|could i|we ask $|you|cicada|here
+^ what can|should|could i|we ask first|now|today $
 ^ what can|should|could i|we ask about $
-^ what can|should|could i|we do [here|with] [you|cicada] $
+^ what can|should|could i|we do [here|with] [you|cicada] [first|now|today|together] $
 ^ what can|could i|we do in|on|with this|the app|site|website|page|bot|tool|chat
 ^ where are you from
 tell me about yourself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator
 from typing import Annotated, Self
 
@@ -126,9 +125,3 @@ class CollectionDeclaration(CorpusModel):
         for place, name in enumerate(self.names.headings):
             if name not in known:
                 yield ("names", "headings", place), f"names.headings: the section {name} is not declared"
-        spelt: set[str] = set()
-        for name in self.names.aliases:
-            folded = unicodedata.normalize("NFKC", name).casefold()
-            if folded in spelt:
-                yield ("names", "aliases", name), f"{name} is declared twice: letters' case makes no other name"
-            spelt.add(folded)

@@ -44,6 +44,7 @@ class DeclaredNames:
         for name, others in aliases.items():
             for written in (name, *others):
                 self._file(written, name)
+                self._without_article[_plain_key(written)][name] = None
         for name in names:
             if len(name) <= MAX_NAME_CHARS:
                 for owner in self.filed_under(" ".join(name.split())):
@@ -54,9 +55,10 @@ class DeclaredNames:
         """The declared names that a name or an alias is of, however it is spelt; itself where it is of none.
 
         What joins its words makes no difference, nor does a stop at its end; nor an article, unless with it, or without
-        it, the name is another's.
+        it, the name is another's. Names without aliases are told apart by it.
         """
-        return tuple(self._filed.get(spelling_key(name)) or self._without_article.get(bare_key(name)) or (name,))
+        filed = self._filed.get(spelling_key(name)) or self._without_article.get(_plain_key(name))
+        return tuple(filed or (name,))
 
     def of(self, text: str) -> tuple[str, ...]:
         """The names that a text has, each once, in order, as they are filed."""
@@ -84,7 +86,6 @@ class DeclaredNames:
         if not words:
             return
         self._filed[spelling_key(written)][name] = None
-        self._without_article[bare_key(written)][name] = None
         folded = tuple(word[0].casefold() for word in words)
         self._lengths[folded[0]].add(len(folded))
         self._by_words[folded].append(
@@ -94,6 +95,12 @@ class DeclaredNames:
                 filed_under=name,
             )
         )
+
+
+def _plain_key(name: str) -> str:
+    """The key of a name without what is surely its article: *An*, *Le* and *Das* written large begin names as well."""
+    first = name.strip().partition(" ")[0]
+    return bare_key(name) if first.islower() or first.casefold() == "the" else spelling_key(name)
 
 
 def _fits(name: _Written, text: str, words: Sequence[re.Match[str]]) -> bool:

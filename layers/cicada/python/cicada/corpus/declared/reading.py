@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from cicada.corpus.declared.declaration import INCONSISTENT, OTHER_SECTION, CollectionDeclaration
 from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.spellings import spelling_key
 from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
 from cicada.errors import CorpusInvalid
 from cicada.visible import visible
@@ -123,6 +124,10 @@ def _beyond_the_model(found: CollectionDeclaration, collection: str | None) -> I
         if section.name != OTHER_SECTION and not (section.headings or section.sources):
             told = f"section {section.name} has neither headings nor sources: nothing would belong to it"
             yield ("sections", number), told
+    spelt: dict[str, str] = {}
+    for name in found.names.aliases:
+        if (other := spelt.setdefault(spelling_key(name), name)) != name:
+            yield ("names", "aliases", name), f"{name} is declared twice: {other} is the same name"
 
 
 def _fields(place: Sequence[str | int]) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal, NamedTuple
 
+from cicada.corpus.spellings import ARTICLES
 from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
 from cicada.retrieval.knowledge.gazetteer_runs import RunNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged, owned, runs_of, ways_of
 from cicada.retrieval.knowledge.gazetteer_words import (
-    ARTICLES,
     Line,
     Word,
     inflection_keys,

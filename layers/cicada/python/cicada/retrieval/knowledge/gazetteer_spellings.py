@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from cicada.corpus.spellings import spelling_key
-from cicada.retrieval.knowledge.gazetteer_words import ARTICLES, words_of
+from cicada.corpus.spellings import ARTICLES, bare_key
+from cicada.retrieval.knowledge.gazetteer_words import words_of
 
 
 class Filed(NamedTuple):
@@ -28,14 +28,14 @@ def merged(filed: Iterable[Filed], aliases: Sequence[tuple[str, Sequence[str]]])
     stands_for: dict[str, str] = {}
     spelt: dict[str, Filed] = {}
     for name, others in aliases:
-        spelt.setdefault(bare(name), Filed(name, 0, given=True))
+        spelt.setdefault(bare_key(name), Filed(name, 0, given=True))
         for other in others:
-            stands_for[bare(other)] = bare(name)
+            stands_for[bare_key(other)] = bare_key(name)
     declared, given = frozenset(spelt), set(spelt)
     passages: defaultdict[str, int] = defaultdict(int)
     most: defaultdict[str, int] = defaultdict(int)
     for one in filed:
-        own = bare(one.name)
+        own = bare_key(one.name)
         key = own if own in declared else stands_for.get(own, own)
         passages[key] += one.passages
         if one.given:
@@ -54,23 +54,17 @@ def owned(
     """Each way to write a name: whose it is, and whether as an alias. A name's own way is nobody's alias."""
     own: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     other: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
-    number = {bare(one.name): place for place, one in enumerate(names)}
+    number = {bare_key(one.name): place for place, one in enumerate(names)}
     for place, one in enumerate(names):
         for way in ways(one.name):
             own[way].append(place)
     for name, others in aliases:
         for alias in others:
             for way in ways(alias):
-                if number[bare(name)] not in other[way]:
-                    other[way].append(number[bare(name)])
+                if number[bare_key(name)] not in other[way]:
+                    other[way].append(number[bare_key(name)])
     owned = {way: (tuple(places), True) for way, places in other.items()}
     return owned | {way: (tuple(places), False) for way, places in own.items()}
-
-
-def bare(name: str) -> str:
-    """What the spellings of one name have in common, be it with an article or without."""
-    first, _, rest = " ".join(name.split()).partition(" ")
-    return spelling_key(rest if rest and first.casefold() in ARTICLES else name)
 
 
 def ways_of(name: str) -> Iterable[tuple[str, ...]]:

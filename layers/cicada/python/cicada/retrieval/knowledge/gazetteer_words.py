@@ -16,8 +16,6 @@ from cicada.index.lexical.words import folded, stemmed
 
 MAX_TEXT_CHARS = 4_000
 """Of a longer text, this much is looked at."""
-ARTICLES = frozenset("the a an der die das den dem des ein eine einen le la les l un une el los las il lo gli".split())
-"""Left out before a name."""
 _POSSESSIVE = re.compile(r"(?:'s|'|s')$")
 _ELIDED = re.compile(r"(?:l|d|qu|j|m|t|s|c|n|un|all|dell|nell|sull|dall)'(?=..)", re.IGNORECASE)
 """An article or pronoun before a word that begins with a vowel, in French and Italian."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cicada.routing.evidence.holding import HOLDING, SUPPOSING
 from cicada.routing.evidence.table import DECISIVE, FAIR, STRONG, WEAK, said, seen
 from cicada.routing.reading import Fact
 
@@ -161,11 +162,11 @@ ROWS = (
         "theory_agent",
         STRONG,
         "asks whether a claim holds",
-        """
-        do|does|did|would|could|can|will ..2 that|this|it [all|really|even|still] @cohere up|water|out|together
-        do|does|did|would what|everything ..4 @cohere up|water|out|together
-        do|does|did|would|could|can|will ..4 @idea|@telling ..5 @cohere up|water|out|together
+        HOLDING
+        + SUPPOSING
+        + """
         do|does|would this|that|it|my|the ..4 make [any] sense
+        do|does|would ..2 * being ..5 make [any] sense
         how ..1 @likely is|are|would
         is|be it ..2 @likely that|for
         ^ is it ..2 @likely !to
@@ -173,8 +174,6 @@ ROWS = (
         is not it|that ..1 suspicious|odd|strange|obvious|clear|likely|weird|possible|@likely
         @likely that
         what are|is the odds|chances|chance|probability|likelihood
-        & what if !a|an|i|we|you|my|our|your|two|three|several|someone|somebody|anyone|anybody
-        & what if someone|somebody else
         could|can|might it ..1 be [true] that
         @idea ..4 @likely|contradicted|supported|refuted
         """,
