@@ -12,6 +12,7 @@ from stacks.answer_settings import Group
 
 KIB = 1024
 DAY_S = 24 * 3600
+_DEFAULTS = ProfileLimits()
 MAX_RECORD_KIB = 384
 """An item of DynamoDB holds 400 KiB: the rest is for what stands around the record."""
 
@@ -20,29 +21,34 @@ class Profiles(Group):
     """What one user can keep, and for how long deleted profiles are remembered."""
 
     max_profiles: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        200, description="profiles, theories among them, that one user can have"
+        _DEFAULTS.profiles, description="profiles, theories among them, that one user can have"
     )
-    max_fields: Annotated[int, Field(ge=1, le=100)] = Field(50, description="facts that one profile can have")
+    max_fields: Annotated[int, Field(ge=1, le=100)] = Field(
+        _DEFAULTS.fields, description="facts that one profile can have"
+    )
     max_history_entries: Annotated[int, Field(ge=10, le=500)] = Field(
-        50,
+        _DEFAULTS.history_entries,
         description="changes that the history of a profile keeps: the newest; they tell repeated changes from new ones",
     )
     max_history_chars: Annotated[int, Field(ge=40, le=1_000)] = Field(
-        300, description="characters of a value, before and after, that the history keeps"
+        _DEFAULTS.history_chars, description="characters of a value, before and after, that the history keeps"
     )
     max_record_kib: Annotated[int, Field(ge=64, le=MAX_RECORD_KIB)] = Field(
-        256,
+        _DEFAULTS.record_bytes // KIB,
         description="KiB of one profile with its history, whose oldest entries make room; must hold "
         "`profiles.maxFields` facts of full length",
     )
     deleted_kept_days: Annotated[int, Field(ge=1, le=365)] = Field(
-        90, description="days for which a deleted profile's version is remembered, without its words"
+        _DEFAULTS.deleted_kept_s // DAY_S,
+        description="days for which a deleted profile's version is remembered, without its words",
     )
     max_deleted: Annotated[int, Field(ge=10, le=2_000)] = Field(
-        400, description="deleted profiles of one user that are remembered at a time; past them a new name has to wait"
+        _DEFAULTS.deleted,
+        description="deleted profiles of one user that are remembered at a time; past them a new name has to wait",
     )
     max_deleted_history_entries: Annotated[int, Field(ge=1, le=50)] = Field(
-        10, description="changes, without their words, that are remembered of a deleted profile"
+        _DEFAULTS.deleted_history_entries,
+        description="changes, without their words, that are remembered of a deleted profile",
     )
 
     @model_validator(mode="after")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
-from cicada.profiles.rules import folded
+from cicada.profiles.rules import folded, is_profile_id
 from cicada.retrieval.closest_names import closest_names
 from clients.cli import profiles_view as view
 from clients.cli.ask import complain
@@ -23,7 +22,6 @@ from clients.python import ClientError, RequestRefused
 
 MOST_SUGGESTED = 3
 """Names that are told where nothing has the one that was given."""
-_ID = re.compile(r"[0-9a-f]{20}")
 Command = Callable[[argparse.Namespace], Exit]
 
 
@@ -172,7 +170,7 @@ def _closest(session: Session, args: argparse.Namespace) -> str:
 
 
 def _meant(args: argparse.Namespace) -> Meant:
-    if _ID.fullmatch(args.which):
+    if is_profile_id(args.which):
         return Meant(id=args.which)
     return Meant(name=args.which, kind=args.kind)
 

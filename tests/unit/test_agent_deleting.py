@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.agents.tools.deleting import deletions_in
+from cicada.agents.tools.asking import said_in
+from cicada.agents.tools.deleting import asks_to_delete_unspaced, deletions_in
 from cicada.agents.tools.wording import denied
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import By, FieldGiven
@@ -43,11 +44,14 @@ def kept(world, name="Tamsin Oake", kind="character", **fields):
         ("Tamsin's hair is black, and forget her hair.", "hair"),
         ("Delete Corin and show me Tamsin Oake", "corin"),
         ("No, delete Corin", "corin"),
-        ("- I don't like the well\n- delete Corin", "corin"),
+        ("I don't need him any more. Delete Corin", "corin"),
+        ("No. Delete Corin!", "corin"),
+        ("Hello! Delete Corin", "corin"),
         ("Delete Corin\nTamsin Oake: hair is red", "corin"),
         ("Delete Corin… Tamsin Oake, is she red?", "corin"),
         ("Lösche Corins Profil", "corin"),
         ("Kannst du das Profil von Tamsin Oake löschen?", "tamsin oake"),
+        ("Hallo. Bitte Corins Profil löschen", "corin"),
         ("Supprime le profil de Corin", "corin"),
         ("Borra el perfil de Corin", "corin"),
     ],
@@ -83,6 +87,17 @@ def test_a_wish_to_delete_names_what_it_means(message, named):
         "Vergiss nicht, dass Corin lebt",
         "Lösche Corin nicht",
         "Bitte das Profil von Corin nicht löschen",
+        "- I don't like the well\n- delete Corin",
+        "Do none of this, not one:\n- Delete Corin.\n- Delete Tamsin Oake.",
+        "I do not like Mr. Oake. Delete Corin",
+        "Who is Tamsin Oake? Delete Corin",
+        "Delete Corin and Oswin Ltd",
+        "Delete Corin–Vale",
+        "Delete Corin.Vale",
+        "Delete Corin I",
+        "Delete Corin if he is dead",
+        "Ich möchte Corin, weil er nett ist, behalten und Tamsin Oake löschen",
+        "Bitte die Theorie Oswin poisoned the well nicht löschen",
     ],
 )
 def test_other_words_wish_nothing_deleted(message):
@@ -93,21 +108,28 @@ def test_other_words_wish_nothing_deleted(message):
     ("message", "named"),
     [
         ("Delete the profile Dr. No.", "dr no the"),
-        ("dr. no bores me, delete dr. no", "dr no"),
+        ("it bores me, delete dr. no", "dr no"),
         ("Delete St. John’s Head. Who was he?", "st john head"),
         ("Delete A.J.", "a j"),
         ("Delete A.J. He bores me, but Corin is a friend.", "a j"),
         ("Delete my theory that Mr. Oake moved the key", "mr oake moved the key"),
         ("Remove the no. of boats from Corin's profile", "the no of boats corin"),
-        ("Kannst du Dr. No löschen?", "dr no"),
+        ("Kannst du St. John’s Head löschen?", "st john head"),
     ],
 )
 def test_the_full_stop_of_a_name_ends_no_sentence(message, named):
     assert deletions_in(message, *STOPPED) == (frozenset(named.split()),)
 
 
+@pytest.mark.parametrize(
+    "message", ["Show me Salt. Delete Corin", "Dr. No bores me, delete Corin", "Never. Delete Corin"]
+)
+def test_nothing_within_a_name_is_a_wish_and_a_denial_is_one_wherever_it_stands(message):
+    assert deletions_in(message, "Salt. Delete Corin", "Dr. No", "Never.", "Corin") == ()
+
+
 def test_what_a_refusal_tells_the_user_to_say_is_enough(world):
-    for name in ("Dr. No", "St. John", "A.J.", "Tamsin"):
+    for name in ("Dr. No", "St. John", "A.J.", "Tamsin", "Not", "Salt, and smoke", "小龙", "🗝", "...", "__"):
         made = kept(world, name)
         with pytest.raises(ToolInvalid) as refused:
             world.message("Delete it.").call("delete_profile", id=made.id, expected_version=1)
@@ -120,7 +142,12 @@ def test_what_a_refusal_tells_the_user_to_say_is_enough(world):
     [
         ("小龙", "删除小龙的档案", True),
         ("小龙", "请把小龙删掉", True),
-        ("李小龙", "删除小龙和李小龙", True),
+        ("小龙", "请将小龙的档案删除", True),
+        ("Corin", "删除 Corin 的档案", True),
+        ("Corin Vale", "删除Corin Vale的档案", True),
+        ("民俊", "删除“民俊”吧，谢谢！", True),
+        ("민준", "민준을 삭제해 주세요.", True),
+        ("山田 太郎", "キャラクターの山田 太郎を削除して下さい", True),
         ("太郎", "太郎さんのプロフィールを消して", True),
         ("철수", "철수의 프로필을 삭제해 줘", True),
         ("小龙", "删除李小龙的档案", False),
@@ -129,6 +156,21 @@ def test_what_a_refusal_tells_the_user_to_say_is_enough(world):
         ("Corin", "Corinaを削除して", False),
         ("小龙", "为什么删除小龙", False),
         ("小龙", "不要删除小龙", False),
+        ("小龙", "不要\n删除小龙", False),
+        ("小龙", "删除小龙吗？", False),
+        ("小龙", "删除小龙和李小龙", False),
+        ("小龙", "删除小龙和尚的档案", False),
+        ("小龙", "删除小龙的理论", False),
+        ("小龙", "删除小龙·李的档案", False),
+        ("Corin", "删除Corin Vale的档案", False),
+        ("Oake", "删除Tamsin Oake的档案", False),
+        ("タムシン", "タムシン・オークを削除", False),
+        ("Tamsin", "Tamsin-Oakeを削除して", False),
+        ("太郎", "山田 太郎を削除して", False),
+        ("大", "大和を削除して", False),
+        ("军", "将军删除", False),
+        ("철수", "철수 김 프로필을 삭제해", False),
+        ("김가", "김가을 삭제해", False),
     ],
 )
 def test_where_nothing_parts_words_a_part_of_a_name_is_no_name(world, name, message, is_meant):
@@ -139,6 +181,15 @@ def test_where_nothing_parts_words_a_part_of_a_name_is_no_name(world, name, mess
     else:
         with pytest.raises(ToolInvalid, match="does not ask"):
             world.call("delete_profile", id=made.id, expected_version=1)
+
+
+def test_where_nothing_parts_words_a_field_may_be_said_to_be_its_profiles(world):
+    made = kept(world, "太郎", 髪型="短い")
+    for message in ("花子の髪型を削除して", "太郎を削除して"):
+        with pytest.raises(ToolInvalid, match="remove 髪型"):
+            world.message(message).call("update_profile", id=made.id, expected_version=1, remove=["髪型"])
+    world.message("太郎の髪型を削除して")
+    assert world.call("update_profile", id=made.id, expected_version=1, remove=["髪型"])
 
 
 def test_a_name_within_another_asks_which_one_where_nothing_parts_words_too(world):
@@ -230,6 +281,26 @@ def test_a_field_that_is_named_or_whose_value_is_is_removed(world, message):
     assert world.call("update_profile", id=made.id, expected_version=1, remove=["hair"])  # once more, as it was
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "," * 2_000 + ",delete x" * 222,
+        "\n" * 2_000 + "bitte " * 330,
+        ";kannst du " * 360,
+        "(" * 4_000,
+        "delete and " * 360,
+        "i " + " " * 3_990 + "want",
+        "tell a " * 570,
+        "“" * 4_000,
+        "해" * 4_000,
+    ],
+)
+def test_a_message_of_any_form_is_read_at_once(message):
+    assert deletions_in(message, "Corin", "delete", "Dr. No", "...") is not None
+    assert not asks_to_delete_unspaced(f"删除小龙{message[:3_990]}不", "小龙")
+    assert said_in(message) is not None
+
+
 # --- facts that are the opposite ---
 
 
@@ -278,6 +349,18 @@ def test_a_message_that_denies_a_fact_is_no_proof_of_it(world):
         "Would you say that Oswin is a thief?",
         "Who says that Oswin is a thief?",
         "Ist Oswin ein Thief?",
+        "Is Dr. Oswin a thief?",
+        "Hey, is Oswin a thief?",
+        "(Is Oswin a thief?)",
+        "“Is Oswin a thief?”",
+        "Please tell me, is Oswin a thief?",
+        "Is Oswin a thief? tell me!",
+        "is Oswin a thief",
+        "so, does Oswin look like a thief",
+        "Tell me whether Oswin is a thief.",
+        "I wonder if Oswin is a thief.",
+        "Sag mir, ob Oswin ein Thief ist.",
+        "Do you remember that Oswin is a thief?",
     ],
 )
 def test_who_asks_whether_something_is_so_has_not_said_it(world, message):
@@ -291,6 +374,13 @@ def test_who_asks_whether_something_is_so_has_not_said_it(world, message):
     [
         "Oswin is a thief. What else do I keep of him?",
         "Can you note that Oswin is a thief?",
+        "Can I add that Oswin is a thief?",
+        "Could we note that Oswin is a thief?",
+        "Do you mind noting that Oswin is a thief?",
+        "Kannst du dir zu Oswin merken: thief?",
+        "Oswin is a thief\nWhat else do I keep of him?",
+        "Mr. Oswin is a thief. Is he tall?",
+        "Oswin:\n- is a thief",
         "Do not forget that Oswin is a thief!",
         "Oswin:\nIs a thief. Has a boat.",
     ],

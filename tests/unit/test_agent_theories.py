@@ -289,6 +289,21 @@ def test_a_statement_that_is_made_twice_by_one_request_is_kept_once_though_its_n
     assert len(world.desk.list("mara", "theory")) == 1
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_a_statement_can_be_refined_and_stated_again_as_often_as_one_likes(world, long):
+    statement = LONG if long else THEORY
+    ids = set()
+    for at in range(4):
+        made = world.message(f"My theory: {statement}").call("state_theory", statement=statement)["stated"]
+        assert world.call("state_theory", statement=statement)["stated"]["id"] == made["id"]
+        with pytest.raises(ProfileConflict, match=made["id"]):
+            world.message(f"My theory: {statement}").call("state_theory", statement=statement)
+        ids.add(made["id"])
+        world.message(f"Rather: Petra moved {at} keys.")
+        world.call("refine_theory", id=made["id"], expected_version=1, statement=f"Petra moved {at} keys.")
+    assert len(ids) == len(world.desk.list("mara", "theory")) == 4
+
+
 def test_a_theory_is_deleted_by_what_it_says_now(world, refined):
     given = {"id": refined["id"], "expected_version": 2}
     with pytest.raises(ToolInvalid, match="delete the theory that Petra moved"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -16,7 +15,7 @@ from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.heads import Head
 from cicada.profiles.record import Change, Evidence, NoteProof, Profile, ProfileField, Record
-from cicada.profiles.rules import clipped
+from cicada.profiles.rules import clipped, is_profile_id
 from cicada.protocol.actions import ManageProfile
 from cicada.protocol.profiles import (
     ProfileChanges,
@@ -33,7 +32,6 @@ PAGE_BYTES = 20 * 1024
 """UTF-8 bytes of the items of one page: below the 24 KiB of a frame with room for what stands around them."""
 EDITS_AN_ENTRY = 4
 """Edits that stand in one entry of a page of the history: more of them can be longer than a page."""
-_ID = re.compile(r"[0-9a-f]{20}")
 _NOT_OURS = "that cursor is none of ours"
 Item = TypeVar("Item", bound=BaseModel)
 
@@ -256,7 +254,7 @@ def _export_place(cursor: str | None) -> tuple[str, int, int]:
     if cursor is None:
         return "", 0, 0
     profile_id, *numbers = cursor.split(".")
-    if not _ID.fullmatch(profile_id):
+    if not is_profile_id(profile_id):
         raise ProfileInvalid(_NOT_OURS)
     version, offset = _numbers(numbers, 2)
     return profile_id, version, offset

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,14 +14,13 @@ from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.heads import Head, Listed
 from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
-from cicada.profiles.rules import MAX_NAME_CHARS, folded, line, profile_id
+from cicada.profiles.rules import MAX_NAME_CHARS, folded, is_profile_id, line, profile_id
 from cicada.profiles.store import ProfileStore, RecordChanged
 
 PAGE = 100
 """Heads that are read at a time."""
 WHOLE_PAGE = 3
 """Whole records that are read at a time: an export's page holds a part of one, and seldom more than a few."""
-_ID = re.compile(r"[0-9a-f]{20}")
 
 
 def operation(request_id: str, name: str, given: Any) -> str:
@@ -255,7 +253,7 @@ class ProfileDesk:
 
     def _known(self, subject: str, profile_id: str) -> Record | None:
         """An id that is none of ours is never a part of a key."""
-        return self._store.read(subject, profile_id) if _ID.fullmatch(profile_id) else None
+        return self._store.read(subject, profile_id) if is_profile_id(profile_id) else None
 
     @staticmethod
     def _refuse_existing(old: Record | None) -> None:
@@ -268,7 +266,7 @@ class ProfileDesk:
 
 def _refuse_other(after: str) -> None:
     """An id that is none of ours is never a part of a key."""
-    if after and not _ID.fullmatch(after):
+    if after and not is_profile_id(after):
         raise ProfileInvalid("that is no place to go on from")
 
 

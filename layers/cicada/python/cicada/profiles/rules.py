@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -12,6 +13,8 @@ from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Kind, Record, RecordModel
 from cicada.visible import visible
 
+ID_PATTERN = "^[0-9a-f]{20}$"
+"""Of a profile's id, as :func:`profile_id` makes it."""
 MAX_NAME_CHARS = 80
 MAX_FIELD_NAME_CHARS = 60
 MAX_VALUE_CHARS = 1_000
@@ -46,6 +49,11 @@ def claim_of(statement: str) -> str:
 def profile_id(kind: Kind, name: str) -> str:
     """The id of a user's profile of this kind and name: 20 hexadecimal digits."""
     return hashlib.sha256(f"{kind}\0{folded(name)}".encode()).hexdigest()[:20]
+
+
+def is_profile_id(given: str) -> bool:
+    """Whether a text is formed as a profile's id is."""
+    return re.fullmatch(ID_PATTERN, given) is not None
 
 
 def line(what: str, given: str, max_chars: int) -> str:

@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from cicada.errors import InvalidMessage, UnknownAction, UnsupportedVersion
 from cicada.profiles.record import Kind
 from cicada.profiles.rules import (
+    ID_PATTERN,
     MAX_EDITS,
     MAX_EPISODES,
     MAX_FIELD_NAME_CHARS,
@@ -112,7 +113,7 @@ class Ping(Action):
 
 
 ProfileOperation = Literal["list", "show", "create", "update", "delete", "history", "export"]
-_ProfileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
+_ProfileId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 
 class FieldSet(BaseModel):

@@ -8,6 +8,7 @@ from pydantic import Field, StringConstraints
 
 from cicada.agents.ports import ToolInput
 from cicada.profiles.rules import (
+    ID_PATTERN,
     MAX_EDITS,
     MAX_EPISODE_CHARS,
     MAX_EPISODES,
@@ -23,7 +24,7 @@ MAX_PASSAGES = 8
 """That one search brings."""
 _MAX_COLLECTION_CHARS = 128
 
-ProfileId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{20}$")]
+ProfileId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)]
 _FieldName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FIELD_NAME_CHARS)]
 _Statement = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STATEMENT_CHARS)]

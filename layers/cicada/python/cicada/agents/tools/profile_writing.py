@@ -71,13 +71,14 @@ class UpdateProfileTool(_WritingTool):
             return
         profile = self.desk.show(actor.subject, given.id)
         kept = {folded(field.name): field.value for field in profile.fields}
-        asked = deletions_in(actor.message, *called(head_of(profile)), *given.remove, *kept.values())
+        owners = called(head_of(profile))
+        asked = deletions_in(actor.message, *owners, *given.remove, *kept, *kept.values())
         for name in given.remove:
             value = kept.get(folded(name), "")
-            if not (_is_asked(name, asked, actor) or any(_speaks_of(value, words) for words in asked)):
+            if not (_is_asked(name, asked, actor, *owners) or any(_speaks_of(value, words) for words in asked)):
                 raise ToolInvalid(
                     f"the user's message does not ask to remove {name}: only what it names is removed, and in words "
-                    f"such as: remove {name}"
+                    f"such as: remove {name if words_of(name) else value}"
                 )
 
 
@@ -105,10 +106,11 @@ class DeleteProfileTool(_WritingTool):
             return
         mine = [name for name in called(head) if _is_asked(name, asked, actor)]
         if not mine:
-            wish = f"{'the profile' if head.statement is None else 'the theory that'} {called(head)[0]}"
+            name = called(head)[0]
+            wish = f"{'the profile' if head.statement is None else 'the theory that'} {name}"
             raise ToolInvalid(
                 f"the user's message does not ask to delete {wish}: tell the user to say so in a message that names "
-                f"it, such as: delete {wish}"
+                f"it, such as: delete {wish if words_of(name) else head.id}"
             )
         for other in others:
             theirs = [name for name in called(other) if _is_asked(name, asked, actor)]
@@ -126,10 +128,10 @@ def _holds(name: str, own: str, actor: Actor) -> bool:
     return folded(own) in folded(name) and asks_to_delete_unspaced(actor.message, name)
 
 
-def _is_asked(name: str, asked: Sequence[frozenset[str]], actor: Actor) -> bool:
+def _is_asked(name: str, asked: Sequence[frozenset[str]], actor: Actor, *owners: str) -> bool:
     """Whether one of the message's wishes to delete has all words of a name."""
     words = frozenset(words_of(name))
-    return any(words <= one for one in asked if words) or asks_to_delete_unspaced(actor.message, name)
+    return any(words <= one for one in asked if words) or asks_to_delete_unspaced(actor.message, name, *owners)
 
 
 def _speaks_of(value: str, asked: frozenset[str]) -> bool:

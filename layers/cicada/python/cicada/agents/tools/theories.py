@@ -50,16 +50,17 @@ class StateTheoryTool(DeskTool):
         return {"stated": profile_shown(self._filed(self.by(given, actor), stated), shelf)}
 
     def _filed(self, by: By, stated: Stated) -> Profile:
-        """Under the statement; with its digest where a theory that was filed under that says something else by now."""
-        plain, apart = theory_name(stated.statement), theory_name(stated.statement, digested=True)
+        """Under the statement; apart, where a theory that was filed under that says something else by now."""
+        name, apart = theory_name(stated.statement), theory_name(stated.statement, by.operation_id)
         if self.desk.has_done(by, profile_id("theory", apart)):
-            plain = apart
+            name = apart
         try:
-            return self.desk.create(by, "theory", plain, stated=stated)
+            return self.desk.create(by, "theory", name, stated=stated)
         except ProfileConflict:
-            stands = self.desk.find(by.subject, plain, "theory").theory
-            if stands is None or claim_of(stands.statement) == claim_of(stated.statement):
-                raise
+            claim = claim_of(stated.statement)
+            for head in self.desk.list(by.subject, "theory"):
+                if head.statement is not None and claim_of(head.statement) == claim:
+                    raise ProfileConflict(f"there is one that says so: id {head.id}, version {head.version}") from None
         return self.desk.create(by, "theory", apart, stated=stated)
 
 
@@ -80,23 +81,24 @@ class RefineTheoryTool(DeskTool):
         return {"refined": profile_shown(profile, shelf)}
 
 
-def theory_name(statement: str, *, digested: bool = False) -> str:
-    """What a theory is filed under: its statement, and where that is cut, or if ``digested``, a digest of all of it, so
-    that theories which begin alike are two. It stays when the statement is refined."""
+def theory_name(statement: str, apart: str = "") -> str:
+    """What a theory is filed under: its statement, and where that is cut, or if it is filed ``apart`` from others of
+    that statement, a digest of all of it, so that theories which begin alike are two. It stays when the statement is
+    refined."""
     name = " ".join(statement.split()).rstrip(".!?")
-    if len(name) <= MAX_NAME_CHARS and not digested:
+    if len(name) <= MAX_NAME_CHARS and not apart:
         return name
-    digest = hashlib.sha256(claim_of(statement).encode()).hexdigest()[:_DIGEST_CHARS]
+    digest = hashlib.sha256(f"{claim_of(statement)}{apart}".encode()).hexdigest()[:_DIGEST_CHARS]
     return f"{clipped(name, MAX_NAME_CHARS - len(digest) - 2)} #{digest}"
 
 
 def called(head: Head) -> tuple[str, ...]:
-    """What a profile is called by whoever means it: its name; a theory, what it says now, and its name as long as that
-    says the same."""
+    """What a profile is called by whoever means it: its name; a theory, what it says now, and the name of what says so
+    if it has that."""
     if head.statement is None:
         return (head.name,)
-    names = {folded(theory_name(head.statement, digested=digested)) for digested in (False, True)}
-    return (head.statement, head.name) if folded(head.name) in names else (head.statement,)
+    is_named_so = folded(head.name) == folded(theory_name(head.statement))
+    return (head.statement, head.name) if is_named_so else (head.statement,)
 
 
 def _refuse_others(statement: str, *said: str) -> None:
