@@ -6,6 +6,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -226,6 +227,29 @@ def test_what_is_refused_of_a_document_is_not_the_others_loss():
     enriched = enrich(scribe)
     assert enriched.notes == ("10 of 25 passages are not enriched by the model: model_refused.",)
     assert enriched.items[0].passage.summary
+
+
+@pytest.mark.parametrize("options", [BOTH, EnrichmentOptions(entities="model", model_id="m")])
+def test_a_document_that_is_refused_whole_goes_without_where_the_model_takes_another_text(options: EnrichmentOptions):
+    scribe = Scribe()
+    scribe.fail = lambda texts: ModelRefused("too long") if any("Passage" in text for text in texts) else None
+    store = InMemoryStore()
+    enriched = enrich(scribe, store, options=options)
+    assert "25 of 25 passages are not enriched by the model: model_refused." in enriched.notes
+    assert (enriched.complete, enriched.summary, len(enriched.items)) == (False, None, 25)
+    assert all("Ren Hale" in one.passage.entities for one in enriched.items), "by rules, where the model did not"
+    assert (enriched.calls, store.keys("")) == (1, []), "the other text's"
+    asked = len(scribe.prompts)
+    enrich(scribe, store, options=options)
+    assert len(scribe.prompts) == 2 * asked, "the model is tried out each time"
+
+
+@pytest.mark.parametrize(("error", "told"), [(AnswerTruncated("max_tokens"), None), (ModelBusy("later"), ModelBusy)])
+def test_whether_a_model_takes_another_text_is_told_by_an_answer_even_a_bad_one(error: ModelError, told: type | None):
+    scribe = Scribe()
+    scribe.fail = lambda texts: ModelRefused("too long") if any("Passage" in text for text in texts) else error
+    with pytest.raises(told) if told else nullcontext():
+        assert not enrich(scribe).complete
 
 
 def test_a_passage_that_the_model_left_out_is_told():

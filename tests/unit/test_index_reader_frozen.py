@@ -27,6 +27,8 @@ READ_S = 0.03
 """What one read takes of the time in which the function is awake."""
 BUDGET_S = 8.0
 """What one read may take by the clock, which goes on while the function is frozen."""
+LONG_S = 60.0
+"""Patience that outlasts what is waited for, on a slow machine too."""
 
 
 class House:
@@ -36,6 +38,8 @@ class House:
         self.now_s = 1000.0
         self.answers = True
         self.watched = WatchedStore(store)
+        self.readers: set[str] = set()
+        """The threads that have read, or tried to."""
         self._awake = threading.Event()
 
     @contextmanager
@@ -50,6 +54,7 @@ class House:
         method = getattr(self.watched, name)
 
         def read(*args: object) -> object:
+            self.readers.add(threading.current_thread().name)
             began_s, left_s = self.now_s, READ_S
             while left_s > 0 or not self.answers:
                 self._awake.wait()
@@ -110,8 +115,14 @@ def looks(house: House) -> int:
     return house.watched.calls.count(("read_if_changed", CURRENT_KEY))
 
 
+def given_up(caplog: pytest.LogCaptureFixture) -> list[tuple[str, float]]:
+    """How each look ended that was waited for in vain, and for how many seconds."""
+    told = [record for record in caplog.records if "what is held answers" in record.message]
+    return [(record.message.partition(":")[0], vars(record)["waited_s"]) for record in told]
+
+
 def test_calls_of_milliseconds_never_stay_behind(bucket: InMemoryStore, house: House, reader_of):
-    facets = ShardFacets(reader_of(patience_s=2.0))
+    facets = ShardFacets(reader_of(patience_s=LONG_S))
     for count in range(13, 19):
         version = publish(bucket, count)
         with house.call(after_s=10.0):
@@ -119,7 +130,7 @@ def test_calls_of_milliseconds_never_stay_behind(bucket: InMemoryStore, house: H
 
 
 def test_back_to_back_calls_see_a_new_version_within_the_interval(bucket: InMemoryStore, house: House, reader_of):
-    facets = ShardFacets(reader_of(patience_s=2.0))
+    facets = ShardFacets(reader_of(patience_s=LONG_S))
     version = publish(bucket, 15)
     for _ in range(int(REFRESH_INTERVAL_S / 0.25)):
         with house.call(after_s=0.25):
@@ -128,7 +139,7 @@ def test_back_to_back_calls_see_a_new_version_within_the_interval(bucket: InMemo
 
 
 def test_a_search_waits_too(bucket: InMemoryStore, house: House, reader_of):
-    retriever = ShardRetriever(reader_of(patience_s=2.0), WordEmbedder())
+    retriever = ShardRetriever(reader_of(patience_s=LONG_S), WordEmbedder())
     version = publish(bucket, 15)
     with house.call(after_s=10.0):
         assert retriever.search(SearchQuery("lamp")).index_version == version
@@ -137,7 +148,7 @@ def test_a_search_waits_too(bucket: InMemoryStore, house: House, reader_of):
 def test_a_look_that_was_frozen_half_way_and_fails_for_it_is_made_again_at_once(
     bucket: InMemoryStore, house: House, reader_of
 ):
-    reader = reader_of(patience_s=2.0)
+    reader = reader_of(patience_s=LONG_S)
     version = publish(bucket, 15)
     with house.call(after_s=10.0):
         reader.refresh_soon()  # and the call ends before the look
@@ -146,7 +157,7 @@ def test_a_look_that_was_frozen_half_way_and_fails_for_it_is_made_again_at_once(
 
 
 def test_an_unchanged_version_costs_one_conditional_read_for_all_who_wait(house: House, reader_of):
-    reader = reader_of(patience_s=2.0)
+    reader = reader_of(patience_s=LONG_S)
     before = list(house.watched.calls)
     with house.call(after_s=10.0), ThreadPoolExecutor(8) as pool:
         reader.refresh_soon()
@@ -165,53 +176,54 @@ def test_a_store_that_hangs_is_waited_for_once_an_interval_and_the_old_version_a
     held = reader.current()
     publish(bucket, 15)
     house.answers = False
-    began_s = time.monotonic()
-    with house.call(after_s=10.0):
-        assert reader.current() is held
-    assert 0.6 <= time.monotonic() - began_s < 3
-    assert "what is held answers" in caplog.text
-    began_s = time.monotonic()
     for _ in range(20):
-        with house.call(after_s=0.1):
+        with house.call(after_s=10.0 if not given_up(caplog) else 0.1):
             assert reader.current() is held
-    assert time.monotonic() - began_s < 0.6  # nobody has waited
+    [(how, waited_s)] = given_up(caplog)
+    assert (how, waited_s >= 0.6) == ("not looked in time", True)
     house.answers = True
     with house.call(after_s=REFRESH_INTERVAL_S):
         wait_until(lambda: reader.current() is not held)
 
 
-def test_a_store_that_refuses_is_not_asked_again_by_each_who_waits(house: House, reader_of):
-    reader = reader_of(patience_s=2.0)
+def test_a_store_that_refuses_is_not_asked_again_by_each_who_waits(
+    house: House, reader_of, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.WARNING)
+    reader = reader_of(patience_s=LONG_S)
     calls = len(house.watched.calls)
     house.watched.before = {calls + n: IndexUnavailable("refused") for n in range(1, 100)}
     with house.call(after_s=10.0):
         for _ in range(20):
             reader.current()
     assert looks(house) == 1
+    [(how, waited_s)] = given_up(caplog)
+    assert (how, waited_s < LONG_S) == ("the look failed", True)
 
 
-def test_a_search_keeps_half_of_its_time_for_itself(house: House, reader_of):
-    retriever = ShardRetriever(reader_of(patience_s=2.0), WordEmbedder())
+def test_a_search_keeps_half_of_its_time_for_itself(house: House, reader_of, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.WARNING)
+    retriever = ShardRetriever(reader_of(patience_s=LONG_S), WordEmbedder())
     house.answers = False
-    began_s = time.monotonic()
     with house.call(after_s=10.0):
         retriever.search(SearchQuery("lamp", limits=TimeLimit(lambda: 0.2)))
-    assert time.monotonic() - began_s < 1
+    [(how, waited_s)] = given_up(caplog)
+    assert (how, 0.1 <= waited_s < LONG_S) == ("not looked in time", True)
 
 
 def test_without_patience_nothing_is_read_on_the_way_of_a_call(house: House, reader_of):
     reader = reader_of()
     house.answers = False
-    began_s = time.monotonic()
+    house.readers.clear()
     for _ in range(20):
         with house.call(after_s=10.0):
             reader.refresh_soon()
             reader.current()
-    assert time.monotonic() - began_s < 0.5
+    assert house.readers <= {"index-refresh"}
 
 
 def test_a_version_that_takes_over_while_the_old_one_is_loaded_is_loaded_too(bucket: InMemoryStore, house, reader_of):
-    reader = reader_of(eager_bytes=0, swap_bytes=0, patience_s=2.0)
+    reader = reader_of(eager_bytes=0, swap_bytes=0, patience_s=LONG_S)
     loading = threading.Thread(target=reader.warm_up)
     version = publish(bucket, 15)
     with house.call(after_s=10.0):

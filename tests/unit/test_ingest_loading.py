@@ -8,8 +8,11 @@ import pytest
 
 from cicada.errors import CorpusInvalid, ModelRefused, ModelUnavailable
 from cicada.ingest import loading
+from cicada.ingest.contracts import EnrichmentOptions
+from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.loading import load_documents, scripts_alone, unload
 from cicada.ingest.sources import source_files
+from cicada.models.ports import Filled, Usage
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import Reading, found_in, recipe_for, script_of, shelf
 from tests.support.object_stores import InMemoryStore, Killed, WatchedStore
@@ -164,6 +167,22 @@ def test_an_enrichment_that_is_refused_leaves_the_collection_as_it_was(store, tm
         load(shelf(tmp_path, {"a.md": "Another text."}), store, WordEmbedder(), enricher=Refused())
     again = load(shelf(tmp_path, TEXTS), store, WordEmbedder())
     assert (again.published, again.version) == (False, first.version)
+
+
+def test_a_document_that_only_enrichment_refuses_is_loaded_without_and_the_rest_go_on(store, tmp_path):
+    class Squeamish:
+        model_id, max_tokens = "m", 2048
+
+        def fill(self, prompt, form, *, time_budget_s, leash):
+            if "Nobody" in prompt.user:
+                raise ModelRefused("not this text")
+            return Filled(form.model_validate({"passages": [{"n": 1, "entities": [], "codes": []}]}), Usage(), 1)
+
+    enricher = Enricher(EnrichmentOptions(entities="model", model_id="m"), Squeamish(), store)
+    report = load(shelf(tmp_path, TEXTS), store, WordEmbedder(), enricher=enricher)
+    assert (report.loaded, report.quarantined) == (4, ())
+    assert sources(store) == set(TEXTS)
+    assert report.notes == {"b/notes.txt": ("1 of 1 passages are not enriched by the model: model_refused.",)}
 
 
 def test_embedding_is_bounded_over_all_documents(store, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from cicada.integrators.documents import IndexDocumentRequest, SummaryRequest
 from cicada.integrators.entities import FacetsRequest, GraphRequest
 from cicada.integrators.schemas import CONTRACTS, main, schema_of, written
 from cicada.integrators.sql_schema import SchemaRequest
-from cicada.retrieval.pipelines.api import MAX_FILTER_VALUES, MAX_PROBLEMS, parse_retrieve_request
+from cicada.retrieval.pipelines.api import MAX_FILTER_KEYS, MAX_FILTER_VALUES, MAX_PROBLEMS, parse_retrieve_request
 from tests.support.pipelines import ScriptedRetriever, pipelines_over
 
 FOLDER = Path(__file__).parents[2] / "docs" / "functions"
@@ -161,6 +162,18 @@ def test_bad_input_is_told_by_its_field_and_never_by_its_value(request_name: str
         ("retrieve", None, "The request is not valid: request: Input should be an object"),
         ("retrieve", {"query": "x", "filters": {"metadata": []}}, "filters.metadata: Input should be an object"),
         ("retrieve", {"query": "x", "facets": "source"}, "facets: Input should be a list"),
+        (
+            "facets",
+            {"fields": ["source"] * 17},
+            "The request is not valid: fields: Input has too many items: at most 16",
+        ),
+        ("facets", {"fields": []}, "The request is not valid: fields: Input has too few items: at least 1"),
+        (
+            "retrieve",
+            {"query": "x", "filters": {"metadata": {str(n): ["v"] for n in range(MAX_FILTER_KEYS + 1)}}},
+            f"The request is not valid: filters.metadata: Input has too many items: at most {MAX_FILTER_KEYS}",
+        ),
+        ("enrich_schema", {"tables": ["x"]}, "The request is not valid: tables.0: Input should be an object"),
         ("graph_query", {"operation": "paths", "start": "a"}, "The request is not valid: request: paths needs end"),
     ],
 )
@@ -173,8 +186,11 @@ def valid(name: str, part: str, value: object) -> bool:
     return Draft202012Validator(schema_of(name)[part]).is_valid(value)
 
 
-KINDS: tuple[object, ...] = ("5", "yes", "on", True, 1, 5.0, 5.5, None, [], ["a"], [5], {}, {"k": "v"}, {"k": ["v"]})
-"""Values of every kind of JSON, among them those that a lenient reader takes for another."""
+KINDS: tuple[object, ...] = (
+    *("5", "yes", "on", True, -1, 0, 1, 5.0, 5.5, 10**9, 1e9, None),
+    *([], ["a"], [5], {}, {"k": "v"}, {"k": ["v"]}),
+)
+"""Values of every kind of JSON, among them those that a lenient reader takes for another, and numbers out of bounds."""
 SMALLEST: dict[str, dict[str, object]] = {
     "retrieve": {"query": "x"},
     "index_document": {**PLACE, "content": "x"},
@@ -219,7 +235,7 @@ def test_a_request_is_taken_where_its_schema_takes_it_and_else_refused(name: str
 def test_of_many_problems_the_first_are_told():
     told = problem("facets", {"fields": [""] * 16})
     assert told.count("fields.") == MAX_PROBLEMS
-    assert told.endswith("; and 7 more")  # of the whole list, that it is too short
+    assert told.endswith("; and 6 more")  # that the whole list is too short is not one of them
     long = "k" * 10_000
     assert len(problem("facets", {long: 1})) < 300
 
@@ -294,6 +310,7 @@ def test_a_contract_describes_every_call(name: str):
     assert valid(name, "failure", answered(3))
     assert not valid(name, "failure", {**answered(3), "success": True})
     assert CONTRACTS[name].request.__doc__ != BaseModel.__doc__
+    assert not re.search(r'"(ge|gt|le|lt)":', written(name)), "bounds by names that JSON Schema does not know"
 
 
 def test_a_retrieval_that_fails_under_way_answers_what_its_contract_says():

@@ -81,6 +81,17 @@ def test_a_quotation_that_is_never_closed_hides_no_delimiter() -> None:
     assert len(found.blocks) == 3
 
 
+@pytest.mark.parametrize("rows", ["A;1", "A;1\nB;2, 3\n" * 10_000])
+def test_a_quotation_that_the_header_opens_hides_no_delimiter(rows: str) -> None:
+    found = read("a.csv", f'"name;note\n{rows}')
+    assert fields(found)[0] == {'"name': "A", "note": "1"}
+
+
+def test_a_comma_within_quotations_is_no_delimiter() -> None:
+    found = read("a.csv", '"Name, first";"Note"\n"Doe, Jane";"x"\n"Roe, Rick";"y"\n')
+    assert fields(found)[0] == {"Name, first": "Doe, Jane", "Note": "x"}
+
+
 def test_a_space_behind_a_quotation_is_no_fault() -> None:
     found = read("a.csv", 'a,b\n"1, 2" ,3\n')
     assert (fields(found), found.notes) == ([{"a": "1, 2", "b": "3"}], ())

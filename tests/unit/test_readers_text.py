@@ -128,6 +128,16 @@ def test_stray_bytes_leave_the_rest_of_a_text_in_utf_8_as_it_is(text: str) -> No
     assert decoded(twice + b"\x80")[1] == ("bytes that are not UTF-8 were replaced: 1",)
 
 
+def test_a_few_accents_outweigh_a_stray_byte() -> None:
+    assert decoded("é è ê ".encode() + b"\xe9") == ("é è ê \ufffd", ("bytes that are not UTF-8 were replaced: 1",))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_without_a_mark_may_be_cut(encoding: str) -> None:
+    notes = (f"its encoding was guessed: {encoding}",)
+    assert decoded(ENGLISH.encode(encoding)[:-1]) == (f"{ENGLISH[:-1]}\ufffd", notes)
+
+
 def test_a_guess_is_told_to_the_loader() -> None:
     assert read(GERMAN.encode("cp1252")).notes == ("its encoding was guessed: cp1252",)
 

@@ -50,16 +50,18 @@ class Patience:
         time_s = min(self._wait_s, at_most_s)
         if time_s <= 0 or not self._due() or 0 <= self._clock() - self._gave_up_at < self._rest_s:
             return
-        ends_s = time.monotonic() + time_s
-        own = False
-        while self._due() and not own:  # one that was frozen under way, and fails for it, says nothing of now
+        began_s = time.monotonic()
+        own = late = False
+        while self._due() and not (own or late):  # one frozen under way, that fails for it, says nothing of now
             looking, own = self._begun()
-            looking.join(max(0.0, ends_s - time.monotonic()))
-            if looking.is_alive():
-                break
+            looking.join(max(0.0, began_s + time_s - time.monotonic()))
+            late = looking.is_alive()
         if self._due():
             self._gave_up_at = self._clock()
-            logger.warning("not looked in time: what is held answers", extra={"waited_s": time_s})
+            logger.warning(
+                "not looked in time: what is held answers" if late else "the look failed: what is held answers",
+                extra={"waited_s": round(time.monotonic() - began_s, 3)},
+            )
 
     def _begun(self) -> tuple[threading.Thread, bool]:
         """The look under way, and whether it was begun just now."""

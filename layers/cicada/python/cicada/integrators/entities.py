@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.protocol.calls import CallRequest, Whole
+from cicada.protocol.calls import AS_WHOLE, CallRequest
 from cicada.retrieval.entity_paths import MAX_HOPS
 from cicada.retrieval.entity_ties import Cooccurring, Entity, GraphAnswer, Neighbours, Paths, Tie
 from cicada.retrieval.facets import ShardFacets
@@ -57,11 +57,15 @@ class GraphRequest(CallRequest):
     entity: Word | None = None
     start: Word | None = None
     end: Word | None = None
-    max_hops: Annotated[Whole, Field(ge=1, le=MAX_HOPS)] = Field(3, description="passages from start to end at most")
+    max_hops: Annotated[int, Field(ge=1, le=MAX_HOPS), AS_WHOLE] = Field(
+        3, description="passages from start to end at most"
+    )
     workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    limit: Annotated[Whole, Field(ge=1, le=MAX_LISTED)] = Field(DEFAULT_LIMIT, description="pairs or ways at most")
-    passages: Annotated[Whole, Field(ge=0, le=MAX_SHOWN)] = Field(
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED), AS_WHOLE] = Field(
+        DEFAULT_LIMIT, description="pairs or ways at most"
+    )
+    passages: Annotated[int, Field(ge=0, le=MAX_SHOWN), AS_WHOLE] = Field(
         DEFAULT_SHOWN, description="passages that show each tie, at most"
     )
 
@@ -137,7 +141,9 @@ class FacetsRequest(CallRequest):
     )
     workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    limit: Annotated[Whole, Field(ge=0, le=MAX_FACET_VALUES)] = Field(100, description="values of a field at most")
+    limit: Annotated[int, Field(ge=0, le=MAX_FACET_VALUES), AS_WHOLE] = Field(
+        100, description="values of a field at most"
+    )
 
 
 class FacetsResponse(ApiModel):

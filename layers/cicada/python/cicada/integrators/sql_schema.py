@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from cicada.protocol.calls import CallRequest, Whole
+from cicada.protocol.calls import AS_WHOLE, CallRequest
 from cicada.retrieval.pipelines.api import ApiModel, ErrorBody, RetrieveFilters, SkippedStage, StageUse, Word
 
 MAX_TABLES = 50
@@ -35,7 +35,7 @@ class SchemaRequest(CallRequest):
     tables: Annotated[tuple[Table, ...], Field(min_length=1, max_length=MAX_TABLES, strict=False)]
     workflow_id: Word | None = Field(None, description="only by passages of this tenant or workflow")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    passages_per_table: Annotated[Whole, Field(ge=1, le=30)] = Field(
+    passages_per_table: Annotated[int, Field(ge=1, le=30), AS_WHOLE] = Field(
         8, description="passages shown to the model at most"
     )
     time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(60.0, description="seconds for all tables")

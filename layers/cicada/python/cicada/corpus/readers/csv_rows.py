@@ -58,7 +58,9 @@ def delimiter_of(text: str) -> str:
     def fit(delimiter: str) -> tuple[float, int]:
         found = _filled(_rows(f"{sample}\n.", delimiter, strict=False))
         rows = list(itertools.islice(found, _SAMPLE_ROWS + 1))
-        rows = rows[:-1] or rows  # the last is the full stop, or what a quotation that is never closed took with it
+        rows.pop()  # the full stop, or what a quotation that is never closed took with it
+        if not rows:  # all of it, by a mark in the first row
+            rows = list(itertools.islice(_filled(_loose_rows(sample, 0, delimiter, [])), _SAMPLE_ROWS)) or [[]]
         width, count = Counter(map(len, rows)).most_common(1)[0]
         return (count / len(rows), width) if width > 1 else (0.0, 0)
 

@@ -21,6 +21,8 @@ GIVEN_UP = "given_up"
 """Why a passage was not even asked for: see :data:`FAILURES_IN_A_ROW`."""
 LEFT_OUT = "left_out"
 """The model described the others of the batch, and not this one."""
+_PROBE = "The bell rings at noon."
+"""A passage that no model has a reason to refuse."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,21 @@ class Describer:
                     refused = refused or batch.refused
                     failures = 0 if batch.made else failures + 1
         return Descriptions(made, failed, refused)
+
+    def refuses_all(self, spent: Spent) -> bool:
+        """Whether the model refuses any passage, asked with one now: then no document's text is at fault.
+
+        Raises:
+            ModelBusy, ModelUnavailable, StreamBroken, BudgetSpent: it cannot be told.
+        """
+        prompt = passages_prompt("", [_PROBE], self._form)
+        try:
+            self._forms.fill_anew(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)
+        except ModelRefused:
+            return True
+        except AnswerIncomplete:
+            logger.info("the model takes other passages, and does not answer well")
+        return False
 
     def work(self, texts: Sequence[str]) -> Work:
         """About what :meth:`describe` would ask the model for, were nothing kept."""

@@ -65,7 +65,8 @@ class Enricher:
 
     What a model makes is kept in the bucket: the same passages are never asked for twice, and what breaks off is
     resumed. A batch that fails leaves its passages without, and a note says so: no document is lost by it. A model that
-    refuses whatever it is asked ends the enrichment: what is loaded must not lose what a model has added before.
+    refuses whatever it is asked, a text that is not the document's too, ends the enrichment: what is loaded must not
+    lose what a model has added before.
     """
 
     def __init__(
@@ -123,7 +124,8 @@ class Enricher:
             items: they, in order. Their ids and what they are embedded by stay as they are.
 
         Raises:
-            ModelRefused: the model's service rejects the calls, and there is nothing by this model for this document.
+            ModelRefused: the model's service rejects all calls, and there is nothing by this model for this document.
+            ModelError, BudgetSpent: it rejects those for this document, and failed when it was asked for another text.
             IndexUnavailable: the store does not respond.
         """
         texts = [item.passage.text for item in items]
@@ -137,7 +139,12 @@ class Enricher:
             except (ModelError, BudgetSpent) as error:
                 logger.warning("a document has no summary", extra={"code": error.code})
                 notes.append(f"The document has no summary: {error.code}.")
-        if described.refused is not None and not (described.made or summary):
+        if (
+            self._describer is not None
+            and described.refused is not None
+            and not (described.made or summary)
+            and self._describer.refuses_all(spent)
+        ):
             raise described.refused
         names = self._names(document, items, described)
         enriched = tuple(

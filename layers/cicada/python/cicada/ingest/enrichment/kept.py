@@ -96,6 +96,16 @@ class KeptForms:
         found, replaces = self._read(key, form)
         if found is not None:
             return Kept(found, made=False)
+        filled = self.fill_anew(prompt, form, time_budget_s=time_budget_s, spent=spent)
+        self._keep(key, filled.model_dump_json().encode(), replaces)
+        return Kept(filled, made=True)
+
+    def fill_anew(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: Spent) -> Form:
+        """The form for a prompt, filled in now whatever is kept, and not kept.
+
+        Raises:
+            ModelError: the model did not fill it in; what that took is counted in ``spent``.
+        """
         try:
             filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, leash=self._leash)
         except ModelError as error:
@@ -103,8 +113,7 @@ class KeptForms:
                 spent.add(self._model.model_id, error.usage, 1)
             raise
         spent.add(self._model.model_id, filled.usage, filled.calls)
-        self._keep(key, filled.value.model_dump_json().encode(), replaces)
-        return Kept(filled.value, made=True)
+        return filled.value
 
     def _read(self, key: str, form: type[Form]) -> tuple[Form | None, str | None]:
         """What is kept, if it is sound, and the entity tag of what is there."""

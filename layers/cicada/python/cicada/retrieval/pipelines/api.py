@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from cicada.errors import RetrievalInvalid
-from cicada.protocol.calls import CallRequest, Whole
+from cicada.protocol.calls import AS_WHOLE, CallRequest
 
 PipelineName = Literal["standard", "rerank", "advanced", "facets"]
 SearchType = Literal["vector", "keyword", "hybrid", "semantic"]
@@ -34,8 +34,10 @@ _IN_JSON: Mapping[str, str] = {
     "model_type": "Input should be an object",
     "dict_type": "Input should be an object",
     "tuple_type": "Input should be a list",
+    "too_short": "Input has too few items: at least {min_length}",
+    "too_long": "Input has too many items: at most {max_length}",
 }
-"""What is told of a problem in place of pydantic's own words, by its type."""
+"""What is told of a problem in place of pydantic's own words, by its type, with parts of its context."""
 
 Word = Annotated[str, Field(min_length=1, max_length=1_000)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MAX_FILTER_VALUES, strict=False)]
@@ -78,7 +80,7 @@ class RetrieveRequest(CallRequest):
     workflow_id: Word | None = Field(
         None, description="only passages of this tenant or workflow: a filter applied before ranking"
     )
-    top_k: Annotated[Whole, Field(ge=1, le=MAX_TOP_K)] = Field(DEFAULT_TOP_K, description="documents at most")
+    top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K), AS_WHOLE] = Field(DEFAULT_TOP_K, description="documents at most")
     search_type: SearchType = "hybrid"
     pipeline: PipelineName = "advanced"
     enable_rerank: bool = True
@@ -237,7 +239,7 @@ def parse_retrieve_request(found: object) -> RetrieveRequest:
 
 def problems_of(error: ValidationError) -> str:
     """What is wrong, by field, without the values: the first :data:`MAX_PROBLEMS` of it."""
-    found = error.errors(include_url=False, include_input=False)
+    found = _without_echoes(error.errors(include_url=False, include_input=False))
     told = [
         f"{'.'.join(str(part) for part in problem['loc'])[:MAX_PLACE_CHARS] or 'request'}: {_said(problem)}"
         for problem in found[:MAX_PROBLEMS]
@@ -247,8 +249,15 @@ def problems_of(error: ValidationError) -> str:
     return "; ".join(told)
 
 
+def _without_echoes(found: list[ErrorDetails]) -> list[ErrorDetails]:
+    """The problems, without those of lists that are too short only because what is wrong with an item is told."""
+    around = {problem["loc"][:depth] for problem in found for depth in range(len(problem["loc"]))}
+    return [problem for problem in found if problem["type"] != "too_short" or problem["loc"] not in around]
+
+
 def _said(problem: ErrorDetails) -> str:
     """A problem in the words of JSON: the caller knows nothing of this program's types."""
     if problem["type"] == "value_error":
         return str(problem["ctx"]["error"])
-    return _IN_JSON.get(problem["type"], problem["msg"])
+    said = _IN_JSON.get(problem["type"])
+    return problem["msg"] if said is None else said.format_map(problem.get("ctx", {}))
