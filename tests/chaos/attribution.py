@@ -20,7 +20,7 @@ def attribute(calls: Iterable[ModelCall], requests: Sequence[Followed]) -> tuple
     A request is found by its question, or by what its ``sources`` say that it was completed to, among those that were
     open when the call came. Where a prompt holds several such texts, as a conversation's does, the last one counts.
     """
-    said = defaultdict(list)
+    asked: defaultdict[str, list[ModelCall]] = defaultdict(list)
     unknown = 0
     texts = [(text, one) for one in requests for text in _texts(one)]
     for call in calls:
@@ -32,8 +32,13 @@ def attribute(calls: Iterable[ModelCall], requests: Sequence[Followed]) -> tuple
             unknown += 1
             continue
         _, _, owner = max(places, key=lambda place: place[:2])
-        said[owner.request_id].append(call.said)
-    return {request_id: Evidence(tuple(all_said)) for request_id, all_said in said.items()}, unknown
+        asked[owner.request_id].append(call)
+    return {request_id: _evidence(of_one) for request_id, of_one in asked.items()}, unknown
+
+
+def _evidence(calls: Sequence[ModelCall]) -> Evidence:
+    said = tuple(call.said for call in calls if call.operation == "converse-stream")
+    return Evidence(said, retrieval_calls=len(calls) - len(said))
 
 
 def _texts(one: Followed) -> set[str]:

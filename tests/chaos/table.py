@@ -83,6 +83,7 @@ def verdict_lines(verdict: Verdict, tally: Tally, unattributed: int) -> Renderab
             f"model calls, {verdict.most_model_calls} at most for one request"
             + (f"; {unattributed} more of no known request" if unattributed else ""),
         ),
+        (verdict.retrieval_calls, f"for searches beside them, {verdict.most_retrieval_calls} at most for one request"),
     )
     for count, told in done:
         table.add_row(str(count), told)

@@ -15,6 +15,9 @@ from tests.chaos.model_stream import Said
 from tests.chaos.record import TERMINAL_TYPES, Followed, Frame, Screen, attempts_of, text_of
 
 MAX_MODEL_CALLS = 4
+"""That write something; so many a request."""
+MAX_RETRIEVAL_CALLS = 32
+"""That answer a search's questions by a schema (which collections, which names): eight beside each of the others."""
 
 Kind = Literal["lost", "chunks", "terminal", "mixed", "calls", "shown", "unwritten"]
 
@@ -26,7 +29,7 @@ PROMISES: Mapping[Kind, str] = {
     "chunks": "answers with a doubled, missing or foreign piece of text",
     "terminal": "requests without exactly one terminal event",
     "mixed": "texts of two attempts mixed",
-    "calls": f"requests with more than {MAX_MODEL_CALLS} model calls",
+    "calls": f"requests with more than {MAX_MODEL_CALLS} model calls, or {MAX_RETRIEVAL_CALLS} for their searches",
     "shown": "screens that differ from the log",
     "unwritten": "answers complete without a model's whole turn",
 }
@@ -47,6 +50,9 @@ class Evidence:
     """What went to the model on behalf of one request, in order."""
 
     said: tuple[Said, ...] = ()
+    """By the calls that stream: they write."""
+    retrieval_calls: int = 0
+    """The others: they are a search's."""
 
 
 def judge(followed: Followed, evidence: Evidence, kept: frozenset[str] = frozenset()) -> list[Breach]:
@@ -69,6 +75,8 @@ def judge(followed: Followed, evidence: Evidence, kept: frozenset[str] = frozens
         found.append(("terminal", "nobody ended it after its readers had left"))
     if len(evidence.said) > MAX_MODEL_CALLS:
         found.append(("calls", f"{len(evidence.said)} calls"))
+    if evidence.retrieval_calls > MAX_RETRIEVAL_CALLS:
+        found.append(("calls", f"{evidence.retrieval_calls} calls for searches"))
     return [Breach(kind, followed.number, followed.request_id, why) for kind, why in dict.fromkeys(found)]
 
 
@@ -194,6 +202,8 @@ class Verdict:
     answered_by: Mapping[str, int]
     model_calls: int
     most_model_calls: int
+    retrieval_calls: int
+    most_retrieval_calls: int
     breaches: tuple[Breach, ...]
 
     @property
@@ -214,11 +224,14 @@ def conclude(requests: Sequence[Followed], evidence: Mapping[str, Evidence]) -> 
     none = Evidence()
     breaches = [breach for one in requests for breach in judge(one, evidence.get(one.request_id, none), kept)]
     calls = [len(found.said) for found in evidence.values()]
+    searches = [found.retrieval_calls for found in evidence.values()]
     return Verdict(
         requests=len(requests),
         outcomes=Counter(one.outcome for one in requests),
         answered_by=Counter(one.answered_by or "" for one in complete),
         model_calls=sum(calls),
         most_model_calls=max(calls, default=0),
+        retrieval_calls=sum(searches),
+        most_retrieval_calls=max(searches, default=0),
         breaches=tuple(breaches),
     )

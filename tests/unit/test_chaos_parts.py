@@ -91,8 +91,8 @@ def test_the_end_of_a_response_is_told_from_its_middle():
 # --- whose call it was ---
 
 
-def call(prompt, at=10.0):
-    return ModelCall("local.extractive", "converse-stream", prompt, at)
+def call(prompt, at=10.0, operation="converse-stream"):
+    return ModelCall("local.extractive", operation, prompt, at)
 
 
 def request(number, question, *, asked_at=5.0, ended_at=20.0, log=()):
@@ -104,6 +104,12 @@ def test_a_call_is_its_questions():
     evidence, unknown = attribute(calls, [request(1, "Who rang?"), request(2, "Who & why?")])
     assert {name: len(found.said) for name, found in evidence.items()} == {"r1": 1, "r2": 1}
     assert unknown == 1
+
+
+def test_calls_for_a_search_are_counted_beside_those_that_write():
+    calls = [call("Who rang?", operation="converse"), call("Who rang?", operation="converse"), call("Who rang?")]
+    evidence, _ = attribute(calls, [request(1, "Who rang?")])
+    assert (len(evidence["r1"].said), evidence["r1"].retrieval_calls) == (1, 2)
 
 
 def test_of_several_questions_in_a_prompt_the_last_counts():

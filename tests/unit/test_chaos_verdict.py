@@ -176,6 +176,12 @@ def test_more_than_four_model_calls_are_too_many():
     assert kinds(followed(ANSWER), Evidence((said,) * 5)) == {"calls"}
 
 
+def test_more_than_eight_calls_for_searches_beside_each_are_too_many():
+    said = (Said(200, SAID, "end_turn"),)
+    assert kinds(followed(ANSWER), Evidence(said, retrieval_calls=32)) == set()
+    assert kinds(followed(ANSWER), Evidence(said, retrieval_calls=33)) == {"calls"}
+
+
 def test_a_request_whose_readers_left_must_end_by_itself():
     left = Screen([list(events(*ANSWER[:2]))], events(*ANSWER[:2]), "", followed=False)
     assert kinds(followed(ANSWER, screens=[left], ended_alone=True)) == set()
