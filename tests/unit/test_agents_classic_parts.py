@@ -223,7 +223,7 @@ def test_a_name_that_stands_there_twice_and_a_wrong_type_are_refused() -> None:
         read_parameters(Look, [ParameterGiven("query", '["a"]', "array")])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from(["kind", "count", "share", "sure", "facts", "other"]), st.text())))
 def test_any_strings_give_an_input_that_is_json_or_are_refused(pairs: list[tuple[str, str]]) -> None:
     try:
@@ -355,7 +355,7 @@ def test_what_profiles_keep_may_be_cut_and_is_then_known_as_it_arrives() -> None
     assert source_key(arrived[0]) != source_key(kept[0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.one_of(
         st.text(),
@@ -438,7 +438,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.sampled_from(sorted(event())), _JSON, max_size=4), st.booleans())
 def test_any_event_is_answered_in_form_or_refused(changed: dict[str, Any], dropped: bool) -> None:
     tool = Tool()

@@ -95,7 +95,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(name=st.sampled_from(["look", "note", "drop", ""]) | st.text(max_size=10), value=JSON)
 def test_whatever_a_model_writes_is_a_reply_and_nobody_else_acts(name, value):
     box = Box()
@@ -399,7 +399,7 @@ def test_a_result_that_is_too_long_loses_its_longest_texts_first_and_says_so():
     assert [one["n"] for one in told["passages"]] == list(range(5))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(st.text(max_size=6), JSON.filter(lambda value: value == value), max_size=5))
 def test_a_result_is_json_within_its_bound_whatever_it_holds(result):
     text = bounded(result, 80)

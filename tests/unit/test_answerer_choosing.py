@@ -112,7 +112,7 @@ def test_names_are_found_and_what_is_asked_of_as_well():
 
 
 @given(st.text(max_size=120))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_asked_the_forms_fit(question: str):
     chosen(question)
     named(question)

@@ -81,7 +81,7 @@ def test_the_answerer_tells_the_prompts_apart():
 
 
 @given(st.text(max_size=200), st.text(max_size=200), st.text(max_size=200))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_prompt_of_turns_is_one_line_within_its_bound(question, asked, answered):
     completed = complete_from(completing_prompt(question, turns_of((asked, answered))).user)
     assert len(completed) <= max(MAX_CHARS, len(question))

@@ -116,7 +116,7 @@ def test_relevance_counts_rare_words_for_more():
 
 
 @given(st.text(max_size=200), st.lists(st.text(min_size=1, max_size=60), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_a_prompt_says_the_forms_fit(question: str, texts: list[str]):
     for form in (PassageMarks, Wordings, HypotheticalPassage, Plate):
         filled(form, marking_prompt(question, texts).user)

@@ -47,7 +47,7 @@ def size_of(sources):
     return len(event_frame("r" * 64, 99_999, dump_event(sources)).encode())
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(SOURCES, min_size=1, max_size=4), st.integers(1, MAX_SOURCES))
 def test_any_sources_fit_whatever_they_hold(some, count):
     full = event([some[n % len(some)] for n in range(count)])

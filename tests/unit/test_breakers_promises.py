@@ -141,7 +141,7 @@ class Workers(RuleBasedStateMachine):
 
 
 TestWorkers = Workers.TestCase
-TestWorkers.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+TestWorkers.settings = settings(max_examples=60, stateful_step_count=50)
 
 
 def test_a_breaker_of_an_outage_opens_and_each_probe_doubles_the_rest():

@@ -86,7 +86,7 @@ def blocks(draw: st.DrawFn) -> list[Block]:
 
 
 @given(blocks(), st.sampled_from(["structure", "words"]), st.integers(50, 120), st.integers(0, 49))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_text_is_in_the_chunks_in_order_within_both_limits(
     found: list[Block], boundaries: str, size: int, overlap: int
 ) -> None:
@@ -110,7 +110,7 @@ def test_every_text_is_in_the_chunks_in_order_within_both_limits(
 
 
 @given(blocks())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_same_document_gives_the_same_passages_each_with_its_own_id(found: list[Block]) -> None:
     items = cut(*found)
     assert items == cut(*found)
@@ -118,7 +118,7 @@ def test_the_same_document_gives_the_same_passages_each_with_its_own_id(found: l
 
 
 @given(st.lists(PARAGRAPHS, min_size=2, max_size=4, unique=True), st.integers(0, 4), PARAGRAPHS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_a_section_that_is_put_in_changes_no_id_in_another(found: list[str], at: int, new: str) -> None:
     def book(*told: str) -> list[Block]:
         return [block for text in told for block in (heading(text[:9]), paragraph(f"{text} {FERRY * 2}", text[:9]))]

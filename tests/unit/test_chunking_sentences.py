@@ -69,7 +69,7 @@ TEXTS = st.text(st.sampled_from("aB1 .!?…,;:\n\"'“”„«»()[]-•。？�
 
 
 @given(TEXTS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_joined_the_sentences_are_the_text_and_none_but_the_only_one_is_blank(text: str) -> None:
     found = sentences(text)
     assert "".join(found) == text
@@ -77,7 +77,7 @@ def test_joined_the_sentences_are_the_text_and_none_but_the_only_one_is_blank(te
 
 
 @given(TEXTS, st.integers(5, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_pieces_keep_the_limit_and_joined_are_the_text(text: str, limit: int) -> None:
     found = list(pieces(text, limit))
     assert "".join(found) == text

@@ -382,7 +382,6 @@ def check(found: Classification) -> None:
     found.reasoning.encode("utf-8")
 
 
-@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_has_a_route_a_confidence_and_a_reason_always_the_same(text: str):
     found = classify(text)
@@ -390,7 +389,7 @@ def test_any_text_has_a_route_a_confidence_and_a_reason_always_the_same(text: st
     assert classify(text) == found
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(TEXTS, st.sampled_from(["please ", "Please, ", "PLEASE "]))
 def test_politeness_decides_nothing(text: str, please: str):
     assert classify(please + "list my profiles").route == "profile_agent"
@@ -419,7 +418,7 @@ UNITS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(UNITS)
 def test_work_grows_no_faster_than_the_text(unit: str):
     times = max(1, 900 // len(unit))

@@ -526,5 +526,5 @@ class BadWire(RuleBasedStateMachine):
         self.every_client_log_is_the_servers_up_to_there()
 
 
-BadWire.TestCase.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)
+BadWire.TestCase.settings = settings(max_examples=150, stateful_step_count=50)
 TestOverABadWireEveryRequestComesToItsEnd = BadWire.TestCase

@@ -303,7 +303,7 @@ JUNK = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.sampled_from(["sources", "complete", "error", "citations", "chunk", "attempt"]),
     st.dictionaries(st.sampled_from(["attempt", "sources", "failed", "reused", "metrics", "citations"]), JUNK),
@@ -418,5 +418,5 @@ class Wire(RuleBasedStateMachine):
             assert not self.tail.behind
 
 
-Wire.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Wire.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
 TestAnyInterleavingAppliesExactlyTheLog = Wire.TestCase

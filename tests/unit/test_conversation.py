@@ -233,7 +233,7 @@ def test_without_spaces_between_words_the_whole_last_question_is_the_topic():
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
-@hypothesis_settings(max_examples=40, deadline=None)
+@hypothesis_settings(max_examples=40)
 def test_the_rule_takes_any_text_and_stays_within_its_bound(question, asked, answer):
     completed = complete_by_rule(question, [turn(1, asked, answer)])
     assert completed is None or len(completed) <= len(question) + MAX_TOPIC_CHARS + 3
@@ -437,7 +437,7 @@ _TURNS = st.lists(
 
 
 @given(_TURNS, st.integers(1, 6), st.integers(1, 200))
-@hypothesis_settings(max_examples=60, deadline=None)
+@hypothesis_settings(max_examples=60)
 def test_a_session_never_outgrows_its_bounds_and_keeps_the_newest(added, most_turns, most_tokens):
     bounds = Bounds(turns=most_turns, tokens=most_tokens)
     session = Session()

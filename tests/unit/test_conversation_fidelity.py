@@ -150,13 +150,13 @@ SMALL = st.lists(
 
 
 @given(SMALL)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_question_changes_nothing_of_itself(question: str) -> None:
     assert change(question, question, []) is None
 
 
 @given(SMALL, SMALL)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_taken_has_every_number_and_name_of_the_question(question: str, completed: str) -> None:
     if change(completed, question, [HID]) is None:
         for word in ("2", "4"):

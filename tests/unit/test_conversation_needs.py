@@ -219,6 +219,6 @@ def test_names_are_told_by_their_capitals(text, names):
 
 
 @given(st.text(max_size=120), st.sampled_from(sorted(BEFORE)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_is_decided(query, language):
     assert needs_context(query, after(BEFORE[language])) in (True, False)

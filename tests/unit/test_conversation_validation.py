@@ -97,7 +97,7 @@ def test_one_pair_of_quotation_marks_is_taken_off(written, text):
 
 
 @given(st.text(max_size=MAX_COMPLETED_CHARS + 50), st.text(max_size=80))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_text_is_judged_and_what_is_taken_is_one_line_within_its_bound(completed, question):
     if refusal(tidied(completed), question, [BOATHOUSE]) is None:
         assert len(tidied(completed)) <= MAX_COMPLETED_CHARS

@@ -287,4 +287,4 @@ class Delivery(RuleBasedStateMachine):
 
 
 TestDelivery = Delivery.TestCase
-TestDelivery.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TestDelivery.settings = settings(max_examples=200, stateful_step_count=50)

@@ -155,7 +155,7 @@ def test_a_sentences_last_word_is_looked_for_in_its_last_characters(monkeypatch:
 
 
 @given(st.lists(st.text(max_size=120), max_size=5))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_whatever_stands_in_a_text_what_is_found_stands_there(texts: list[str]):
     for text, names in zip(texts, found(*texts), strict=True):
         flat = " ".join(text.split())

@@ -49,7 +49,7 @@ def test_no_difference_at_all_is_all_chance() -> None:
     assert (found.interval.low, found.interval.high) == (0, 0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_an_interval_holds_its_mean_and_stays_within_the_values(values: list[float]) -> None:
     found = mean_interval(values, resamples=200)
@@ -57,7 +57,7 @@ def test_an_interval_holds_its_mean_and_stays_within_the_values(values: list[flo
     assert min(values) - 1e-9 <= found.mean <= max(values) + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=30))
 def test_swapping_the_systems_turns_the_difference_round(differences: list[float]) -> None:
     one = paired_difference(differences, resamples=200)

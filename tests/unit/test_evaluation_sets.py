@@ -103,7 +103,7 @@ def test_judgements_without_a_heading_would_lose_one(tmp_path: Path) -> None:
     assert ":1: the heading is missing" in refusal(folder)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(["corpus.jsonl", "queries.jsonl", "qrels.tsv"]), st.data())
 def test_whatever_stands_in_a_file_is_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject

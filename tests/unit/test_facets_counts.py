@@ -128,7 +128,7 @@ def test_an_index_that_is_not_there_is_told():
 NAMES = st.lists(st.sampled_from("abcdefg"), max_size=4, unique=True)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(NAMES, min_size=1, max_size=12), st.integers(1, 5), st.integers(1, 8))
 def test_counts_are_those_of_a_plain_counter(rows, segment_rows, limit):
     store = stored(*(naming(number, *names) for number, names in enumerate(rows)), segment_rows=segment_rows)

@@ -167,7 +167,7 @@ NAMES = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
 CORPORA = st.lists(NAMES, min_size=2, max_size=9)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(CORPORA, st.integers(1, 4))
 def test_all_simple_paths_are_found(rows, max_hops):
     ties = pairs_of([naming(0, *names) for names in rows])
@@ -201,7 +201,7 @@ def test_a_way_is_found_however_few_beginnings_are_followed(monkeypatch):
 # --- counts against plain Python ---
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(CORPORA, st.integers(1, 6))
 def test_ties_are_those_of_a_plain_count(rows, limit):
     plain = pairs_of([naming(0, *names) for names in rows])

@@ -277,7 +277,7 @@ def test_lists_live_through_deletion_and_compaction():
         assert passing(reader, entities=("21", "28", "Ben")) == {"m21", "m28", "m9"}
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(st.booleans(), min_size=7, max_size=7).filter(any))
 def test_any_selection_keeps_each_passages_own_lists(keep):
     contents = contents_of(*TOLD).select(np.array(keep))

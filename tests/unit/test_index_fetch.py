@@ -59,7 +59,7 @@ def test_nothing_is_asked_for_nothing(store):
     assert store.asked == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.integers(0, 600), st.integers(0, 400)), max_size=20))
 def test_long_parts_are_read_in_pieces_and_put_together(spans):
     store = RangesInto(a=DATA)

@@ -112,7 +112,7 @@ def test_merging_segments_again_and_again_loses_nothing():
     np.testing.assert_array_equal(merged.vectors, once.vectors)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_no_altered_byte_goes_unnoticed(data):
     store, entry = WRITTEN

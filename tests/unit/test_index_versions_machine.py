@@ -132,4 +132,4 @@ def small_tiers(monkeypatch):
 
 
 class TestIndexMachine(IndexMachine.TestCase):
-    settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+    settings = settings(max_examples=8, stateful_step_count=20)

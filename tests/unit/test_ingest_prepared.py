@@ -49,7 +49,7 @@ def test_what_is_prepared_is_read_again(count):
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_an_object_that_was_changed_anywhere_is_not_used(data):
     store, _ = stored(BLOCK_PASSAGES + 5)
     written = bytearray(store.objects[KEY])

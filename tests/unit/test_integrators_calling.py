@@ -250,7 +250,7 @@ def events() -> st.SearchStrategy[object]:
 
 
 @given(events())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_is_sent_is_a_request_or_is_refused(event: object):
     for request in (IndexDocumentRequest, SummaryRequest, GraphRequest, FacetsRequest, SchemaRequest):
         told = respond(event, reading(request), lambda found: found)

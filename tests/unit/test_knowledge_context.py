@@ -340,7 +340,7 @@ def corpora(draw):
     return passages, scores, choices, places, draw(st.integers(1, 400))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(corpora())
 def test_a_context_keeps_its_budget_holds_what_is_named_and_nothing_twice(corpus):
     passages, scores, choices, places, budget = corpus

@@ -98,7 +98,7 @@ def test_what_is_no_name_with_a_confidence_does_not_fit_the_form(value: Any):
 
 
 @given(st.text(max_size=60), st.lists(st.tuples(st.text(max_size=20), st.floats(0, 1)), max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_a_model_says_what_counts_are_the_questions_words(question: str, given_names: list[tuple[str, float]]):
     form = NamesFound.model_construct(names=[found((name, sure)).names[0] for name, sure in _sayable(given_names)])
     plain = KNOWN.find(question)  # reads any string, too

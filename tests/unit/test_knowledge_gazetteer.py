@@ -238,7 +238,7 @@ def test_likeness_counts_edits_as_a_share_of_the_longer_word():
     st.sampled_from("abcxyzéж"),
     st.sampled_from(["replace", "insert", "drop", "swap"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_one_edit_of_a_long_word_is_always_found(word: str, at: int, letter: str, edit: str):
     at %= len(word) - 1
     edited = {
@@ -252,7 +252,7 @@ def test_one_edit_of_a_long_word_is_always_found(word: str, at: int, letter: str
 
 
 @given(st.lists(st.sampled_from(FILED[:9]), max_size=4), st.sampled_from([" and ", ", ", " or "]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_names_between_other_words_are_all_found_as_they_are_written(names: list[str], between: str):
     assert found(f"What about {between.join(names)}?").keys() == set(names)
 
@@ -264,7 +264,7 @@ def test_a_text_without_spaces_may_end_with_a_name_that_begins_a_longer_one():
 
 
 @given(st.lists(st.text(min_size=1, max_size=12), max_size=6), st.text(max_size=80))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_names_and_any_text_can_be_read(names: Sequence[str], text: str):
     filed = [name.encode("utf-8", "ignore").decode() for name in names]
     known = KnownNames([Filed(name, 1) for name in dict.fromkeys(filed)], [(name, (text,)) for name in filed[:1]])

@@ -233,7 +233,7 @@ NAMES = st.lists(st.lists(WORDS, min_size=1, max_size=3).map(" ".join), max_size
 
 
 @given(NAMES, st.lists(WORDS, min_size=1, max_size=3).map(" ".join))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_what_is_looked_up_is_what_going_through_all_names_would_find(values, wanted):
     names = SegmentNames(values)
     wanted = bare_key(wanted)

@@ -35,7 +35,7 @@ def test_what_is_not_whole_at_the_end_is_no_event():
     assert parsed(b"data: one\n\ndata: two\n") == ["one"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.text(alphabet=st.characters(exclude_characters="\r\n", exclude_categories=("Cs",))), max_size=5),
     st.sampled_from(["\n", "\r\n", "\r"]),
@@ -204,7 +204,7 @@ def test_thoughts_at_the_beginning_are_left_out_and_nothing_else(text, kept):
     assert filtered(*text) == kept
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.text(alphabet="<think>/ a\n", max_size=60), st.lists(st.integers(0, 60), max_size=5))
 def test_it_makes_no_difference_how_a_text_is_cut_into_pieces(text, cuts):
     places = [0, *sorted(min(cut, len(text)) for cut in cuts), len(text)]

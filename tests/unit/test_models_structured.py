@@ -159,7 +159,7 @@ def test_a_tools_name_is_one_that_the_service_takes():
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_a_model_gives_is_a_form_or_a_misfit(value: Any):
     problems: tuple[str, ...] = ()
     read = None

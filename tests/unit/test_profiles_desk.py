@@ -504,5 +504,5 @@ class TwoUsers(RuleBasedStateMachine):
             assert {name: (seen[name].version, one.fields[0].value) for name, one in whole.items()} == expected
 
 
-TwoUsers.TestCase.settings = settings(max_examples=25, stateful_step_count=15, deadline=None)
+TwoUsers.TestCase.settings = settings(max_examples=25, stateful_step_count=15)
 TestTwoUsers = TwoUsers.TestCase

@@ -15,7 +15,7 @@ from cicada.visible import visible
 from tests.support.made_documents import docx, p, pdf, shown
 
 LIMITS = ReadLimits(max_unpacked_bytes=2_000_000, max_blocks=5_000, max_text_chars=500_000)
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 SAMPLES = {
     "a.pdf": pdf([shown([("Heading", 20, 700), ("A line of text.", 10, 650)])]),
     "a.docx": docx(p("Heading", "H1") + p("A line of text.")),

@@ -348,7 +348,7 @@ def test_a_long_value_cannot_be_mistaken_for_the_digest_of_another() -> None:
 texts = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(metadata=st.dictionaries(texts, texts, max_size=64), scale=st.sampled_from([1, 50, 1200]), text=texts)
 def test_every_passage_fits_and_comes_back_as_it_was(metadata: dict[str, str], scale: int, text: str) -> None:
     passage = make_passage(1).model_copy(

@@ -38,7 +38,7 @@ def by_the_sdk(host, path, headers, credentials, region, now):
     return dict(request.headers.items())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     host=st.sampled_from(HOSTS),
     parts=st.lists(KEYS, min_size=1, max_size=2),

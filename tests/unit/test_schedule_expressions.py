@@ -184,7 +184,7 @@ def crons(draw):
 MOMENTS = st.datetimes(datetime(2026, 1, 1), datetime(2029, 1, 1), timezones=st.just(UTC))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(crons(), MOMENTS)
 def test_a_cron_expression_is_due_at_the_first_minute_that_fits(cron, moment):
     expression, due = cron
@@ -198,7 +198,7 @@ def test_a_cron_expression_is_due_at_the_first_minute_that_fits(cron, moment):
         assert found == by_hand
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(1, 31), MOMENTS)
 def test_the_nearest_weekday_is_a_day_from_monday_to_friday_next_to_the_day_in_its_month(day, moment):
     found = parse_schedule(f"cron(0 0 {day}W * ? *)").after(moment)

@@ -285,13 +285,13 @@ def test_irregular_forms_lead_to_their_words() -> None:
     assert {term_of(form) == term_of(lemma) for form, lemma in LEMMAS.items()} == {True}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=120), st.sampled_from(["eng", "deu", "jpn", "und"]))
 def test_any_text_asks_the_same_as_itself(text: str, language: str) -> None:
     assert difference(text, text, language) is None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from("who what did not Mara Tom the key 3 of by was hidden before , and to ?".split()), max_size=9

@@ -92,7 +92,7 @@ def test_a_question_with_hidden_words_gets_no_earlier_answer(kind: str) -> None:
     assert shelf.store.calls == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.characters(categories=("Lu", "Ll", "Lo", "Nd")))
 def test_a_word_in_any_letters_or_digits_is_read_by_the_guards(character: str) -> None:
     question = f"{LOCKED} x{character * 3}"
@@ -100,7 +100,7 @@ def test_a_word_in_any_letters_or_digits_is_read_by_the_guards(character: str) -
         assert difference(question, LOCKED, "eng") is not None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=40))
 def test_any_text_is_judged_and_no_part_of_one_that_passes_is_without_a_width(text: str) -> None:
     if can_be_compared(text):

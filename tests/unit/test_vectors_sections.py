@@ -143,7 +143,7 @@ def test_a_row_with_a_scale_that_is_no_number_is_not_ranked():
 
 
 @given(name=st.sampled_from(sorted(ENCODED.head)), data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_head_with_any_bytes_is_refused_or_searched_without_a_crash(name, data):
     head = bytearray(ENCODED.head[name])
     for _ in range(data.draw(st.integers(1, 4))):
