@@ -22,8 +22,8 @@ from benchmarks.citations import share
 from cicada.agents.tools.weighing import MODERATE, Found, weigh
 from cicada.agents.tools.wording import PLAIN_NEGATIONS
 from cicada.corpus.passages import ScriptLocator
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Source
+from cicada.text.tokens import normalised, tokens
 from local.bedrock.minilm import MiniLM
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "evidence_labelled.jsonl"

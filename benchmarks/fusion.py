@@ -43,17 +43,17 @@ from benchmarks.retrieval_data import (
 )
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.corpus.indexable import Indexable
-from cicada.corpus.letters import UNSPACED
 from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.index.embedding import passage_vectors, unit_vectors
 from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.models.ports import Embedder
 from cicada.retrieval import model_languages
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
+from cicada.text.letters import UNSPACED
+from cicada.text.tokens import normalised, tokens
 from tests.support.sections import MemorySections, gather_resident
 
 DATASETS = ROOT.parent / "shared" / "datasets"

@@ -27,7 +27,7 @@ from cicada.answering.semantic_cache.records import Entry, pack_vector, unpack_v
 from cicada.answering.semantic_cache.scope import language_of
 from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.guards.compare import read
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 from local.bedrock.minilm import CachedEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -30,13 +30,13 @@ class Profiles(Group):
         _DEFAULTS.history_entries,
         description="changes that the history of a profile keeps: the newest; they tell repeated changes from new ones",
     )
-    max_history_chars: Annotated[int, Field(ge=40, le=1_000)] = Field(
-        _DEFAULTS.history_chars, description="characters of a value, before and after, that the history keeps"
-    )
     max_record_kib: Annotated[int, Field(ge=64, le=MAX_RECORD_KIB)] = Field(
         _DEFAULTS.record_bytes // KIB,
         description="KiB of one profile with its history, whose oldest entries make room; must hold "
         "`profiles.maxFields` facts of full length",
+    )
+    confirm_seconds: Annotated[int, Field(ge=60, le=3_600)] = Field(
+        _DEFAULTS.confirm_s, description="seconds within which a user can confirm a deletion that an agent asks for"
     )
     deleted_kept_days: Annotated[int, Field(ge=1, le=365)] = Field(
         _DEFAULTS.deleted_kept_s // DAY_S,
@@ -56,13 +56,13 @@ class Profiles(Group):
         least_kib = -(-full_bytes(self.limits()) // KIB)
         if least_kib > MAX_RECORD_KIB:
             raise ValueError(
-                f"maxFields and maxHistoryChars: a full profile would take {least_kib} KiB, and an item of DynamoDB "
-                f"has room for {MAX_RECORD_KIB}: lower one of them"
+                f"maxFields: a full profile would take {least_kib} KiB, and an item of DynamoDB has room for "
+                f"{MAX_RECORD_KIB}: lower it"
             )
         if least_kib > self.max_record_kib:
             raise ValueError(
-                f"maxRecordKib: must be at least {least_kib}: a profile with maxFields facts of full length, and its "
-                "newest change with maxHistoryChars of each value, takes so much"
+                f"maxRecordKib: must be at least {least_kib}: a profile with maxFields facts of full length takes so "
+                "much with its newest change"
             )
         if self.max_deleted_history_entries > self.max_history_entries:
             raise ValueError("maxDeletedHistoryEntries: must not be above maxHistoryEntries")
@@ -74,8 +74,8 @@ class Profiles(Group):
             profiles=self.max_profiles,
             fields=self.max_fields,
             history_entries=self.max_history_entries,
-            history_chars=self.max_history_chars,
             record_bytes=self.max_record_kib * KIB,
+            confirm_s=self.confirm_seconds,
             deleted_kept_s=self.deleted_kept_days * DAY_S,
             deleted=self.max_deleted,
             deleted_history_entries=self.max_deleted_history_entries,

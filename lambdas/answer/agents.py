@@ -5,8 +5,9 @@ What an adapter, and the profiles, need is imported with them: a deployment with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import boto3
 
@@ -16,14 +17,23 @@ from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.guards import GuardedAgent
 from cicada.answering.breakers.names import INDEX, agent_breaker, model_breaker
 from cicada.answering.strategy import Strategy
-from cicada.protocol.events import StrategyName
+from cicada.delivery.record import Head
+from cicada.protocol.events import ProfileChanged, StrategyName
 from cicada.retrieval.ports import Retriever
 from cicada.settings import AnswerSettings
 
 
+class Agents(NamedTuple):
+    """The agents of a worker."""
+
+    strategies: Mapping[StrategyName, Strategy] = MappingProxyType({})
+    changes: Callable[[Head], Iterable[ProfileChanged]] = lambda _: ()
+    """What a request has changed in its user's profiles so far."""
+
+
 def build_agents(
     settings: AnswerSettings, retriever: Retriever, breakers: Breakers, *, bedrock: Callable[[], Any]
-) -> dict[StrategyName, Strategy]:
+) -> Agents:
     """The agents' strategies, by name; none where the settings name no adapter.
 
     Args:
@@ -33,8 +43,9 @@ def build_agents(
         bedrock: makes a client of Bedrock's runtime.
     """
     if settings.agents_adapter == "none":
-        return {}
+        return Agents()
     from cicada.agents.limits import AgentCaps
+    from cicada.agents.receipts import told_changes
     from cicada.agents.tools import tools_for
     from cicada.answering.agent import AgentStrategy
     from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
@@ -58,7 +69,7 @@ def build_agents(
     def agent(kind: AgentKind) -> GuardedAgent:
         return GuardedAgent(_agent(settings, kind, bedrock), breakers, breaker)
 
-    return {
+    strategies: dict[StrategyName, Strategy] = {
         "profile_agent": AgentStrategy(
             "profile_agent",
             agent("profile"),
@@ -78,6 +89,7 @@ def build_agents(
             caps=caps,
         ),
     }
+    return Agents(strategies, lambda head: told_changes(desk, head))
 
 
 def _breaker(settings: AnswerSettings) -> str:

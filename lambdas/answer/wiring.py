@@ -105,6 +105,7 @@ def build(
     keepers: list[Keeper] = [conversation] if settings.conversation_enabled else []
     if kept is not None:
         keepers.append(kept)
+    agents = build_agents(settings, retriever, breakers, bedrock=_bedrock)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
         ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
@@ -123,11 +124,12 @@ def build(
             ),
             "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages),
             "direct": DirectStrategy(writers.last_resort()),
-            **build_agents(settings, retriever, breakers, bedrock=_bedrock),
+            **agents.strategies,
         },
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
         keepers=keepers,
+        changes=agents.changes,
         budget=RequestBudget(
             settings.request_time_s,
             settings.request_tokens,

@@ -91,13 +91,13 @@ def _just_noted(situation: Situation) -> list[Field]:
 
 def _remove(situation: Situation) -> Step:
     wish, memory = situation.wish, situation.memory
-    if not situation.offers("update_profile"):
+    if not situation.offers("remove_fields"):
         return ask(situation)
-    if situation.succeeded("update_profile"):
-        return Step(f"I removed {wish.fact} from the profile of {wish.name}.")
-    if situation.tries("update_profile") >= MOST_TRIES:
+    if situation.succeeded("remove_fields"):
+        return Step(f"Confirm it, and {wish.fact} is removed from the profile of {wish.name}.")
+    if situation.tries("remove_fields") >= MOST_TRIES:
         return Step(failure_told(memory, f"change the profile of {wish.name}"))
-    record = _record(situation, "update_profile")
+    record = _record(situation, "remove_fields")
     if isinstance(record, Step):
         return record
     wanted = content_stems(wish.fact)
@@ -108,7 +108,7 @@ def _remove(situation: Situation) -> Step:
     ]
     if record is None or not meant:
         return Step(f"The profile of {wish.name} notes nothing like this: {wish.fact}.")
-    return situation.call("update_profile", id=record.id, expected_version=record.version, remove=meant[:1])
+    return situation.call("remove_fields", id=record.id, expected_version=record.version, fields=meant[:1])
 
 
 def _delete(situation: Situation) -> Step:
@@ -118,7 +118,7 @@ def _delete(situation: Situation) -> Step:
     if wish.kind == "theory":
         return theory_deleted(situation)
     if situation.succeeded("delete_profile"):
-        return Step(f"I deleted the profile of {wish.name}.")
+        return Step(f"Confirm it, and the profile of {wish.name} is deleted.")
     if situation.tries("delete_profile") >= MOST_TRIES:
         return Step(failure_told(memory, f"delete the profile of {wish.name}"))
     record = _record(situation, "delete_profile")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from cicada.text.quoting import quotes
 from local.agents.brain_answers import evidence_told, nothing_on, quotations
 from local.agents.brain_facts import fields_of
 from local.agents.brain_memory import Memory
@@ -16,6 +17,7 @@ MOST_TRIES = 2
 """Of one tool that fails: once more after another look, and no third time."""
 _NAME_KEYS = ("name", "field", "key", "label")
 _VALUE_KEYS = ("value", "text", "content")
+_QUOTE_KEY = "quote"
 _CITING_KEYS = ("citations", "passages", "sources", "numbers", "citation", "passage", "source", "n")
 
 
@@ -26,7 +28,7 @@ class Situation:
         """Read what is asked."""
         self._tools = {tool.name: tool for tool in tools}
         self.memory = memory
-        self.wish: Wish = wish_of(memory.question, theories="state_theory" in self._tools)
+        self.wish: Wish = wish_of(memory.question, theories="gather_evidence" in self._tools)
 
     def offers(self, name: str) -> bool:
         """Whether a tool can be called."""
@@ -49,7 +51,10 @@ class Situation:
             numbers: Any = self._saying(value)
             if keys[2] is not None and taken[keys[2]].get("type") == "integer":
                 numbers = numbers[0] if numbers else None
-            made.append({key: part for key, part in zip(keys, (name, value, numbers), strict=True) if key and part})
+            fact = {key: part for key, part in zip(keys, (name, value, numbers), strict=True) if key and part}
+            if _QUOTE_KEY in taken:
+                fact[_QUOTE_KEY] = value
+            made.append(fact)
         return made
 
     def told(self, known: Collection[str] = ()) -> list[tuple[str, str]]:
@@ -63,12 +68,13 @@ class Situation:
         return items
 
     def _saying(self, fact: str) -> list[int]:
-        """The numbers of passages that hold all the words of a fact, and the name that it is about."""
-        stems, name = content_stems(fact), content_stems(self.wish.name)
+        """The numbers of passages that say a fact word by word, and have the name that it is about."""
+        name = content_stems(self.wish.name)
         return [
             found.passage.number
             for found in self.memory.passages
-            if stems | name <= content_stems(f"{found.passage.speaker} {found.passage.text}")
+            if quotes(found.passage.text, fact)
+            and name <= content_stems(f"{found.passage.speaker} {found.passage.text}")
         ][:2]
 
     def tries(self, name: str) -> int:

@@ -17,7 +17,7 @@ def _state(situation: Situation) -> Step:
     theory = _stated(situation) or next(
         (record for record in _theories(situation) if claim_of(record.name) == claim_of(wish.fact)), None
     )
-    if theory is None and situation.tries("state_theory") < 1:
+    if theory is None and situation.offers("state_theory") and situation.tries("state_theory") < 1:
         return situation.call("state_theory", statement=wish.fact)
     known = {"id": theory.id} if theory else {"statement": wish.fact}
     asked = ({"statement": wish.fact}, *([known] if theory else ()))
@@ -60,7 +60,7 @@ def theory_deleted(situation: Situation) -> Step:
     done = memory.last("delete_profile")
     if done is not None and not done.result.failed:
         gone = next((record.name for record in memory.records if record.id == done.use.given.get("id")), "")
-        return Step(f"I deleted your theory that {gone.rstrip('.')}.")
+        return Step(f"Confirm it, and your theory that {gone.rstrip('.')} is deleted.")
     if situation.tries("delete_profile") >= MOST_TRIES:
         return Step(failure_told(memory, "delete that theory"))
     meant = _kept(situation, "delete_profile")

@@ -6,9 +6,21 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from cicada.agents.ports import Actor, AgentFinished, AgentStep, AgentTask, Shelf, ToolCall, ToolInput, ToolReply, Tools
+from cicada.agents.ports import (
+    Actor,
+    AgentFinished,
+    AgentStep,
+    AgentTask,
+    Shelf,
+    ToConfirm,
+    ToolCall,
+    ToolInput,
+    ToolReply,
+    Tools,
+    Written,
+)
 from cicada.models.ports import ModelUse, TextDelta, Usage
-from cicada.protocol.events import Source
+from cicada.protocol.events import ProfileChanged, Source
 from cicada.retrieval.ports import Limits
 from tests.support.questions import passage
 
@@ -20,18 +32,28 @@ class Words(ToolInput):
     times: int = 1
 
 
+def written(given: Words, shelf: Shelf) -> Written:
+    """What a tool says that has made a character's profile."""
+    change = ProfileChanged(
+        operation="created", id="1" * 20, kind="character", name=given.words, version=1, undoable=True
+    )
+    return Written({"created": {"name": given.words}}, change)
+
+
 @dataclass
 class FakeTool:
     """Does what it is given; remembers who had it done."""
 
     name: str
-    result: Callable[[Words, Shelf], Mapping[str, Any]] = lambda given, shelf: {"said": given.model_dump().get("words")}
+    result: Callable[[Words, Shelf], Mapping[str, Any] | Written | ToConfirm] = lambda given, shelf: {
+        "said": given.model_dump().get("words")
+    }
     writes: bool = False
     form: type[ToolInput] = Words
     description: str = "For tests."
     runs: list[tuple[Actor, Words]] = field(default_factory=list)
 
-    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any] | Written | ToConfirm:
         self.runs.append((actor, given))
         limits.time_left_s()
         return self.result(given, shelf)

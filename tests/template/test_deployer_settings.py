@@ -95,10 +95,10 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
         ),
         ({"profiles": {"maxProfiles": 0}}, "profiles.maxProfiles: "),
         ({"profiles": {"maxRecordKib": 400}}, "profiles.maxRecordKib: "),
-        ({"profiles": {"maxRecordKib": 128}}, "profiles: maxRecordKib: must be at least 216: a profile with maxFields"),
+        ({"profiles": {"maxRecordKib": 128}}, "profiles: maxRecordKib: must be at least 346: a profile with maxFields"),
         (
-            {"profiles": {"maxFields": 100, "maxHistoryChars": 1_000, "maxRecordKib": 384}},
-            "profiles: maxFields and maxHistoryChars: a full profile would take 403 KiB",
+            {"profiles": {"maxFields": 100, "maxRecordKib": 384}},
+            "profiles: maxFields: a full profile would take 505 KiB",
         ),
         (
             {"profiles": {"maxHistoryEntries": 10, "maxDeletedHistoryEntries": 11}},

@@ -8,6 +8,7 @@ from cicada.agents.tools.negating import contradicting_queries, supporting_queri
 from cicada.agents.tools.shown import passage_source
 from cicada.agents.tools.weighing import Found, balance_words, gathered_for, reason_of, strength_words, weigh
 from cicada.errors import ProfileConflict, ProfileInvalid, ToolInvalid
+from cicada.profiles.changes import By
 from cicada.retrieval.ports import Hit
 from tests.unit.test_agent_tools import LINES, World, line
 
@@ -283,7 +284,7 @@ def test_what_a_theory_said_before_it_was_refined_can_be_stated_again(world, ref
 def test_a_statement_that_is_made_twice_by_one_request_is_kept_once_though_its_name_is_free_by_then(world, refined):
     world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)
     request = world.actor
-    world.message(f"Delete {refined['id']}").call("delete_profile", id=refined["id"], expected_version=2)
+    world.desk.delete(By("mara", "d", "d"), refined["id"], 2)
     world.actor = request
     world.call("state_theory", statement=THEORY)
     assert len(world.desk.list("mara", "theory")) == 1
@@ -304,26 +305,10 @@ def test_a_statement_can_be_refined_and_stated_again_as_often_as_one_likes(world
     assert len(ids) == len(world.desk.list("mara", "theory")) == 4
 
 
-def test_a_theory_is_deleted_by_what_it_says_now(world, refined):
-    given = {"id": refined["id"], "expected_version": 2}
-    with pytest.raises(ToolInvalid, match="delete the theory that Petra moved"):
-        world.message("Delete my theory that Ilse moved the key to the boathouse").call("delete_profile", **given)
-    world.message("Delete my theory that Petra moved the key to the boathouse")
-    assert world.call("delete_profile", **given)["deleted"]["name"] == "Petra moved the key to the boathouse."
-
-
-def test_of_two_theories_the_one_that_says_so_is_deleted(world, refined):
-    again = world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)["stated"]
-    world.message(f"Delete my theory that {THEORY}")
-    with pytest.raises(ToolInvalid, match="Petra moved"):
-        world.call("delete_profile", id=refined["id"], expected_version=2)
-    assert world.call("delete_profile", id=again["id"], expected_version=1)
-
-
-def test_a_long_theory_is_deleted_by_all_of_its_statement(world):
-    made = world.message(f"My theory: {LONG}").call("state_theory", statement=LONG)["stated"]
-    world.message(f"Delete my theory that {LONG}.")
-    assert world.call("delete_profile", id=made["id"], expected_version=1)
+def test_a_theory_that_is_to_be_deleted_is_shown_as_it_is_now(world, refined):
+    world.message("Delete it.").call("delete_profile", id=refined["id"], expected_version=2)
+    (asked,) = world.to_confirm
+    assert (asked.kind, asked.name) == ("theory", "Petra moved the key to the boathouse.")
 
 
 # --- theories that begin alike ---

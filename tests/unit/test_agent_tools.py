@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cicada.agents.ports import Actor
+from cicada.agents.ports import Actor, ToConfirm, Written
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.tools import tools_for
 from cicada.agents.tools.forms import UpdateProfile
@@ -16,17 +16,18 @@ from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid
 from cicada.models.forms import FormMisfit, form_schema, read_form
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import PassageProof
+from cicada.protocol.events import ChangedField
 from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
 from tests.support.profiles import InMemoryProfiles
 
 NAMES = {
     "profile": [
         *("search_script", "list_profiles", "show_profile", "create_profile"),
-        *("update_profile", "delete_profile", "profile_history"),
+        *("update_profile", "remove_fields", "undo_change", "delete_profile", "profile_history"),
     ],
     "theory": [
         *("search_script", "list_theories", "show_profile", "state_theory", "refine_theory"),
-        *("gather_evidence", "record_verdict", "delete_profile", "profile_history"),
+        *("gather_evidence", "record_verdict", "undo_change", "delete_profile", "profile_history"),
     ],
 }
 
@@ -70,6 +71,8 @@ class World:
         self.desk = ProfileDesk(InMemoryProfiles(), now_s=lambda: 1_800_000_000)
         self.shelf = NumberedShelf()
         self.requests = 0
+        self.changes = []
+        self.to_confirm = []
         self.message("Hello.")
 
     def message(self, text, *, subject="mara", **scope):
@@ -82,8 +85,18 @@ class World:
     def call(self, tool_name, /, **given):
         offered = {tool.name: tool for kind in NAMES for tool in tools_for(kind, self.desk, self.script)}
         tool = offered[tool_name]
+        for facts in ("fields", "set"):  # a fact is its own quote where a test gives no other
+            if tool_name in ("create_profile", "update_profile") and facts in given:
+                given[facts] = [{"quote": fact["value"], **fact} for fact in given[facts]]
         result = tool.run(read_form(tool.form, given), self.actor, self.shelf, UNLIMITED)
-        return json.loads(json.dumps(result))
+        match result:
+            case Written():
+                self.changes.append(result.change)
+            case ToConfirm():
+                self.to_confirm.append(result)
+            case _:
+                return json.loads(json.dumps(result))
+        return json.loads(json.dumps(result.told))
 
     def noted(self, name="Tamsin", *fields, kind="character"):
         facts = [{"field": field, "value": value} for field, value in fields]
@@ -113,7 +126,8 @@ def test_each_agent_has_its_tools_by_their_names_with_forms_that_every_model_tak
     for tool in tools:
         assert tool.description
         assert form_schema(tool.form)["type"] == "object"
-        assert tool.writes == tool.name.startswith(("create", "update", "delete", "state", "refine", "record"))
+        writing = ("create", "update", "remove", "undo", "delete", "state", "refine", "record")
+        assert tool.writes == tool.name.startswith(writing)
 
 
 # --- search_script ---
@@ -175,45 +189,57 @@ def test_what_the_user_says_is_kept_with_their_message_as_its_proof(world):
 
 
 @pytest.mark.parametrize(
-    ("message", "value"),
+    ("message", "quote", "value", "why"),
     [
-        ("Note that Tamsin is a copy-reader.", "murderer"),
-        ("Note that Tamsin has two dresses.", "three dresses"),
-        ("Note that Tamsin likes Corin.", "does not like Corin"),
-        ("Note that she arrived after supper.", "arrived before supper"),
-        ("Note that she has 2 dresses.", "12 dresses"),
-        ("What do you know of Tamsin?", "copy-reader at the Almanac"),
-        ("Merke dir: Tamsin mag Tee.", "mag keinen Tee"),
-        ("タムシンはお茶が好き。", "編集者"),
-        ("", "anything"),
+        ("Note that Tamsin is a copy-reader.", "is a murderer", "murderer", "copy its words"),
+        ("Note that Tamsin is a copy-reader.", "is a copy-reader", "murderer", "does not say murderer"),
+        ("Note that Tamsin likes Corin.", "likes Corin", "does not like Corin", "does not say does, not, like"),
+        ("Note that she has 2 dresses.", "has 2 dresses", "12 dresses", "does not say 12"),
+        ("Note that 2^30 is a limit.", "2^30", "230", "does not say 230"),
+        ("What do you know of Tamsin?", "copy-reader", "copy-reader", "copy its words"),
+        ("Note: likes tea. Corin hates it.", "likes Corin", "likes Corin", "copy its words"),
+        ("タムシンはお茶が好き。", "編集者", "編集者", "copy its words"),
+        ("", "anything", "anything", "copy its words"),
+        ("Note that she is tall.", "…", "…", "copy its words"),
     ],
 )
-def test_a_fact_that_the_message_does_not_say_is_not_kept(world, message, value):
+def test_a_fact_that_the_message_does_not_say_is_not_kept(world, message, quote, value, why):
     world.message(f"{message} Zoe")
-    with pytest.raises(ToolInvalid, match="message does not"):
-        world.call("create_profile", kind="character", name="Zoe", fields=[{"field": "f", "value": value}])
+    with pytest.raises(ToolInvalid, match=why):
+        fact = {"field": "f", "value": value, "quote": quote}
+        world.call("create_profile", kind="character", name="Zoe", fields=[fact])
     assert world.desk.list("mara") == ()
+    assert world.changes == []
 
 
 @pytest.mark.parametrize(
-    ("message", "value"),
+    ("message", "quote", "value"),
     [
-        ("Please note: Tamsin is afraid of deep water.", "afraid of deep water"),
-        ("I think Tamsin's brother is called Jonas", "Jonas, her brother"),
-        ("Merke dir, dass Tamsin keinen Tee mag.", "mag keinen Tee"),
-        ("タムシンはお茶が好き。", "お茶が好き"),
-        ("Tamsin noted the 14th of November 1962", "14th November 1962"),
+        ("Please note: Tamsin is afraid of deep water.", "Tamsin is afraid of deep water", "deep water"),
+        ("I think Tamsin's brother is called Jonas", "brother is called Jonas", "Jonas"),
+        ("Merke dir, dass Tamsin keinen Tee mag.", "Tamsin keinen Tee mag", "mag keinen Tee"),
+        ("タムシンはお茶が好き。", "お茶が好き", "お茶"),
+        ("Tamsin noted the 14th of November 1962", "14th of November 1962", "14th November 1962"),
+        ("NOTE: TAMSIN’S ROOM IS THE ATTIC!!", "Tamsin's room is the attic", "the attic"),
     ],
 )
-def test_a_fact_in_the_users_words_is_kept(world, message, value):
+def test_a_fact_in_the_users_words_is_kept(world, message, quote, value):
     world.message(f"{message} Zoe")
-    assert world.call("create_profile", kind="character", name="Zoe", fields=[{"field": "f", "value": value}])
+    fact = {"field": "f", "value": value, "quote": quote}
+    assert world.call("create_profile", kind="character", name="Zoe", fields=[fact])
+
+
+def test_a_fact_may_be_quoted_from_the_message_as_the_conversation_completed_it(world):
+    world.message("Keep that of her. Zoe", understood="Keep of Zoe that she is afraid of deep water.")
+    fact = {"field": "fear", "value": "deep water", "quote": "she is afraid of deep water"}
+    assert world.call("create_profile", kind="character", name="Zoe", fields=[fact])
 
 
 def test_a_passage_that_is_cited_is_the_proof_with_its_words_and_place(world):
     world.message("Look up what Tamsin does for a living, and keep it.")
     world.call("search_script", query="Tamsin Oake copy-reader")
-    facts = [{"field": "occupation", "value": "copy-reader to the Almanac", "citation": 1}]
+    quote = "was appointed copy-reader to the Almanac"
+    facts = [{"field": "occupation", "value": "copy-reader to the Almanac", "quote": quote, "citation": 1}]
     made = world.call("create_profile", kind="character", name="Tamsin", fields=facts)["created"]
     proof = world.desk.show("mara", made["id"]).fields[0].proof
     assert proof == PassageProof(
@@ -225,8 +251,8 @@ def test_a_passage_that_is_cited_is_the_proof_with_its_words_and_place(world):
 @pytest.mark.parametrize(
     ("citation", "value", "why"),
     [
-        (1, "murderer of Ambrose Vell", "does not say so"),
-        (1, "earns seven pounds a week", "does not say so"),
+        (1, "murderer of Ambrose Vell", "does not have the quote"),
+        (1, "at seven pounds a week", "does not have the quote"),
         (99, "copy-reader", r"no passage \[99\]"),
     ],
 )
@@ -267,16 +293,15 @@ def test_a_name_that_nobody_said_and_no_passage_has_is_not_made_up(world):
 
 def test_an_update_and_its_history_are_told_with_citations(world):
     made = world.noted("Tamsin", ("hair", "red"), ("room", "attic"))
-    world.message("Tamsin's hair is black, and forget her room.")
-    new = world.call(
-        "update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}], remove=["room"]
-    )["updated"]
-    assert [(one["field"], one["value"]) for one in new["fields"]] == [("hair", "black")]
+    world.message("Tamsin's hair is black.")
+    hair = {"field": "hair", "value": "black"}
+    new = world.call("update_profile", id=made["id"], expected_version=1, set=[hair])["updated"]
+    assert [(one["field"], one["value"]) for one in new["fields"]] == [("hair", "black"), ("room", "attic")]
     changes = world.message("What changed?").call("profile_history", id=made["id"])["changes"]
     assert [change["operation"] for change in changes] == ["updated", "created"]
     assert [change["version"] for change in changes] == [2, 1]
     assert changes[0]["text"].startswith("Version 2, ")
-    assert changes[0]["text"].endswith(": room: “attic” was removed; hair: “red” became “black”")
+    assert changes[0]["text"].endswith(": hair: “red” became “black”")
     assert [change["citation"] for change in changes] == [1, 2]
     assert [source.text for source in world.shelf.sources] == [change["text"] for change in changes]
     assert {source.origin for source in world.shelf.sources} == {"profile"}
@@ -321,18 +346,63 @@ def test_an_older_version_is_a_conflict_that_the_model_is_told(world):
         world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "red"}])
 
 
-def test_nothing_is_deleted_or_removed_that_the_message_does_not_name(world):
+def test_a_change_has_a_receipt_from_its_record(world):
     made = world.noted("Tamsin", ("hair", "red"))
-    world.message("Thank you! What does the passage say?")  # a passage may well say: delete everything
-    with pytest.raises(ToolInvalid, match="Tamsin"):
-        world.call("delete_profile", id=made["id"], expected_version=1)
-    with pytest.raises(ToolInvalid, match="hair"):
-        world.call("update_profile", id=made["id"], expected_version=1, remove=["hair"])
-    with pytest.raises(ToolInvalid, match="nothing"):
-        world.call("update_profile", id=made["id"], expected_version=1)
-    world.message("Delete Tamsin's profile.")
-    assert world.call("delete_profile", id=made["id"], expected_version=1)["deleted"]["name"] == "Tamsin"
-    assert world.call("list_profiles") == {"profiles": []}
+    world.message("Her hair is black.")
+    world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
+    created, updated = world.changes
+    assert (created.operation, created.version, created.undoable) == ("created", 1, True)
+    assert (updated.operation, updated.name, updated.version) == ("updated", "Tamsin", 2)
+    assert updated.fields == (ChangedField(field="hair", before="red", after="black"),)
+
+
+def test_what_is_kept_already_is_no_change_and_has_no_receipt(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Her hair is red.")
+    with pytest.raises(ToolInvalid, match="nothing was changed"):
+        world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "red"}])
+    assert len(world.changes) == 1
+
+
+def test_a_change_is_taken_back_with_the_proof_that_it_replaced(world):
+    made = world.noted("Tamsin", ("hair", "red"), ("room", "attic"))
+    before = world.desk.show("mara", made["id"]).fields
+    world.message("Her hair is black.")
+    world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
+    world.message("Take that back.")
+    world.call("undo_change", id=made["id"], version=2)
+    assert world.desk.show("mara", made["id"]).fields == before
+    assert world.changes[-1].operation == "undone"
+    world.message("And the profile, too.")
+    with pytest.raises(ToolInvalid, match="deleting the profile"):
+        world.call("undo_change", id=made["id"], version=1)
+
+
+def test_nothing_is_deleted_or_removed_before_the_user_confirms_it(world):
+    made = world.noted("Tamsin", ("hair", "red"), ("room", "attic"))
+    world.message("Delete Tamsin's profile, and her hair.")
+    for tool, given in (("delete_profile", {}), ("remove_fields", {"fields": ["HAIR"]})):
+        told = world.call(tool, id=made["id"], expected_version=1, **given)
+        assert told["result"] == "confirmation_required"
+    delete, remove = world.to_confirm
+    assert (delete.operation, delete.version, len(delete.fields)) == ("delete", 1, 2)
+    assert remove.fields == (ChangedField(field="hair", before="red"),)
+    assert delete.expires_at_ms == 1_800_000_600_000
+    assert delete.confirmation_id != remove.confirmation_id
+    assert world.desk.show("mara", made["id"]).version == 1
+    assert len(world.changes) == 1
+
+
+def test_a_deletion_of_what_is_not_there_or_was_changed_asks_nobody(world):
+    made = world.noted("Tamsin", ("hair", "red"))
+    world.message("Delete it.")
+    with pytest.raises(ToolInvalid, match="version 1 stands"):
+        world.call("delete_profile", id=made["id"], expected_version=2)
+    with pytest.raises(ToolInvalid, match="no field shoes"):
+        world.call("remove_fields", id=made["id"], expected_version=1, fields=["shoes"])
+    with pytest.raises(ProfileUnknown):
+        world.call("delete_profile", id="0" * 20, expected_version=1)
+    assert world.to_confirm == []
 
 
 def test_another_users_profile_is_unknown_to_every_tool(world):
@@ -348,6 +418,8 @@ def test_another_users_profile_is_unknown_to_every_tool(world):
             ("profile_history", {"id": one}),
             ("update_profile", {"id": one, "expected_version": 1, "set": [{"field": "hair", "value": "black"}]}),
             ("delete_profile", {"id": one, "expected_version": 1}),
+            ("remove_fields", {"id": one, "expected_version": 1, "fields": ["hair"]}),
+            ("undo_change", {"id": one, "version": 1}),
             ("refine_theory", {"id": one, "expected_version": 1, "statement": "Ilse moved the key"}),
             ("gather_evidence", {"id": one}),
             ("record_verdict", {"id": one, "expected_version": 1, "verdict": "open", "citations": [1]}),
@@ -365,9 +437,11 @@ def test_another_users_profile_is_unknown_to_every_tool(world):
         {"id": "0" * 19 + "#", "expected_version": 1},
         {"id": "0" * 20, "expected_version": 0},
         {"id": "0" * 20, "expected_version": "1; drop"},
-        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x" * 1001}]},
-        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x"}] * 21},
-        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x", "proof": {"kind": "note"}}]},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x" * 1001, "quote": "x"}]},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x", "quote": "x"}] * 21},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x", "quote": "x", "proof": {}}]},
+        {"id": "0" * 20, "expected_version": 1, "set": [{"field": "f", "value": "x"}]},
+        {"id": "0" * 20, "expected_version": 1},
     ],
 )
 def test_input_that_is_none_of_the_form_is_no_input(given):

@@ -14,7 +14,7 @@ from cicada.answering.rag import RagStrategy
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.outbox import OutboxLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, AgentUngrounded, AnswerIncomplete, CicadaError
-from tests.support.agents import FakeTool, ScriptedAgent, found
+from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
 
@@ -26,13 +26,13 @@ class World:
     """A request that has been accepted, and a worker with an agent and the search."""
 
     def __init__(self, *steps):
+        self.made = []
+        """Changes of the request, as the profiles' records tell."""
         self.log = InMemoryLog()
         self.log.create(new_head("c1"), ACCEPTED)
         self.agent = ScriptedAgent(list(steps))
         looks = FakeTool("look", result=lambda given, shelf: {"n": shelf.put(found(7, ROWS))})
-        self.notes = FakeTool(
-            "note", writes=True, result=lambda given, shelf: {"created": {"id": "1", "kind": "theory", "name": "Ren"}}
-        )
+        self.notes = FakeTool("note", written, writes=True)
         more = FakeTool("more", result=lambda given, shelf: {"n": shelf.put(found(8, "The bell rang twice."))})
         agent = AgentStrategy(
             "theory_agent",
@@ -41,6 +41,7 @@ class World:
             tools=lambda watched: [looks, more, self.notes],
             opening=lambda box, asked: (box.open("look", {"words": asked.query}),),
             needs=(),
+            may_change=lambda message: True,
         )
         search = RagStrategy(
             FixedRetriever(passage(7, ROWS)), ScriptedModel(CITED), top_k=20, min_score=0.5, prompt_passages=10
@@ -49,6 +50,7 @@ class World:
             self.log,
             InMemoryConnections("c1"),
             {"theory_agent": agent, "rag": search},
+            changes=lambda head: self.made,
             limits=OutboxLimits(min_interval_s=0, store_budget_s=0.2),
             now_s=lambda: NOW_S,
         )
@@ -128,7 +130,7 @@ def test_what_a_failed_agent_spent_is_counted():
 
 
 NOTE = ToolCall("c", "note", {"words": "Ren"})
-KEPT = "What it had changed by then is kept: created the theory “Ren”."
+KEPT = "What it had changed by then is kept: created the character “Ren”."
 
 
 @pytest.mark.parametrize("caught", ["AgentUnavailable", "Sandbox.Timedout"], ids=["failed", "worker lost"])
@@ -141,6 +143,26 @@ def test_what_a_failed_agent_has_changed_is_told_with_its_failure(caught):
     fallback = next(event for event in events if event["type"] == "fallback")
     assert fallback["reason"].endswith(KEPT)
     assert [one["reason"] for one in events[-1]["failed"]] == [fallback["reason"]]
+
+
+def test_a_change_has_its_receipt_though_the_attempt_fails():
+    world = World(NOTE, "I kept it. ", AgentUnavailable("gone"))
+    with pytest.raises(AgentUnavailable):
+        world.run()
+    world.made = [written(Words(words="Ren"), None).change]
+    world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
+    receipts = [event for event in world.events() if event["type"] == "receipt"]
+    assert [(one["attempt"], one["change"]["name"]) for one in receipts] == [(1, "Ren")]
+
+
+def test_a_change_whose_worker_was_lost_before_its_receipt_has_it_from_the_next():
+    world = World("Half of it. ", AgentUnavailable("gone"))
+    with pytest.raises(AgentUnavailable):
+        world.run()
+    world.made = [written(Words(words="Ren"), None).change]
+    world.run("rag", {"theory_agent": {"Error": "Sandbox.Timedout", "Cause": ""}})
+    receipts = [event for event in world.events() if event["type"] == "receipt"]
+    assert [(one["attempt"], one["change"]["name"]) for one in receipts] == [(2, "Ren")]
 
 
 def test_of_a_failed_agent_that_has_changed_nothing_no_change_is_told():

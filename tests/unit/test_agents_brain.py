@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.instructions import AgentKind, user_turn
-from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import Done, ToolCall
+from cicada.agents.ports import Done, ToConfirm, ToolCall, Written
 from cicada.agents.toolbox import ToolBox
 from cicada.agents.tools import tools_for
 from cicada.answering.agent_opening import statement_in
@@ -35,12 +34,13 @@ class Talk:
         self.kind = kind
         self.world = World(*LINES)
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.asked: list[ToConfirm] = []
 
     def say(self, message: str, *opening: tuple[str, dict[str, Any]]) -> str:
         """One request: the opening calls, then the model until it answers."""
         world = self.world.message(message)
         tools = tools_for(self.kind, world.desk, world.script)
-        box = ToolBox(tools, actor=world.actor, shelf=world.shelf, limits=UNLIMITED, caps=AgentCaps())
+        box = ToolBox(tools, actor=world.actor, shelf=world.shelf, limits=UNLIMITED, on_change=self.told)
         offered = [BrainTool(tool.name, tool.description, form_schema(tool.form)) for tool in tools]
         turns = [Turn("user", (user_turn(message),))]
         done: list[Done] = [box.open(name, given) for name, given in opening]
@@ -59,6 +59,10 @@ class Talk:
             self.calls += [(use.name, dict(use.given)) for use in uses]
             results = tuple(Result(reply.call_id, reply.text, reply.failed) for reply in replies)
             turns += [Turn("assistant", uses=uses), Turn("user", results=results)]
+
+    def told(self, change: Written | ToConfirm) -> None:
+        if isinstance(change, ToConfirm):
+            self.asked.append(change)
 
     @property
     def names(self) -> list[str]:
@@ -264,7 +268,7 @@ def test_something_noted_of_nobody_known_makes_a_profile(talk):
 
 
 def test_a_fact_that_a_passage_states_cites_it(talk):
-    message = "Create a profile of Tamsin Oake: Tamsin was appointed copy-reader to the Almanac"
+    message = "Create a profile of Tamsin Oake: copy-reader to the Almanac"
     talk.say(message, ("list_profiles", {}), ("search_script", {"query": "Tamsin Oake copy-reader"}))
     assert talk.calls[0][1]["fields"][0]["citation"] == 1
     assert talk.world.desk.find("mara", "Tamsin Oake").fields[0].proof.kind == "passage"
@@ -282,13 +286,14 @@ def test_what_changed_is_told_from_the_history(talk):
     assert talk.verified(answer) == [True, True]
 
 
-def test_a_fact_is_removed_and_a_profile_deleted(talk):
+def test_the_user_is_asked_before_a_fact_is_removed_or_a_profile_deleted(talk):
     talk.say("Create a profile of Sayo: occupation: singer")
-    assert "removed" in talk.say("Remove the occupation from Sayo's profile")
-    assert talk.world.desk.find("mara", "Sayo").fields == ()
-    assert talk.say("Delete Sayo's profile") == "I deleted the profile of Sayo."
-    assert talk.world.desk.list("mara") == ()
-    assert "nothing to delete" in talk.say("Delete Sayo's profile")
+    told = talk.say("Remove the occupation from Sayo's profile")
+    assert told == "Confirm it, and the occupation is removed from the profile of Sayo."
+    assert talk.say("Delete Sayo's profile") == "Confirm it, and the profile of Sayo is deleted."
+    assert [one.operation for one in talk.asked] == ["remove_fields", "delete"]
+    assert talk.world.desk.find("mara", "Sayo").version == 1
+    assert "nothing to delete" in talk.say("Delete Petra's profile")
 
 
 def test_profiles_are_listed(talk):
@@ -316,7 +321,7 @@ def test_a_question_is_searched_for_and_answered_by_quotation_or_not_at_all(talk
 def test_a_fact_is_removed_by_its_words_or_by_its_name(talk, fact, field):
     talk.say("Create a profile of Sayo: she arrived on a hired bicycle and she keeps the tower key")
     talk.say(f"Remove {fact} from Sayo's profile")
-    assert field not in [one.name for one in talk.world.desk.find("mara", "Sayo").fields]
+    assert [one.field for one in talk.asked[-1].fields] == [field]
 
 
 def test_theories_are_listed_with_the_tools_for_profiles_too(talk):
@@ -404,12 +409,11 @@ def test_what_changed_in_a_theory_is_told(weigh):
 
 def test_a_theory_is_deleted_by_what_it_says(weigh):
     weigh.say(f"My theory: {THEORY}", *opening(THEORY))
-    assert f"such as: delete the theory that {THEORY}" in weigh.say("Delete my theory about the key", *opening(THEORY))
     assert "I do not know which" in Talk("theory").say("Delete my theory")
     answer = weigh.say(f"Delete my theory that {THEORY}.", *opening(THEORY))
-    assert answer == f"I deleted your theory that {THEORY}."
-    assert weigh.world.desk.list("mara") == ()
-    assert "no theory about" in weigh.say(f"Delete my theory that {THEORY}.", *opening(THEORY))
+    assert answer == f"Confirm it, and your theory that {THEORY} is deleted."
+    assert [one.name for one in weigh.asked] == [THEORY]
+    assert "no theory about" in weigh.say("Delete my theory that pigs fly.", *opening(THEORY))
 
 
 def test_what_a_theory_said_before_is_kept_when_it_is_stated_again(weigh):
@@ -422,7 +426,7 @@ def test_what_a_theory_said_before_is_kept_when_it_is_stated_again(weigh):
 def test_the_profiles_tools_show_and_delete_a_theory_too(talk):
     talk.world.message(THEORY).call("state_theory", statement=THEORY)
     assert "version 1" in talk.say(f"What changed in my theory that {THEORY}?").lower()
-    assert talk.say(f"Delete my theory that {THEORY}") == f"I deleted your theory that {THEORY}."
+    assert talk.say(f"Delete my theory that {THEORY}") == f"Confirm it, and your theory that {THEORY} is deleted."
 
 
 def test_what_speaks_for_and_against_is_told_without_keeping_anything(weigh):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,6 @@ from cicada.agents.ports import ToolCall, ToolInput
 from cicada.agents.tools.weighing import Weighed, reason_of
 from cicada.answering.agent import AgentStrategy, conversation_of
 from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, meant_in, named_in, statement_in
-from cicada.answering.changes import claims_change
 from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.answering.verdicts import lacks_evidence
@@ -31,7 +31,7 @@ from cicada.errors import (
 )
 from cicada.models.ports import Stopped, TextDelta, Usage
 from cicada.retrieval.ports import SearchQuery
-from tests.support.agents import FakeTool, ScriptedAgent, found
+from tests.support.agents import FakeTool, ScriptedAgent, found, written
 from tests.support.answers import allowance, asked
 from tests.support.breakers import Clock
 from tests.support.questions import KEY, FixedRetriever, passage
@@ -70,13 +70,16 @@ class Kept:
         self.id, self.name, self.statement = id, name, statement
 
 
+WRITING = ("create_profile", "record_verdict", "state_theory")
+
+
 class Desk:
     """Tools of both agents, and what was kept before."""
 
     def __init__(self, *kept):
         self.kept = kept
         self.tools = {
-            name: FakeTool(name, writes=name in ("create_profile", "record_verdict", "state_theory"))
+            name: FakeTool(name, written, writes=True) if name in WRITING else FakeTool(name)
             for name in (
                 "search_script",
                 "list_profiles",
@@ -102,7 +105,7 @@ class Desk:
             tools=self.offered,
             opening=opening,
             needs=(),
-            **wiring,
+            **{"may_change": lambda message: True, **wiring},
         )
 
     def offered(self, watched):
@@ -416,14 +419,18 @@ def test_a_profiles_answer_may_go_without():
     assert text_of(run(Desk().strategy(ScriptedAgent(["You noted nothing of her."])))) == "You noted nothing of her."
 
 
-def test_an_answer_that_confirms_a_change_which_was_not_made_is_refused():
-    with pytest.raises(AgentUngrounded, match="changed"):
-        run(Desk().strategy(ScriptedAgent(["I have created the profile of Corin: occupation boatman."])))
-    with pytest.raises(AgentUngrounded, match="changed"):
-        theory("Mira rows the ferry to the boathouse every evening [1]. I recorded the verdict.")
+@pytest.mark.parametrize("name", ["profile_agent", "theory_agent"])
+def test_a_question_that_asks_for_no_change_is_offered_no_tool_that_makes_one(name):
+    desk = Desk()
+    call = ToolCall("c", "create_profile", {"words": "Corin"})
+    agent = ScriptedAgent([call, "Mira rows the ferry to the boathouse [1]."])
+    steps = run(desk.strategy(agent, name, may_change=lambda message: False))
+    assert desk.tools["create_profile"].runs == []
+    assert json.loads(agent.replies[0].text)["error"] == "tool_invalid"
+    assert steps[-1].changes is None
 
 
-def test_a_tool_that_failed_has_changed_nothing():
+def test_a_tool_that_failed_has_changed_nothing_whatever_the_answer_says():
     desk = Desk()
 
     def refused(given, shelf):
@@ -431,17 +438,17 @@ def test_a_tool_that_failed_has_changed_nothing():
 
     desk.tools["create_profile"].result = refused
     call = ToolCall("c", "create_profile", {"words": "Corin"})
-    with pytest.raises(AgentUngrounded, match="changed"):
-        run(desk.strategy(ScriptedAgent([call, "I noted it."])))
-    assert text_of(run(desk.strategy(ScriptedAgent([call, "It could not be noted."])))) == "It could not be noted."
+    steps = run(desk.strategy(ScriptedAgent([call, "I noted it."])))
+    assert (text_of(steps), steps[-1].changes) == ("I noted it.", 0)
 
 
-def test_a_change_that_was_made_may_be_confirmed_and_is_told_to_the_attempt():
+def test_a_change_that_was_made_is_told_to_the_attempt():
     told = []
     question = replace(asked("Note it."), on_change=told.append)
     call = ToolCall("c", "create_profile", {"words": "Corin"})
     steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, allowance()))
-    assert (text_of(steps), told) == ("I noted it.", ["create profile"])
+    assert [one.change.name for one in told] == ["Corin"]
+    assert steps[-1].changes == 1
 
 
 def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
@@ -454,52 +461,6 @@ def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
             )
         )
     assert desk.tools["create_profile"].runs == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I have created the profile of Corin: occupation boatman.",
-        "I’ve now updated it.",
-        "I noted this of Corin: occupation: boatman [1].",
-        "I have noted that he has no boat.",
-        "Corin's profile has been updated.",
-        "The note is now deleted.",
-        "Profile of Corin created.",
-        "He rows [1]. Done.",
-        "Ich habe das Profil von Corin angelegt.",
-        "Hiermit habe ich es notiert.",
-        "Das Profil wurde angelegt.",
-        "Erledigt!",
-    ],
-)
-def test_what_confirms_a_change(text):
-    assert claims_change(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "You noted nothing of her.",
-        "I noted nothing.",
-        "I have not created a profile.",
-        "I could not create the profile of Corin.",
-        "Shall I create one? I can note that for you.",
-        "I have already noted that.",
-        "You keep a profile of Corin already.",
-        "Once I have noted it, you can ask.",
-        'Mara says: "I noted the tide." [1]',
-        "The profile of Corin has changed as follows.\n- Version 2: the occupation became boatman [1]",
-        "It has been updated twice since May.",
-        "It has not been saved.",
-        "The key has been removed from the hook.",
-        "The note has been removed from the drawer [2].",
-        "Ich habe das nicht notiert.",
-        "Das wurde 2025 angelegt.",
-    ],
-)
-def test_what_confirms_none(text):
-    assert not claims_change(text)
 
 
 def test_a_citation_that_holds_carries_the_judgement():

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.output import bounded, change_words
-from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ToolCall
+from cicada.agents.output import bounded
+from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ToConfirm, ToolCall, Written
+from cicada.agents.receipts import change_words
 from cicada.agents.shelf import MAX_REASONS, MAX_SOURCES, NumberedShelf
 from cicada.agents.toolbox import MAX_INPUT_CHARS, ToolBox
 from cicada.errors import (
@@ -25,7 +26,7 @@ from cicada.errors import (
 from cicada.models.ports import Stopped
 from cicada.protocol.events import Reason
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
-from tests.support.agents import FakeTool, found
+from tests.support.agents import FakeTool, found, written
 
 ME = Actor("tenant/me", "request-1", "Note that Mira rows.", 1_700_000_000_000)
 
@@ -34,9 +35,9 @@ class Box:
     """A toolbox with one tool that reads and one that writes."""
 
     def __init__(self, caps: AgentCaps | None = None, limits=UNLIMITED, may_write=lambda: True):
-        self.look, self.note = FakeTool("look"), FakeTool("note", writes=True)
+        self.look, self.note = FakeTool("look"), FakeTool("note", written, writes=True)
         self.shelf = NumberedShelf()
-        self.changes: list[str] = []
+        self.changes: list[Written | ToConfirm] = []
         self.box = ToolBox(
             [self.look, self.note],
             actor=ME,
@@ -275,26 +276,23 @@ def test_where_the_right_to_write_cannot_be_looked_up_nothing_is_written_and_the
     assert box.note.runs == []
 
 
-def test_each_change_is_told_in_words_once_it_is_made():
+def test_each_change_is_told_once_it_is_made():
     box = Box()
-    box.note.result = lambda given, shelf: {"created": {"id": "1", "kind": "fragment_group", "name": given.words}}
     box.call("look")
     box.call("note", {"words": "Corin"})
     box.call("note", {"words": 7})
-    assert box.changes == ["created the fragment group “Corin”"]
-    assert box.box.changed
+    (told,) = box.changes
+    assert change_words(told.change) == "created the character “Corin”"
+    assert (box.box.changed, box.box.changes) == (True, 1)
 
 
-@pytest.mark.parametrize(
-    ("result", "words"),
-    [
-        ({"deleted": {"id": "1"}}, "deleted a profile"),
-        ({"stated": {"id": "1", "kind": "theory", "name": "Ren lies"}, "note": "x"}, "stated the theory “Ren lies”"),
-        ({"done": True}, "update profile"),
-    ],
-)
-def test_a_change_is_worded_from_what_the_tool_says_of_it(result, words):
-    assert change_words("update_profile", result) == words
+def test_what_waits_for_the_user_is_told_and_is_no_change_yet():
+    box = Box()
+    waits = ToConfirm({"result": "confirmation_required"}, "0" * 32, "delete", "1" * 20, "character", "Mira", 1, (), 9)
+    box.note.result = lambda given, shelf: waits
+    reply = box.call("note")
+    assert json.loads(reply.text) == {"result": "confirmation_required"}
+    assert (box.changes, box.box.changes) == ([waits], 1)
 
 
 # --- calls by code ---

@@ -58,7 +58,7 @@ def build(wiring, adapter, **more):
         FixedRetriever(),
         board(InMemoryBreakers(), Clock()),
         bedrock=lambda: boto3.client("bedrock-runtime"),
-    )
+    ).strategies
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import contextlib
 import json
 
 import pytest
+from hypothesis import given as given_
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -334,7 +335,7 @@ def test_what_is_over_a_lowered_limit_is_still_read_and_can_be_brought_below_it_
     world = World()
     made = world.create(**{f"f{n}": "x" for n in range(5)})
     world.create("B")
-    world.limit(profiles=1, fields=2, history_chars=2)
+    world.limit(profiles=1, fields=2)
     assert world.desk.show("mara", made.id) == made
     assert len(world.desk.list("mara")) == 2
     fewer = world.desk.update(world.by(), made.id, 1, given=given(f1="y"), remove=["f0"])
@@ -418,6 +419,92 @@ def test_a_theorys_own_parts_are_no_fields_and_only_theories_have_a_statement(wo
     plain = world.create()
     with pytest.raises(ProfileInvalid):
         world.desk.update(world.by(), plain.id, 1, stated=Stated("Ilse did", NOTE))
+
+
+# --- taking back ---
+
+
+def test_what_a_change_replaced_removed_and_added_is_taken_back_with_its_proofs(world):
+    made = world.create(hair="red", room="attic " + "x" * 900)
+    changed = world.desk.update(world.by(), made.id, 1, given=given(hair="black", shoes="none"), remove=["room"])
+    assert [field.name for field in changed.fields] == ["hair", "shoes"]
+    undone = world.desk.undo(world.by(), made.id, 2).profile
+    assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
+    assert undone.version == 3
+    _, history = world.desk.with_history("mara", made.id)
+    assert (history[-1].operation, history[-1].undoes) == ("undone", 2)
+    again = world.desk.undo(world.by(), made.id, 3).profile
+    assert {field.name: field.value for field in again.fields} == {"hair": "black", "shoes": "none"}
+
+
+def test_an_older_change_is_taken_back_while_nothing_has_touched_what_it_did(world):
+    made = world.create(hair="red")
+    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.desk.update(world.by(), made.id, 2, given=given(shoes="none"))
+    undone = world.desk.undo(world.by(), made.id, 2).profile
+    assert {field.name: field.value for field in undone.fields} == {"hair": "red", "shoes": "none"}
+    world.desk.update(world.by(), made.id, 4, given=given(shoes="two"))
+    with pytest.raises(ProfileConflict, match="shoes was changed"):
+        world.desk.undo(world.by(), made.id, 3)
+
+
+def test_a_creation_is_taken_back_by_deleting_what_nothing_has_changed_since(world):
+    made = world.create(hair="red")
+    assert world.desk.undo(world.by(), made.id, 1).profile is None
+    assert world.desk.list("mara") == ()
+    made = world.create(hair="red")
+    world.desk.update(world.by(), made.id, made.version, given=given(hair="black"))
+    with pytest.raises(ProfileConflict, match="after it was created"):
+        world.desk.undo(world.by(), made.id, made.version)
+
+
+def test_a_theorys_refined_statement_comes_back_with_its_evidence_and_verdict(world):
+    made = world.theory()
+    judged = world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
+    world.desk.update(world.by(), made.id, 2, stated=Stated("Petra moved the key", NOTE))
+    assert world.desk.undo(world.by(), made.id, 3).profile.theory == judged.theory
+    world.desk.update(world.by(), made.id, 4, stated=Stated("Corin moved the key", NOTE))
+    with pytest.raises(ProfileConflict, match="theory was changed"):
+        world.desk.undo(world.by(), made.id, 2)
+
+
+def test_taking_back_is_done_once_by_its_user_and_not_for_what_is_forgotten():
+    world = World(history_entries=2)
+    made = world.create(hair="red")
+    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    by = world.by()
+    assert world.desk.undo(by, made.id, 2) == world.desk.undo(by, made.id, 2)
+    with pytest.raises(ProfileUnknown):
+        world.desk.undo(world.by("jonas"), made.id, 2)
+    with pytest.raises(ProfileInvalid, match="no change to version 1"):
+        world.desk.undo(world.by(), made.id, 1)
+
+
+def test_a_change_of_an_earlier_release_that_did_not_keep_what_it_replaced_is_not_taken_back(world):
+    made = world.create(hair="red")
+    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    stored = world.store.stored["mara", made.id]
+    world.store.stored["mara", made.id] = stored.model_copy(update={"replaced": ()})
+    with pytest.raises(ProfileInvalid, match="not kept"):
+        world.desk.undo(world.by(), made.id, 2)
+    assert world.desk.show("mara", made.id).version == 2
+
+
+@settings(max_examples=60)
+@given_(
+    st.dictionaries(st.sampled_from("abcd"), st.text("xy", min_size=1, max_size=3), max_size=4),
+    st.dictionaries(st.sampled_from("abcd"), st.text("xyz", min_size=1, max_size=3), max_size=4),
+    st.sets(st.sampled_from("abcd")),
+)
+def test_whatever_a_change_did_taking_it_back_leaves_the_facts_as_they_were(before, after, removed):
+    world = World()
+    made = world.create(**before)
+    remove = [name for name in removed if name in before and name not in after]
+    changed = world.desk.update(world.by(), made.id, 1, given=given(**after), remove=remove)
+    if changed.version == 1:
+        return
+    undone = world.desk.undo(world.by(), made.id, 2).profile
+    assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
 
 
 def test_an_operation_is_known_by_request_name_and_input_whatever_its_order():

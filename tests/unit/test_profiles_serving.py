@@ -268,3 +268,15 @@ def test_an_export_never_goes_on_in_the_middle_of_a_profile_that_is_gone(world, 
     if what == "made anew":
         world.send("create", kind="theory", name=WIDE * 80, statement="Ilse moved the key")
     assert world.send("export", cursor=first["next"])["code"] == "profile_conflict"
+
+
+def test_a_change_is_taken_back_by_its_version(world):
+    made = world.create(hair="red")
+    world.send("update", id=made["id"], expectedVersion=1, set=facts(hair="black"))
+    undone = world.send("undo", id=made["id"], version=2)
+    assert (undone["version"], undone["fields"][0]["value"]) == (3, "red")
+    assert world.send("undo", id=made["id"], version=2)["code"] == "profile_conflict"
+    assert world.send("undo", id=made["id"], version=2, subject="jonas")["code"] == "profile_unknown"
+    other = world.create("Corin")
+    gone = world.send("undo", id=other["id"], version=1)
+    assert (gone["type"], gone["version"]) == ("profile_deleted", 2)

@@ -245,13 +245,15 @@ class Run:
     caps: AgentCaps = field(default_factory=AgentCaps)
     meter: Meter = field(default_factory=Meter)
     question: str = QUESTION
+    reads_only: bool = False
+    """No tool that writes is offered, as where the question asks for no change."""
     pieces: list[str] = field(default_factory=list)
     finished: AgentFinished | None = None
 
     def __post_init__(self) -> None:
         self.shelf = NumberedShelf()
         self.box = ToolBox(
-            self.rig.world.tools(),
+            [tool for tool in self.rig.world.tools() if not (self.reads_only and tool.writes)],
             actor=Actor(SUBJECT, "request-1", self.question, 1_700_000_000_000),
             shelf=self.shelf,
             limits=self.meter,
@@ -338,6 +340,17 @@ class AgentContract:
         assert rig.world.done == [("create_profile", SUBJECT, {"name": "Mira", "version": 1})]
         assert "created" in rig.heard[-1]
         assert run.text == "Noted."
+
+    def test_a_model_that_calls_a_writing_tool_which_is_not_offered_changes_nothing(self, rig: Rig) -> None:
+        rig.play(
+            Turn(uses=(Use("search_script", {"query": "letter"}),)),
+            Turn(uses=(Use("create_profile", {"name": "Mira"}, "use-2"),)),
+            Turn(("I have noted it.",)),
+        )
+        run = Run(rig, reads_only=True).go()
+        assert [name for name, _, _ in rig.world.done] == ["search_script"]
+        assert (run.box.changed, run.box.changes) == (False, 0)
+        assert "no such tool" in rig.heard[-1]
 
     def test_several_turns_of_tools_keep_their_order_and_their_numbers(self, rig: Rig) -> None:
         rig.play(

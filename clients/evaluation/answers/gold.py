@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 
-from cicada.corpus.letters import UNSPACED
-from cicada.index.lexical.tokens import normalised
 from cicada.protocol.markers import without_markers
+from cicada.text.letters import UNSPACED
+from cicada.text.tokens import normalised
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

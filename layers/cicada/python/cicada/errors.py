@@ -254,6 +254,18 @@ class ProfileConflict(CicadaError):
     code, told, retryable = "profile_conflict", "The profile was changed meanwhile. Look at it again first.", True
 
 
+class ConfirmationUnknown(CicadaError):
+    """The request of this user has asked for no such confirmation."""
+
+    code, told = "confirmation_unknown", "Nothing is waiting for this confirmation."
+
+
+class ConfirmationExpired(CicadaError):
+    """It was confirmed too late: nothing was deleted."""
+
+    code, told = "confirmation_expired", "This confirmation has expired. Nothing was deleted. Ask again."
+
+
 class ProfilesUnavailable(CicadaError):
     """Profiles could not be read or written."""
 

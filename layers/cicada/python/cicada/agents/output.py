@@ -34,20 +34,6 @@ def bounded(result: Mapping[str, Any], max_chars: int = MAX_OUTPUT_CHARS) -> str
             return text
 
 
-def change_words(tool: str, result: Mapping[str, Any]) -> str:
-    """What a tool has changed, in words for the user: *created the character “Corin”*.
-
-    Args:
-        tool: its name, which must do where the result says no more.
-        result: names what was done, and the profile that it was done to.
-    """
-    for done, about in result.items():
-        if isinstance(about, Mapping) and "id" in about:
-            kind, name = str(about.get("kind", "profile")).replace("_", " "), about.get("name")
-            return f"{done} a {kind}" if name is None else f"{done} the {kind} “{name}”"
-    return tool.replace("_", " ")
-
-
 def _dump(result: Mapping[str, Any]) -> str:
     return json.dumps(result, ensure_ascii=False, separators=(",", ":"))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
 from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta, Usage
-from cicada.protocol.events import Source
+from cicada.profiles.record import Kind
+from cicada.protocol.events import ChangedField, ProfileChanged, Source
 from cicada.retrieval.ports import Limits
 
 MAX_OUTPUT_CHARS = 16_000
@@ -32,15 +33,23 @@ class Actor:
     collections: tuple[str, ...] = ()
     """The user limits the question to these; all when empty."""
     episodes: tuple[str, ...] = ()
+    understood: str = ""
+    """The message as it was completed from the conversation, where it was."""
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The message as it was sent, and as it was understood."""
+        return (self.message, self.understood) if self.understood else (self.message,)
 
     @classmethod
-    def asking(cls, key: RequestKey, question: Question, at_ms: int) -> Self:
+    def asking(cls, key: RequestKey, question: Question, at_ms: int, understood: str = "") -> Self:
         """In whose name the tools of a request act: the request's own user, whatever the question says.
 
         Args:
             key: whose request it is.
             question: what was asked.
             at_ms: when, in epoch milliseconds.
+            understood: the question as it was completed from the conversation, if it was.
         """
         return cls(
             subject=key.subject,
@@ -50,6 +59,7 @@ class Actor:
             tenant=question.tenant,
             collections=question.collections,
             episodes=question.episodes,
+            understood=understood,
         )
 
 
@@ -82,6 +92,33 @@ class ToolInput(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
+@dataclass(frozen=True)
+class Written:
+    """What a tool says that has changed a profile."""
+
+    told: Mapping[str, Any]
+    """To the model."""
+    change: ProfileChanged
+    """From the record of what was done: the user's receipt."""
+
+
+@dataclass(frozen=True)
+class ToConfirm:
+    """What a tool says that would delete something: nothing is deleted until the user confirms it."""
+
+    told: Mapping[str, Any]
+    """To the model."""
+    confirmation_id: str
+    operation: Literal["delete", "remove_fields"]
+    profile_id: str
+    kind: Kind
+    name: str
+    version: int
+    fields: tuple[ChangedField, ...]
+    """What would be gone."""
+    expires_at_ms: int
+
+
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
 
@@ -109,10 +146,10 @@ class Tool(Described, Protocol, Generic[Given]):
 
     @property
     def writes(self) -> bool:
-        """Whether it changes anything."""
+        """Whether it changes anything, be it after a confirmation: offered only where the user asks for a change."""
         ...
 
-    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any] | Written | ToConfirm:
         """Do it.
 
         Args:
@@ -122,7 +159,7 @@ class Tool(Described, Protocol, Generic[Given]):
             limits: the time it may take.
 
         Returns:
-            What the model is told, as JSON can hold it.
+            What the model is told, as JSON can hold it; of a tool that writes, what the user is told beside it.
 
         Raises:
             CicadaError: it could not be done. The model is told the code and why, and may try something else.

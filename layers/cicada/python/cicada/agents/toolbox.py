@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.output import bounded, change_words
-from cicada.agents.ports import Actor, Done, Shelf, Tool, ToolCall, ToolInput, ToolReply
+from cicada.agents.output import bounded
+from cicada.agents.ports import Actor, Done, Shelf, ToConfirm, Tool, ToolCall, ToolInput, ToolReply, Written
 from cicada.errors import (
     AgentCapReached,
     CicadaError,
@@ -74,7 +74,7 @@ class ToolBox:
         limits: Limits,
         caps: AgentCaps | None = None,
         may_write: Callable[[], bool] = lambda: True,
-        on_change: Callable[[str], None] = lambda _: None,
+        on_change: Callable[[Written | ToConfirm], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Make the tools of one run.
@@ -87,7 +87,7 @@ class ToolBox:
             caps: on turns and calls.
             may_write: asked right before a tool that writes is run: whether the run is still the one that answers the
                 request. Where it is not, nothing is written, and the run is stopped.
-            on_change: told what a tool has changed, in words for the user, as soon as it has.
+            on_change: told what a tool has changed, or would delete, as soon as it has run.
             clock: monotonic seconds.
 
         Raises:
@@ -108,6 +108,8 @@ class ToolBox:
         self._openings = 0
         self._seen: Counter[str] = Counter()
         self._replies: dict[str, ToolReply] = {}
+        self.changes = 0
+        """Changes that tools have made, or asked the user to confirm."""
         self.records: list[ToolRecord] = []
         """Every call so far, in order."""
 
@@ -168,7 +170,7 @@ class ToolBox:
         self._seen[key] += 1
         started = self._clock()
         try:
-            text = bounded(tool.run(valid, self._actor, self._shelf, self._limits))
+            text = bounded(_told(tool.run(valid, self._actor, self._shelf, self._limits)))
         except CicadaError as error:
             self._record("code", tool, written, 0, started, fault=error.code)
             raise
@@ -207,12 +209,14 @@ class ToolBox:
             raise
         except CicadaError as error:
             return self._refused(call, tool, written, started, error)
-        reply = ToolReply(call.call_id, tool.name, bounded(result))
+        reply = ToolReply(call.call_id, tool.name, bounded(_told(result)))
         self._record("model", tool, written, len(reply.text), started)
-        if tool.writes:
+        if isinstance(result, Written):
             self._seen.clear()  # what was read before may look different now
             self._replies.clear()
-            self._on_change(change_words(tool.name, result))
+        if isinstance(result, Written | ToConfirm):
+            self.changes += 1
+            self._on_change(result)
         self._seen[key] = max(1, self._seen[key])
         self._replies[key] = reply
         return reply
@@ -310,6 +314,11 @@ def _canonical(given: object) -> str:
     if len(written) > MAX_INPUT_CHARS:
         raise ToolInvalid(f"the input is longer than {MAX_INPUT_CHARS} characters")
     return written
+
+
+def _told(result: Mapping[str, Any] | Written | ToConfirm) -> Mapping[str, Any]:
+    """What the model is told of a tool's result."""
+    return result.told if isinstance(result, Written | ToConfirm) else result
 
 
 def _key(name: str, written: str) -> str:

@@ -15,7 +15,6 @@ from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.answering.agent_limits import AgentLimits, ToolLimits
 from cicada.answering.agent_opening import Opening, statement_in
-from cicada.answering.changes import claims_change
 from cicada.answering.grounding import tell_retrieved
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
@@ -24,6 +23,7 @@ from cicada.answering.watched import WatchedRetriever
 from cicada.citations import check_citations, not_attributed
 from cicada.errors import AgentUngrounded, AnswerIncomplete, StreamBroken
 from cicada.retrieval.ports import Retriever
+from cicada.routing.changes import asks_for_change
 
 AgentName = Literal["profile_agent", "theory_agent"]
 
@@ -49,6 +49,7 @@ class AgentStrategy:
         opening: Opening,
         needs: tuple[str, ...],
         caps: AgentCaps | None = None,
+        may_change: Callable[[str], bool] = asks_for_change,
     ) -> None:
         """Wire the strategy.
 
@@ -60,6 +61,7 @@ class AgentStrategy:
             opening: makes the calls that come before the model.
             needs: the circuit breakers of what it cannot do without.
             caps: on one run.
+            may_change: whether a message asks for a change: only then are tools offered that make one.
         """
         self.name: AgentName = name
         self.needs = needs
@@ -68,14 +70,14 @@ class AgentStrategy:
         self._tools = tools
         self._opening = opening
         self._caps = caps or AgentCaps()
+        self._may_change = may_change
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port.
 
         Raises:
             AgentCapReached: a cap was reached.
-            AgentUngrounded: a theory is judged, and the evidence for that is not cited; or the answer says that
-                something was changed, and nothing was.
+            AgentUngrounded: a theory is judged, and the evidence for that is not cited.
             AnswerIncomplete: the agent wrote nothing.
         """
         run = self._begin(asked, spending)
@@ -101,8 +103,8 @@ class AgentStrategy:
         shelf = NumberedShelf()
         index = WatchedRetriever(self._retriever)
         box = ToolBox(
-            self._tools(index),
-            actor=Actor.asking(asked.key, asked.question, asked.at_ms),
+            self._offered(index, asked),
+            actor=Actor.asking(asked.key, asked.question, asked.at_ms, asked.query),
             shelf=shelf,
             limits=ToolLimits(spending, allowance, limits.time_left_s),
             caps=self._caps,
@@ -116,6 +118,11 @@ class AgentStrategy:
         task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
         took_ms = round((spending.monotonic() - started) * 1000)
         return _Run(task, box, shelf, index, limits, took_ms)
+
+    def _offered(self, retriever: Retriever, asked: Asked) -> list[Tool[Any]]:
+        """The tools of a run: those that change anything only where the user asks for a change."""
+        may_change = self._may_change(asked.question.query) or self._may_change(asked.query)
+        return [tool for tool in self._tools(retriever) if may_change or not tool.writes]
 
     def _end(self, run: _Run, shown: int | None) -> Generator[Step, None, None]:
         """What follows the last text: sources that were added, and the checked citations."""
@@ -133,11 +140,15 @@ class AgentStrategy:
             changed=run.box.changed,
         ):
             raise AgentUngrounded("a theory is judged, and the evidence for that is not cited")
-        if not run.box.changed and claims_change(text):
-            raise AgentUngrounded("the answer says that something was changed, and nothing was")
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
-        yield Answered(run.stop_reason or "", self._agent.model_id, citations, not_attributed(text, sources))
+        yield Answered(
+            run.stop_reason or "",
+            self._agent.model_id,
+            citations,
+            not_attributed(text, sources),
+            run.box.changes if any(tool.writes for tool in run.box.tools) else None,
+        )
 
     def _retrieved(self, run: _Run) -> Retrieved:
         sources = run.shelf.sources

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from cicada.agents.ports import ToConfirm, Written
+from cicada.agents.receipts import change_words, confirm_of
 from cicada.answering.account import metrics_of, tell_complete
 from cicada.answering.beginning import CLOSING_RESERVE_S, Beginning, Late
 from cicada.answering.closing import end_late, end_too_long
@@ -23,7 +25,7 @@ from cicada.delivery.courier import Courier
 from cicada.delivery.decide import NotYours
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, Head, RequestKey, Standalone
+from cicada.delivery.record import Commit, Entry, Head, RequestKey, Standalone
 from cicada.errors import (
     AnswerTooLong,
     CicadaError,
@@ -32,11 +34,23 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Stopped, TextDelta
-from cicada.protocol.events import Complete, Degraded, Metrics, Sources, StrategyName, load_event
+from cicada.protocol.events import (
+    Complete,
+    Degraded,
+    LogEvent,
+    Metrics,
+    ProfileChanged,
+    Receipt,
+    Sources,
+    StrategyName,
+    load_event,
+)
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
+AGENTS: frozenset[StrategyName] = frozenset({"profile_agent", "theory_agent"})
+"""The strategies that can change a user's profiles."""
 SETTLE_S = 2.0
 """How long an attempt that has failed may take to store what the next ones can use."""
 KEEPING_RESERVE_S = 5.0
@@ -77,6 +91,7 @@ class AttemptRunner:
         conversation: Completing | None = None,
         breakers: Checking | None = None,
         keepers: Sequence[Keeper] = (),
+        changes: Callable[[Head], Iterable[ProfileChanged]] = lambda _: (),
         budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
         concurrency: Concurrency = THREADS,
@@ -92,6 +107,7 @@ class AttemptRunner:
             conversation: completes follow-up questions; none are completed without.
             breakers: tell what is down; everything is tried without.
             keepers: what keeps answers after they are complete.
+            changes: what earlier attempts at a request have changed in the user's profiles, from their records.
             budget: what one request may spend.
             limits: how eagerly events are written.
             concurrency: what delivery runs on.
@@ -104,6 +120,7 @@ class AttemptRunner:
         self._conversation = conversation
         self._breakers = breakers
         self._keepers = keepers
+        self._changes = changes
         self._budget = budget or RequestBudget()
         self._beginning = Beginning(log, self._budget, now_s)
         self._limits = limits
@@ -194,6 +211,7 @@ class AttemptRunner:
                 course = _Course(
                     self._asked(head, courier), degraded=head.standalone.degraded if head.standalone else None
                 )
+                self._tell_lost(head, courier)
                 try:
                     answered = self._deliver(strategy, course, courier, spending)
                 except Stopped as stopped:
@@ -219,6 +237,7 @@ class AttemptRunner:
                     model=answered.model_id,
                     grounded=answered.grounded,
                     stop_reason=answered.stop_reason,
+                    changes=answered.changes,
                     failed=head.failed,
                     metrics=metrics,
                 )
@@ -246,8 +265,33 @@ class AttemptRunner:
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
             may_write=lambda: self._beginning.is_answering(head),
-            on_change=courier.changed,
+            on_change=lambda change: self._told(head.attempt, change, courier),
         )
+
+    def _tell_lost(self, head: Head, courier: Courier) -> None:
+        """Give the receipts of changes whose worker was lost between the change and its receipt."""
+        if not any(one.strategy in AGENTS for one in head.failed):
+            return
+        try:
+            made = [*self._changes(head)]
+            _, entries = self._log.read(head.key)
+        except (CicadaError, StoreFault) as error:
+            tell(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
+            return
+        told = {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
+        for change in made:
+            if (change.id, change.version) not in told:
+                self._told(head.attempt, Written({}, change), courier)
+
+    @staticmethod
+    def _told(attempt: int, change: Written | ToConfirm, courier: Courier) -> None:
+        """Deliver what an agent's tool has changed for the user, or asks them to confirm."""
+        match change:
+            case Written():
+                courier.event(Receipt(attempt=attempt, change=change.change))
+                courier.changed(change_words(change.change))
+            case ToConfirm():
+                courier.event(confirm_of(attempt, change))
 
     def _found_before(self, key: RequestKey) -> Sources | None:
         """The passages of the latest attempt that had retrieved any."""
@@ -256,11 +300,7 @@ class AttemptRunner:
         except (StoreFault, RequestUnknown) as error:
             logger.info("what was found before could not be read", extra={"why": str(error)})
             return None
-        for entry in reversed(entries):
-            try:
-                event = load_event(entry.body)
-            except ValueError:  # of another release
-                continue
+        for event in map(_event, reversed(entries)):
             if isinstance(event, Sources) and event.sources:
                 return event
         return None
@@ -334,6 +374,14 @@ class AttemptRunner:
             code=error.code,
             why=str(error),
         )
+
+
+def _event(entry: Entry) -> LogEvent | None:
+    """The event of an entry; None for one of another release."""
+    try:
+        return load_event(entry.body)
+    except ValueError:
+        return None
 
 
 def _sources(attempt: int, asked: Asked, retrieved: Retrieved) -> Sources:

@@ -21,6 +21,7 @@ from cicada.delivery.record import Entry, Head, Question, RequestKey
 from cicada.errors import (
     Cancelled,
     CicadaError,
+    ConfirmationUnknown,
     DeliveryUnavailable,
     ProfileConflict,
     ProfileInvalid,
@@ -29,14 +30,16 @@ from cicada.errors import (
     RequestUnknown,
 )
 from cicada.identity import Caller
-from cicada.protocol.actions import Ask, Cancel, ClientAction, ManageProfile, Ping, Resume
+from cicada.protocol.actions import Ask, Cancel, ClientAction, ConfirmChange, ManageProfile, Ping, Resume
 from cicada.protocol.events import (
     Accepted,
+    Confirm,
     Failed,
     Pong,
     Refused,
     Resumed,
     dump_event,
+    load_event,
     reply_frame,
 )
 from cicada.routing.classifier import classify
@@ -85,6 +88,8 @@ class Intake:
                     return self._resume(action, caller)
                 case Cancel():
                     return self._cancel(action, caller)
+                case ConfirmChange():
+                    return self._confirm(action, caller)
                 case Ping():
                     return reply_frame(Pong())
                 case ManageProfile():
@@ -230,3 +235,16 @@ class Intake:
         )
         _, entries = self._log.read(key)
         return entries[-1].frame(key.request_id)
+
+    # --- confirm ---
+
+    def _confirm(self, action: ConfirmChange, caller: Caller) -> str:
+        """Carry out, or decline, what an event ``confirm`` of this user's request asks for."""
+        head, entries = self._log.read(RequestKey(caller.owner, action.request_id))
+        if head.expired(self._now_s()):
+            raise RequestExpired(action.request_id)
+        for entry in entries:
+            event = load_event(entry.body)
+            if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
+                return reply_frame(self._profiles.confirm(event, action, caller.owner))
+        raise ConfirmationUnknown(action.confirmation_id)

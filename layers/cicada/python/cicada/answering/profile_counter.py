@@ -10,13 +10,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from cicada.errors import ProfileConflict, ProfileInvalid
+from cicada.errors import ConfirmationExpired, ProfileConflict, ProfileInvalid
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.heads import Head
 from cicada.profiles.record import Change, Evidence, NoteProof, Profile, ProfileField, Record
 from cicada.profiles.rules import clipped, is_profile_id
-from cicada.protocol.actions import ManageProfile
+from cicada.protocol.actions import ConfirmChange, ManageProfile
+from cicada.protocol.events import Confirm, Confirmed, ProfileChanged
 from cicada.protocol.profiles import (
     ProfileChanges,
     ProfileDeleted,
@@ -30,7 +31,7 @@ from cicada.protocol.profiles import (
 
 PAGE_BYTES = 20 * 1024
 """UTF-8 bytes of the items of one page: below the 24 KiB of a frame with room for what stands around them."""
-EDITS_AN_ENTRY = 4
+EDITS_AN_ENTRY = 2
 """Edits that stand in one entry of a page of the history: more of them can be longer than a page."""
 _NOT_OURS = "that cursor is none of ours"
 Item = TypeVar("Item", bound=BaseModel)
@@ -60,6 +61,8 @@ class ProfileCounter:
                 return _shown(self._create(action, subject), action)
             case "update":
                 return _shown(self._update(action, subject), action)
+            case "undo":
+                return self._undo(action, subject)
             case "delete":
                 profile_id, version = _addressed(action)
                 version = self._desk.delete(_by(action, subject), profile_id, version)
@@ -68,6 +71,48 @@ class ProfileCounter:
                 return self._history(action, subject)
             case "export":
                 return self._export(action, subject)
+
+    def confirm(self, event: Confirm, action: ConfirmChange, subject: str) -> Confirmed:
+        """Carry out the deletion that an event asked to confirm, or decline it. Done once, however often confirmed.
+
+        Raises:
+            ConfirmationExpired: it is too late; nothing is deleted.
+            ProfileUnknown, ProfileConflict, ProfileInvalid, ProfilesUnavailable: it cannot be done.
+        """
+        told = Confirmed(
+            request_id=action.request_id, confirmation_id=event.confirmation_id, outcome="declined", change=None
+        )
+        if not action.accept:
+            return told
+        by = By(subject, action.request_id, operation(action.request_id, "confirm", event.confirmation_id))
+        if not self._desk.has_done(by, event.id):
+            if self._now_s() * 1000 > event.expires_at_ms:
+                raise ConfirmationExpired(event.confirmation_id)
+            if event.operation == "delete":
+                self._desk.delete(by, event.id, event.version)
+            else:
+                self._desk.update(by, event.id, event.version, remove=[field.field for field in event.fields])
+        done = self._desk.change_of(by, event.id)
+        if done is None:
+            raise ProfileConflict("it was changed meanwhile")
+        change = ProfileChanged(
+            operation=done.operation,
+            id=event.id,
+            kind=event.kind,
+            name=event.name,
+            version=done.version,
+            fields=event.fields,
+            undoable=done.operation != "deleted",
+        )
+        return told.model_copy(update={"outcome": "done", "change": change})
+
+    def _undo(self, action: ManageProfile, subject: str) -> ProfileReply:
+        if action.id is None or action.version is None:
+            raise ProfileInvalid("undo needs the id and the version")
+        record = self._desk.undo(_by(action, subject), action.id, action.version)
+        if record.profile is None:
+            return ProfileDeleted(request_id=action.request_id, id=record.id, version=record.version)
+        return _shown(record.profile, action)
 
     def _list(self, action: ManageProfile, subject: str) -> Profiles:
         found = self._desk.heads(subject, action.cursor or "")

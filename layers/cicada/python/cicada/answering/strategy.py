@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
+from cicada.agents.ports import ToConfirm, Written
 from cicada.answering.spending import Spending
 from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta
@@ -29,8 +30,9 @@ class Asked:
     may_write: Callable[[], bool] = lambda: True
     """Whether the attempt may still change what is the user's: the request is open, and no other attempt has begun. A
     consistent read of the request's head. Raises DeliveryUnavailable if that cannot be read."""
-    on_change: Callable[[str], None] = lambda _: None
-    """Told what was changed, in words for the user: should the attempt fail, the next one begins with word of it."""
+    on_change: Callable[[Written | ToConfirm], None] = lambda _: None
+    """Told what was changed for the user, or waits for their confirmation: they hear of it whatever becomes of the
+    attempt."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Answered:
     """Every marker of the text, checked; None where nothing was retrieved to cite."""
     not_attributed: tuple[int, ...] = ()
     """The numbers of all sources, where the text has no marker to say which of them it rests on."""
+    changes: int | None = None
+    """Changes of the user's profiles that the answer made or waits to have confirmed; None where it could make none."""
 
     @property
     def grounded(self) -> bool:

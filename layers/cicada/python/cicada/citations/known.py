@@ -13,8 +13,8 @@ from cicada.citations.measures import Clock, clocks
 from cicada.citations.numbers import Quantity, quantities
 from cicada.citations.reading import ENGLISH, read
 from cicada.citations.terms import Vocabulary
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Source
+from cicada.text.tokens import normalised, tokens
 
 
 @dataclass(frozen=True)

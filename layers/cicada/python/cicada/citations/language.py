@@ -10,7 +10,7 @@ from cicada.index.lexical.detection import SAMPLE_TOKENS, detect
 from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.stopwords import EVIDENCE
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 MIN_SHARED = 0.3
 """The share of a sentence's longer words that a passage in its own language has at least, where only one is known."""

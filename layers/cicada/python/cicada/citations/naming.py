@@ -11,7 +11,7 @@ from cicada.citations.codes import Objection
 from cicada.citations.date_names import is_date_name
 from cicada.citations.known import Known
 from cicada.citations.terms import matched
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 _NEARLY_ALL = 0.75
 _WEEKEND = re.compile(r"week-?ends?\b|wochenend|fines? de semana|fine settimana|fim de semana|выходн", re.IGNORECASE)

@@ -26,8 +26,8 @@ from cicada.corpus.chunking.abbreviations import NEVER_LAST
 from cicada.guards.english_forms import PARTICIPLES, has_ed
 from cicada.guards.other_languages import NEGATIONS as OTHER_NEGATIONS
 from cicada.index.lexical.scripts import is_unspaced
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import stemmed
+from cicada.text.tokens import normalised, tokens
 
 ENGLISH = "eng"
 _READINGS_KEPT = 1024

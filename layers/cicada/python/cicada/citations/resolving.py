@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from cicada.citations.codes import Objection
 from cicada.corpus.passages import DocumentLocator
-from cicada.index.lexical.tokens import normalised
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference
+from cicada.text.tokens import normalised
 
 NO_NUMBER = 0
 """Stands for the number of a marker that has none and names no passage."""

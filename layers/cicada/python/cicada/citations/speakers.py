@@ -12,7 +12,7 @@ from cicada.citations.quotes import holds
 from cicada.citations.reading import term_in
 from cicada.citations.segments import Turn, segment_of, turns_of
 from cicada.citations.terms import matched
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 _SAYS = (
     "say says said tell tells told claim claims claimed explain explains explained admit admits admitted insist "

@@ -12,7 +12,7 @@ from cicada.citations.known import Known, rarity
 from cicada.citations.naming import is_of_weekend
 from cicada.citations.number_words import UNITS
 from cicada.index.lexical.scripts import is_unspaced
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 
 MIN_SUPPORT = 0.45
 """The weighted share of a sentence's content words, outside of its quotations, that its passages must have."""

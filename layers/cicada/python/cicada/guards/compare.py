@@ -13,7 +13,7 @@ from cicada.guards.other_languages import read_other
 from cicada.guards.parts import same_forms, same_persons, same_relations, same_roles
 from cicada.guards.reading import GuardName, Reading
 from cicada.index.lexical.stopwords import EVIDENCE
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 _ENGLISH = "eng"
 _ENGLISH_ALONE = frozenset(

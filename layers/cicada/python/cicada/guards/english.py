@@ -16,7 +16,7 @@ from cicada.guards.english_synonyms import term_of
 from cicada.guards.english_tense import tense
 from cicada.guards.reading import Reading, Word
 from cicada.guards.signs import signs
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?|[^\W\d_][\w-]*(?:'s\b|')?|,")
 _NAME = re.compile(r"(?<![.!?:\"“] )(?<!^)(?<!^[\"“‘'])\b([A-Z][^\W\d_]+)")

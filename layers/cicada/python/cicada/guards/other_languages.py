@@ -12,7 +12,7 @@ import re
 from cicada.guards.reading import Reading, Word
 from cicada.guards.signs import signs
 from cicada.index.lexical.scripts import clusters, is_unspaced
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 NEGATIONS: dict[str, frozenset[str]] = {
     language: frozenset(words.split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 
 _SIGNED = re.compile(
     r"""(?:(?<![\w)])[-−+±]\s?(?=[\d.]*\d))           # a sign before a number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cicada.errors import ProfileInvalid
+from cicada.errors import ProfileConflict, ProfileInvalid
 from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import (
     Change,
@@ -19,6 +19,7 @@ from cicada.profiles.record import (
     ProfileField,
     Proof,
     Record,
+    Replaced,
     Theory,
     Verdict,
 )
@@ -92,7 +93,7 @@ def created(
     kept, edits = _set((), fields, (), at_ms=at_ms, limits=limits, in_theory=kind == "theory")
     theory = None
     if stated is not None:
-        theory, of_theory = _stated(None, stated, limits)
+        theory, of_theory = _stated(None, stated)
         edits = (*of_theory, *edits)
     profile = Profile(
         id=profile_id(kind, name),
@@ -132,7 +133,7 @@ def updated(
     if stated is not None:
         if theory is None:
             raise ProfileInvalid("only a theory has a statement")
-        theory, of_theory = _stated(theory, stated, limits)
+        theory, of_theory = _stated(theory, stated)
     fields, edits = _set(
         profile.fields, given, remove, at_ms=at_ms, limits=limits, in_theory=profile.theory is not None
     )
@@ -172,10 +173,58 @@ def judged(
     judgement = Judgement(verdict=verdict, at_ms=at_ms)
     theory = profile.theory.model_copy(update={"evidence": kept, "judgement": judgement})
     edits = (
-        *_edit("evidence", evidence_words(profile.theory), evidence_words(theory), limits),
-        *_edit("verdict", verdict_words(profile.theory), verdict_words(theory), limits),
+        *_edit("evidence", evidence_words(profile.theory), evidence_words(theory)),
+        *_edit("verdict", verdict_words(profile.theory), verdict_words(theory)),
     )
     return _next(old, profile, {"theory": theory}, edits, by, at_ms, limits)
+
+
+def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
+    """The record with one change taken back: what it replaced stands again with its proof, what it added is gone.
+
+    The profile's creation is taken back by deleting it, while nothing else has changed it.
+
+    Raises:
+        ProfileInvalid: the history does not have that change any more, or it cannot be taken back.
+        ProfileConflict: what the change did was changed since; nothing is taken back.
+    """
+    change = old.change_to(version)
+    if change is None:
+        raise ProfileInvalid(f"the history has no change to version {version}")
+    if change.operation == "created":
+        if old.version != version:
+            raise ProfileConflict(f"version {old.version} stands: it was changed after it was created")
+        return deleted(old, by=by, at_ms=at_ms, limits=limits)
+    before = next((one for one in old.replaced if one.version == version), Replaced(version=version))
+    fields = {folded(field.name): field for field in profile.fields}
+    restored = {folded(field.name): field for field in before.fields}
+    theory, edits = profile.theory, list[Edit]()
+    for edit in change.edits:
+        name = folded(edit.field)
+        if profile.theory is not None and name in _OF_THEORIES:
+            continue
+        stands = fields.get(name)
+        if (stands.value if stands else None) != edit.after:
+            raise ProfileConflict(f"{edit.field} was changed after version {version}")
+        if edit.before is not None and name not in restored:
+            raise ProfileInvalid(f"what version {version} replaced is not kept any more")
+        if name in restored:
+            fields[name] = restored[name]
+        else:
+            del fields[name]
+        edits.append(Edit(field=edit.field, before=edit.after, after=edit.before))
+    if before.theory is not None:
+        later = (one for one in old.history if one.version > version)
+        if any(folded(edit.field) in _OF_THEORIES for one in later for edit in one.edits):
+            raise ProfileConflict(f"the theory was changed after version {version}")
+        theory = before.theory
+        edits += (
+            Edit(field=edit.field, before=edit.after, after=edit.before)
+            for edit in change.edits
+            if folded(edit.field) in _OF_THEORIES
+        )
+    update = {"fields": tuple(fields.values()), "theory": theory}
+    return _next(old, profile, update, tuple(edits), by, at_ms, limits, undoes=version)
 
 
 def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
@@ -188,6 +237,7 @@ def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record
             "version": old.version + 1,
             "profile": None,
             "history": (*bare, _change(old.version + 1, at_ms, "deleted", (), by)),
+            "replaced": (),
             "expires_at": at_ms // 1000 + limits.deleted_kept_s,
         }
     )
@@ -209,17 +259,17 @@ def verdict_words(theory: Theory) -> str | None:
     return f"{theory.judgement.verdict}, by {sum(one.cited for one in theory.evidence)} of its evidence"
 
 
-def _stated(old: Theory | None, stated: Stated, limits: ProfileLimits) -> tuple[Theory, tuple[Edit, ...]]:
+def _stated(old: Theory | None, stated: Stated) -> tuple[Theory, tuple[Edit, ...]]:
     statement = line("the statement", stated.statement, MAX_STATEMENT_CHARS)
     episodes = episodes_of(stated.episodes)
     if old is not None and (old.statement, old.episodes) == (statement, episodes):
         return old, ()
     new = Theory(statement=statement, episodes=episodes, proof=stated.proof)
-    edits: tuple[Edit, ...] = _edit("statement", old.statement if old else None, statement, limits)
-    edits += _edit("episodes", ", ".join(old.episodes) if old else None, ", ".join(episodes), limits)
+    edits: tuple[Edit, ...] = _edit("statement", old.statement if old else None, statement)
+    edits += _edit("episodes", ", ".join(old.episodes) if old else None, ", ".join(episodes))
     if old is not None:
-        edits += _edit("evidence", evidence_words(old), None, limits)
-        edits += _edit("verdict", verdict_words(old), None, limits)
+        edits += _edit("evidence", evidence_words(old), None)
+        edits += _edit("verdict", verdict_words(old), None)
     return new, edits
 
 
@@ -240,7 +290,7 @@ def _set(
         if key not in kept:
             raise ProfileInvalid(f"there is no field {clipped(name, MAX_FIELD_NAME_CHARS)}")
         gone = kept.pop(key)
-        edits += _edit(gone.name, gone.value, None, limits)
+        edits += _edit(gone.name, gone.value, None)
     for one in given:
         name = line("a field's name", one.name, MAX_FIELD_NAME_CHARS)
         key = _once(named, name)
@@ -251,7 +301,7 @@ def _set(
         if old is not None and old.value == value:
             continue
         kept[key] = ProfileField(name=old.name if old else name, value=value, proof=one.proof, changed_at_ms=at_ms)
-        edits += _edit(kept[key].name, old.value if old else None, value, limits)
+        edits += _edit(kept[key].name, old.value if old else None, value)
     if len(kept) > max(limits.fields, len(fields)):  # more of them may stand from when the limit was another
         raise ProfileInvalid(f"a profile has {limits.fields} fields at most")
     return tuple(kept.values()), tuple(edits)
@@ -265,13 +315,9 @@ def _once(named: set[str], name: str) -> str:
     return key
 
 
-def _edit(field: str, before: str | None, after: str | None, limits: ProfileLimits) -> tuple[Edit, ...]:
+def _edit(field: str, before: str | None, after: str | None) -> tuple[Edit, ...]:
     before, after = before or None, after or None
-    if before == after:
-        return ()
-    shown = (None if text is None else clipped(text, limits.history_chars) for text in (before, after))
-    first, second = shown
-    return (Edit(field=field, before=first, after=second),)
+    return () if before == after else (Edit(field=field, before=before, after=after),)
 
 
 def _next(
@@ -282,11 +328,13 @@ def _next(
     by: By,
     at_ms: int,
     limits: ProfileLimits,
+    *,
+    undoes: int | None = None,
 ) -> Record:
     if not edits and all(getattr(profile, name) == value for name, value in update.items()):
         return old
     new = profile.model_copy(update={**update, "version": old.version + 1, "changed_at_ms": at_ms})
-    return _recorded(old, new, "updated", edits, by=by, limits=limits)
+    return _recorded(old, new, "updated", edits, by=by, limits=limits, undoes=undoes)
 
 
 def _recorded(
@@ -297,10 +345,30 @@ def _recorded(
     *,
     by: By,
     limits: ProfileLimits,
+    undoes: int | None = None,
 ) -> Record:
     change = _change(profile.version, profile.changed_at_ms, operation, edits, by)
-    history = (*(old.history if old else ()), change)
-    return fitted(Record(id=profile.id, version=profile.version, profile=profile, history=history), limits, old)
+    if undoes is not None:
+        change = change.model_copy(update={"operation": "undone", "undoes": undoes})
+    replaced = _replaced(old.profile if old else None, profile, edits)
+    record = Record(
+        id=profile.id,
+        version=profile.version,
+        profile=profile,
+        history=(*(old.history if old else ()), change),
+        replaced=(*(old.replaced if old else ()), *replaced),
+    )
+    return fitted(record, limits, old)
+
+
+def _replaced(old: Profile | None, new: Profile, edits: tuple[Edit, ...]) -> tuple[Replaced, ...]:
+    """What a change has taken away from a profile; empty where it has only added."""
+    if old is None:
+        return ()
+    named = {folded(edit.field) for edit in edits}
+    fields = tuple(field for field in old.fields if folded(field.name) in named and field not in new.fields)
+    theory = old.theory if old.theory != new.theory else None
+    return (Replaced(version=new.version, fields=fields, theory=theory),) if fields or theory else ()
 
 
 def _change(version: int, at_ms: int, operation: Operation, edits: tuple[Edit, ...], by: By) -> Change:

@@ -19,6 +19,8 @@ from cicada.profiles.store import ProfileStore, RecordChanged
 
 PAGE = 100
 """Heads that are read at a time."""
+MAX_SKEW_MS = 60_000
+"""By how much the clocks of two functions may differ."""
 WHOLE_PAGE = 3
 """Whole records that are read at a time: an export's page holds a part of one, and seldom more than a few."""
 
@@ -184,6 +186,23 @@ class ProfileDesk:
 
         return _profile(self._change(by, profile_id, expected_version, change))
 
+    def undo(self, by: By, profile_id: str, version: int) -> Record:
+        """Take back the change that made a version: what it replaced stands again, what it added is gone.
+
+        Returns:
+            The record; without a profile where the change was the profile's creation.
+
+        Raises:
+            ProfileUnknown: this user has no such profile.
+            ProfileConflict: what that change did was changed since.
+            ProfileInvalid: the history does not have that change any more.
+        """
+
+        def change(old: Record, profile: Profile) -> Record:
+            return changes.undone(old, profile, version, by=by, at_ms=self._now_ms(), limits=self._limits)
+
+        return self._change(by, profile_id, None, change)
+
     def delete(self, by: By, profile_id: str, expected_version: int) -> int:
         """Delete a profile with its history, and return the version that this makes.
 
@@ -197,10 +216,34 @@ class ProfileDesk:
             lambda old, _profile: changes.deleted(old, by=by, at_ms=self._now_ms(), limits=self._limits),
         ).version
 
+    def change_of(self, by: By, profile_id: str) -> Change | None:
+        """The change that this very operation has made to a profile, be it deleted since; None where it has not."""
+        record = self._known(by.subject, profile_id)
+        return None if record is None else record.change_of(by.operation_id)
+
+    def changes_for(self, subject: str, request_id: str, since_ms: int) -> Iterator[tuple[Profile, Change]]:
+        """What a request has changed in profiles that still stand, each change with its profile.
+
+        Args:
+            subject: whose.
+            request_id: of the request.
+            since_ms: when it was accepted, in epoch milliseconds: what was not changed since is not read.
+        """
+        for head in self.heads(subject):
+            if head.changed_at_ms < since_ms - MAX_SKEW_MS:
+                continue
+            record = self._known(subject, head.id)
+            for change in record.history if record and record.profile else ():
+                if change.request_id == request_id and record and record.profile:
+                    yield record.profile, change
+
     def has_done(self, by: By, profile_id: str) -> bool:
         """Whether this very operation has changed a profile already, be it deleted since."""
-        record = self._known(by.subject, profile_id)
-        return record is not None and record.change_of(by.operation_id) is not None
+        return self.change_of(by, profile_id) is not None
+
+    def confirm_until_ms(self) -> int:
+        """Until when a deletion that is asked for now can be confirmed, in epoch milliseconds."""
+        return self._now_ms() + self._limits.confirm_s * 1000
 
     # --- below ---
 
@@ -227,13 +270,14 @@ class ProfileDesk:
             )
 
     def _change(
-        self, by: By, profile_id: str, expected_version: int, change: Callable[[Record, Profile], Record]
+        self, by: By, profile_id: str, expected_version: int | None, change: Callable[[Record, Profile], Record]
     ) -> Record:
+        """``expected_version``: None where the change itself checks what stands."""
         old = self._known(by.subject, profile_id)
         if old is not None and old.change_of(by.operation_id) is not None:
             return old
         old, profile = _living(old)
-        if old.version != expected_version:
+        if expected_version not in (None, old.version):
             raise ProfileConflict(f"version {old.version} stands, not {expected_version}: look at it again first")
         new = change(old, profile)
         if new is old:

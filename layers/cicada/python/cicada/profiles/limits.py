@@ -15,11 +15,11 @@ class ProfileLimits:
     """That one profile has."""
     history_entries: int = 50
     """That are kept of one profile: the newest."""
-    history_chars: int = 300
-    """Of a value, before and after, as the history keeps it."""
-    record_bytes: int = 256 * 1024
+    record_bytes: int = 360 * 1024
     """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest entries of the history
     make room; what does not fit without them is refused."""
+    confirm_s: int = 600
+    """Seconds within which the user can confirm a deletion that an agent has asked for."""
     deleted_kept_s: int = 90 * 24 * 3600
     """Seconds for which a deleted profile's version is remembered."""
     deleted: int = 400

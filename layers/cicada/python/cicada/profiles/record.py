@@ -13,7 +13,7 @@ Kind = Literal["character", "location", "episode", "fragment_group", "theory"]
 """What a profile is of. A fragment group is a set of passages that a user takes to belong together."""
 Verdict = Literal["supported", "contradicted", "open"]
 Side = Literal["for", "against"]
-Operation = Literal["created", "updated", "deleted"]
+Operation = Literal["created", "updated", "undone", "deleted"]
 
 
 class RecordModel(BaseModel):
@@ -99,8 +99,8 @@ class Edit(RecordModel):
     """What one change did to one field."""
 
     field: str = Field(description="its name; statement, episodes, evidence or verdict of a theory itself")
-    before: str | None = Field(None, description="clipped; absent if there was none")
-    after: str | None = Field(None, description="clipped; absent if it was removed")
+    before: str | None = Field(None, description="absent if there was none")
+    after: str | None = Field(None, description="absent if it was removed")
 
 
 class Change(RecordModel):
@@ -112,6 +112,15 @@ class Change(RecordModel):
     request_id: str = Field(description="the request that made it")
     operation_id: str = Field(description="tells a repeated operation from a new one")
     edits: tuple[Edit, ...] = ()
+    undoes: int | None = Field(None, description="of operation undone: the version whose change was taken back")
+
+
+class Replaced(RecordModel):
+    """What a change has replaced or removed, whole: taking the change back restores it."""
+
+    version: int = Field(description="the one that the change made")
+    fields: tuple[ProfileField, ...] = Field((), description="as they were before, with their proofs")
+    theory: Theory | None = Field(None, description="as it was before; absent if the change left it as it was")
 
 
 class Record(RecordModel):
@@ -125,8 +134,13 @@ class Record(RecordModel):
     version: int
     profile: Profile | None = Field(None, description="absent once it is deleted")
     history: tuple[Change, ...] = Field((), description="oldest first; the oldest entries are dropped in time")
+    replaced: tuple[Replaced, ...] = Field((), description="of the changes in the history, oldest first")
     expires_at: int | None = Field(None, description="epoch seconds; of a deleted profile alone")
 
     def change_of(self, operation_id: str) -> Change | None:
         """The change that an operation has made, if it has."""
         return next((change for change in self.history if change.operation_id == operation_id), None)
+
+    def change_to(self, version: int) -> Change | None:
+        """The change that made a version, if the history still has it."""
+        return next((change for change in self.history if change.version == version), None)

@@ -97,18 +97,21 @@ def kept_place(locator: Locator) -> Locator:
 def full_bytes(limits: ProfileLimits) -> int:
     """UTF-8 bytes of the largest record that these limits allow beside ``record_bytes``, with its newest change alone.
 
-    It is a theory whose every part is full, in letters of one byte each; in others it has up to four times as many, and
+    It is a theory whose every part is full, with what that change has replaced, in letters of one byte each; in others
+    it has up to four times as many, and
     ``record_bytes`` refuses some of them.
     """
-    facts = limits.fields * (MAX_FIELD_NAME_CHARS + MAX_VALUE_CHARS + _PROOF_BYTES)
     stated = MAX_NAME_CHARS + MAX_STATEMENT_CHARS + MAX_EPISODES * (MAX_EPISODE_CHARS + 3) + _PROOF_BYTES
-    change = MAX_EDITS * (MAX_FIELD_NAME_CHARS + 2 * limits.history_chars + 50)
-    theorys = 2 * (limits.history_chars + MAX_STATEMENT_CHARS)
-    return facts + stated + MAX_EVIDENCE * _PROOF_BYTES + change + theorys + 2 * _FRAME_BYTES
+    fact = MAX_FIELD_NAME_CHARS + MAX_VALUE_CHARS + _PROOF_BYTES
+    change = MAX_EDITS * (MAX_FIELD_NAME_CHARS + 2 * MAX_VALUE_CHARS + 50 + fact)
+    theory = stated + MAX_EVIDENCE * _PROOF_BYTES
+    return limits.fields * fact + 2 * theory + change + 2 * MAX_STATEMENT_CHARS + 2 * _FRAME_BYTES
 
 
 def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) -> Record:
     """The record within its limits: the oldest entries of its history are dropped.
+
+    Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then.
 
     Args:
         record: what is to be written.
@@ -119,14 +122,25 @@ def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) 
     Raises:
         ProfileInvalid: it is too large without any entry but its newest.
     """
-    record = record.model_copy(update={"history": record.history[-limits.history_entries :]})
+    record = _remembering(record, limits.history_entries)
     while (size := _size(record)) > limits.record_bytes:
+        if len(record.history) <= 1 and record.replaced:
+            record = record.model_copy(update={"replaced": ()})  # this change cannot be taken back
+            continue
         if len(record.history) <= 1:
             if stands is not None and size <= _size(stands):
                 return record
             raise ProfileInvalid(f"the profile has {size} bytes of {limits.record_bytes}: remove something first")
-        record = record.model_copy(update={"history": record.history[(len(record.history) + 1) // 2 :]})
+        record = _remembering(record, len(record.history) // 2)
     return record
+
+
+def _remembering(record: Record, entries: int) -> Record:
+    """The record with the newest entries of its history, and what these have replaced."""
+    history = record.history[-entries:] if entries else ()
+    versions = {change.version for change in history}
+    replaced = tuple(one for one in record.replaced if one.version in versions)
+    return record.model_copy(update={"history": history, "replaced": replaced})
 
 
 def _size(record: Record) -> int:

@@ -112,7 +112,16 @@ class Ping(Action):
     action: Literal["ping"] = "ping"
 
 
-ProfileOperation = Literal["list", "show", "create", "update", "delete", "history", "export"]
+class ConfirmChange(Action):
+    """Answer an event ``confirm``: have done what it shows, or decline."""
+
+    action: Literal["confirm"] = "confirm"
+    request_id: RequestId
+    confirmation_id: Annotated[str, StringConstraints(pattern="^[0-9a-f]{32}$")]
+    accept: bool = Field(description="true deletes what the event shows; false leaves it")
+
+
+ProfileOperation = Literal["list", "show", "create", "update", "undo", "delete", "history", "export"]
 _ProfileId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 
 
@@ -143,6 +152,9 @@ class ManageProfile(Action):
     )
     expected_version: Annotated[int, Field(ge=1)] | None = Field(
         None, description="of update and delete: the version that was seen; another one that stands is not changed"
+    )
+    version: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="of undo: the version whose change is taken back"
     )
     given: Annotated[tuple[FieldSet, ...], Field(max_length=MAX_EDITS)] = Field(
         (), alias="set", description="of create and update: fields that are added or replaced"
@@ -185,6 +197,7 @@ _FIELDS_OF: dict[str, tuple[frozenset[str], frozenset[str]]] = {
         ("show", "", "id name kind cursor"),
         ("create", "kind name", "given statement episodes"),
         ("update", "id expected_version", "given remove statement episodes"),
+        ("undo", "id version", ""),
         ("delete", "id expected_version", ""),
         ("history", "", "id name kind cursor"),
         ("export", "", "cursor"),
@@ -198,7 +211,7 @@ def _told(name: str) -> str:
     return ManageProfile.model_fields[name].alias or name
 
 
-ClientAction = Ask | Resume | Cancel | Ping | ManageProfile
+ClientAction = Ask | Resume | Cancel | ConfirmChange | Ping | ManageProfile
 _ACTIONS: TypeAdapter[ClientAction] = TypeAdapter(Annotated[ClientAction, Field(discriminator="action")])
 
 
@@ -215,7 +228,7 @@ def parse_action(body: str | bytes) -> ClientAction:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         if first["type"] == "union_tag_invalid":
-            raise UnknownAction("action is not one of ask, resume, cancel, ping, profile") from error
+            raise UnknownAction("action is not one of ask, resume, cancel, confirm, ping, profile") from error
         if first["loc"][1:] == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
         field = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]

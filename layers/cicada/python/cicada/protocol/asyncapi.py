@@ -13,12 +13,12 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from cicada.protocol.actions import PROTOCOL_VERSION, ClientAction
-from cicada.protocol.events import LogEvent, Pong, Refused, Resumed
+from cicada.protocol.events import Confirmed, LogEvent, Pong, Refused, Resumed
 from cicada.protocol.profiles import ProfileReply
 
 ACTIONS: tuple[type[BaseModel], ...] = get_args(ClientAction)
 EVENTS: tuple[type[BaseModel], ...] = get_args(LogEvent)
-REPLIES: tuple[type[BaseModel], ...] = (Resumed, Pong, Refused, *get_args(ProfileReply))
+REPLIES: tuple[type[BaseModel], ...] = (Resumed, Pong, Confirmed, Refused, *get_args(ProfileReply))
 
 _PLACE = {
     "requestId": {"type": "string", "format": "uuid", "description": "the request that this event belongs to"},

@@ -13,6 +13,7 @@ from pydantic.alias_generators import to_camel
 
 from cicada.corpus.passages import CitedLocator
 from cicada.errors import CicadaError
+from cicada.profiles.record import Kind, Operation
 from cicada.protocol.actions import PROTOCOL_VERSION
 
 MAX_EVENT_BYTES = 24 * 1024
@@ -222,6 +223,50 @@ class Citations(Event):
     )
 
 
+class ChangedField(Payload):
+    """What a change did to one field."""
+
+    field: str = Field(description="its name; statement, episodes, evidence or verdict of a theory itself")
+    before: str | None = Field(None, description="shortened to 300 characters; absent if there was none")
+    after: str | None = Field(None, description="shortened to 300 characters; absent if it was removed")
+
+
+class ProfileChanged(Payload):
+    """A change of one of the user's profiles, from the record of what was done."""
+
+    operation: Operation
+    id: str = Field(description="of the profile")
+    kind: Kind
+    name: str
+    version: int = Field(description="that the change made: the action profile takes it back with undo")
+    fields: tuple[ChangedField, ...] = ()
+    undoable: bool = Field(description="it can be taken back; a confirmed deletion cannot")
+
+
+class Receipt(Event):
+    """The answer has changed one of the user's profiles. It stays true whatever becomes of the attempt: a client keeps
+    it on ``fallback``."""
+
+    type: Literal["receipt"] = "receipt"
+    attempt: int
+    change: ProfileChanged
+
+
+class Confirm(Event):
+    """Something is to be deleted, and nothing is until the user confirms it by the action ``confirm``."""
+
+    type: Literal["confirm"] = "confirm"
+    attempt: int
+    confirmation_id: str = Field(description="names this deletion within the request")
+    operation: Literal["delete", "remove_fields"]
+    id: str = Field(description="of the profile")
+    kind: Kind
+    name: str
+    version: int = Field(description="that was looked at: a profile that was changed since stays as it is")
+    fields: tuple[ChangedField, ...] = Field((), description="what would be removed")
+    expires_at_ms: int = Field(description="epoch milliseconds; confirmed later, nothing is deleted")
+
+
 class Complete(Event):
     """The answer is whole. Terminal."""
 
@@ -234,6 +279,11 @@ class Complete(Event):
     model: str
     grounded: bool = Field(description="the answer rests on retrieved passages")
     stop_reason: str
+    changes: int | None = Field(
+        None,
+        description="where the question asked to change profiles: how many changes it has receipts and confirmations "
+        "for. With 0 nothing was changed, whatever the text says",
+    )
     failed: tuple[StrategyFailure, ...] = Field((), description="why each of the others failed, in order")
     metrics: Metrics
 
@@ -253,7 +303,7 @@ class Failed(Event):
         return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed)
 
 
-LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Complete | Failed
+LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Receipt | Confirm | Complete | Failed
 TERMINAL = (Complete, Failed)
 TERMINAL_TYPES = frozenset({"complete", "error"})
 
@@ -284,6 +334,15 @@ class Resumed(Reply):
     type: Literal["resumed"] = "resumed"
     outcome: Literal["live", "finished", "expired", "unknown"]
     last_seq: int = Field(0, description="the log's highest seq when it was replayed")
+
+
+class Confirmed(Reply):
+    """What became of a confirmation: done once, however often it is confirmed."""
+
+    type: Literal["confirmed"] = "confirmed"
+    confirmation_id: str
+    outcome: Literal["done", "declined"]
+    change: ProfileChanged | None = Field(None, description="what was deleted; absent if the user declined")
 
 
 class Refused(Reply):

@@ -11,7 +11,13 @@ from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Tool
 from cicada.agents.tools.evidence import GatherEvidenceTool
 from cicada.agents.tools.profile_reading import ListProfilesTool, ProfileHistoryTool, ShowProfileTool
-from cicada.agents.tools.profile_writing import CreateProfileTool, DeleteProfileTool, UpdateProfileTool
+from cicada.agents.tools.profile_writing import (
+    CreateProfileTool,
+    DeleteProfileTool,
+    RemoveFieldsTool,
+    UndoChangeTool,
+    UpdateProfileTool,
+)
 from cicada.agents.tools.search import SearchScriptTool
 from cicada.agents.tools.theories import ListTheoriesTool, RefineTheoryTool, StateTheoryTool
 from cicada.agents.tools.verdicts import RecordVerdictTool
@@ -30,7 +36,8 @@ def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[
         retriever: finds passages.
     """
     search, show = SearchScriptTool(desk, retriever), ShowProfileTool(desk, retriever)
-    history, delete = ProfileHistoryTool(desk, retriever), DeleteProfileTool(desk, retriever)
+    history, undo = ProfileHistoryTool(desk, retriever), UndoChangeTool(desk, retriever)
+    delete = DeleteProfileTool(desk, retriever)
     if kind == "profile":
         return [
             search,
@@ -38,6 +45,8 @@ def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[
             show,
             CreateProfileTool(desk, retriever),
             UpdateProfileTool(desk, retriever),
+            RemoveFieldsTool(desk, retriever),
+            undo,
             delete,
             history,
         ]
@@ -49,6 +58,7 @@ def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[
         RefineTheoryTool(desk, retriever),
         GatherEvidenceTool(desk, retriever),
         RecordVerdictTool(desk, retriever),
+        undo,
         delete,
         history,
     ]

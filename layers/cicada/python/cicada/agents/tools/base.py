@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cicada.agents.ports import Actor, ToolInput
+from cicada.agents.receipts import told_change
 from cicada.errors import ToolInvalid
 from cicada.models.forms import form_description, form_name
 from cicada.profiles.changes import By
 from cicada.profiles.desk import ProfileDesk, operation
-from cicada.profiles.record import NoteProof
+from cicada.profiles.record import NoteProof, Profile
 from cicada.profiles.rules import clipped
+from cicada.protocol.events import ProfileChanged
 from cicada.retrieval.ports import Filters, Retriever
 from cicada.visible import visible
 
@@ -41,6 +43,17 @@ class DeskTool:
         """Who changes something: the same call for the same request is one operation, however often it is made."""
         done = operation(actor.request_id, self.name, given.model_dump(mode="json"))
         return By(actor.subject, actor.request_id, done)
+
+    def change(self, by: By, profile: Profile) -> ProfileChanged:
+        """What an operation has done to a profile, as its record tells.
+
+        Raises:
+            ToolInvalid: it has changed nothing: what was to be kept stands there already.
+        """
+        change = self.desk.change_of(by, profile.id)
+        if change is None:
+            raise ToolInvalid("nothing was changed: all of that is kept already")
+        return told_change(change, profile)
 
 
 def note_of(actor: Actor) -> NoteProof:

@@ -75,7 +75,15 @@ class Fact(ToolInput):
         Field(
             min_length=1,
             max_length=MAX_VALUE_CHARS,
-            description="the fact, in the words of the user's message, or of the passage that is cited",
+            description="the fact, in words of the quote",
+        ),
+    ]
+    quote: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_VALUE_CHARS,
+            description="the words that state the fact, copied exactly from the user's message or the cited passage",
         ),
     ]
     citation: Annotated[int, Field(ge=1)] | None = Field(
@@ -96,18 +104,32 @@ class CreateProfile(ToolInput):
 
 
 class UpdateProfile(ToolInput):
-    """Set or remove facts of a profile because the user wants that. Look at it first: its version is needed."""
+    """Set facts of a profile because the user wants that. Look at it first: its version is needed."""
 
     id: ProfileId
     expected_version: _Version = Field(description="the version that you have seen")
-    set: _Facts = Field((), description="facts that are added or replaced")
-    remove: Annotated[tuple[_FieldName, ...], Field(max_length=MAX_EDITS)] = Field(
-        (), description="names of facts that are removed; only those that the user's message names"
+    set: Annotated[_Facts, Field(min_length=1)] = Field(description="facts that are added or replaced")
+
+
+class RemoveFields(ToolInput):
+    """Remove facts from a profile because the user wants that. The user is asked to confirm it."""
+
+    id: ProfileId
+    expected_version: _Version = Field(description="the version that you have seen")
+    fields: Annotated[tuple[_FieldName, ...], Field(min_length=1, max_length=MAX_EDITS)] = Field(
+        description="names of the facts"
     )
 
 
+class UndoChange(ToolInput):
+    """Take back one change of a profile because the user wants that: what it replaced stands again."""
+
+    id: ProfileId
+    version: _Version = Field(description="the version that the change made, as the history shows it")
+
+
 class DeleteProfile(ToolInput):
-    """Delete a profile with its history. Only where the user's message names the profile and wants it deleted."""
+    """Delete a profile with its history because the user wants that. The user is asked to confirm it."""
 
     id: ProfileId
     expected_version: _Version = Field(description="the version that you have seen")

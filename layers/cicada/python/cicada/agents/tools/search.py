@@ -11,9 +11,9 @@ from cicada.agents.tools.forms import MAX_PASSAGES, SearchScript
 from cicada.agents.tools.shown import passage_source, shelve, shown
 from cicada.citations.language import language_of
 from cicada.index.lexical.stopwords import FREQUENT
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.protocol.events import Reason
 from cicada.retrieval.ports import Hit, Limits, SearchQuery
+from cicada.text.tokens import normalised, tokens
 
 MIN_CONTENT_WORDS = 2
 """A passage of fewer (*A key?*) is brought only where there is no other: it says next to nothing by itself."""

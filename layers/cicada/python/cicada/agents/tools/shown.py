@@ -7,10 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cicada.agents.ports import Actor, Shelf
-from cicada.agents.tools.asking import said_in
 from cicada.agents.tools.base import note_of
-from cicada.agents.tools.wording import MAX_TOLD, denied, lacking, share_of
-from cicada.citations.checking import Checker
+from cicada.agents.tools.forms import Fact
 from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
 from cicada.profiles.heads import Head
@@ -18,6 +16,7 @@ from cicada.profiles.record import Change, Edit, Evidence, NoteProof, PassagePro
 from cicada.profiles.rules import clipped, folded, kept_place
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
+from cicada.text.quoting import foreign_words, quotes
 
 NOTES = "profiles"
 """The collection that notes are shown under: none of the corpus."""
@@ -25,8 +24,8 @@ MAX_TEXT_CHARS = 1_000
 """Of a passage, as much as a proof can keep."""
 MAX_CONTEXT_CHARS = 600
 MAX_CHANGE_CHARS = 600
-MIN_SHARE_OF_PASSAGE = 0.6
-"""The share of a fact's words that the passage which is cited for it must have."""
+MAX_TOLD = 5
+"""Words that a refusal names."""
 _CHANGE = "change:"
 """What the id of a change's source begins with."""
 _UNNUMBERED = 1
@@ -211,40 +210,34 @@ def _evidence_shown(profile: Profile, evidence: Evidence, shelf: Shelf) -> dict[
     return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(shelf, source))}
 
 
-def proof_of(field: str, value: str, citation: int | None, actor: Actor, shelf: Shelf) -> Proof:
+def proof_of(fact: Fact, actor: Actor, shelf: Shelf) -> Proof:
     """What supports a fact that a model wants to keep: a passage on the shelf, or what the user's own message says.
 
-    Args:
-        field: its name, for the message.
-        value: the fact.
-        citation: the passage's number; the message where it is None.
-        actor: who has sent the message.
-        shelf: the passages.
+    The quote must stand there word by word, and the value be made of its words.
 
     Raises:
-        ToolInvalid: neither says so; the message tells which words are nowhere.
+        ToolInvalid: it is not so; the message tells the model what to give instead.
     """
-    if citation is None:
-        said = said_in(actor.message)
-        invented = lacking(value, said)
-        if invented:
+    added = foreign_words(fact.value, fact.quote)
+    if added:
+        raise ToolInvalid(f"{fact.field}: the quote does not say {', '.join(added[:MAX_TOLD])}: use its words alone")
+    if fact.citation is None:
+        if not any(quotes(said, fact.quote) for said in actor.said):
             raise ToolInvalid(
-                f"{field}: the user's message does not say {', '.join(invented[:MAX_TOLD])}. Keep only what it says, "
-                "not what it asks, in its words, or cite the passage that says it"
+                f"{fact.field}: the user's message does not have the quote: copy its words exactly, or cite the "
+                "passage that has them"
             )
-        if denied(value, said):
-            raise ToolInvalid(f"{field}: the user's message says that it is not so. Keep the denial with it")
         return note_of(actor)
-    source = cited(citation, shelf)
-    locator = source.locator
-    if isinstance(locator, NoteLocator) or not _is_searched(source):
-        raise ToolInvalid(f"{field}: [{citation}] is what a profile keeps: search for the passage itself, and cite it")
-    if share_of(value, source.text, source.context or "", locator.label()) < MIN_SHARE_OF_PASSAGE:
-        raise ToolInvalid(f"{field}: passage [{citation}] does not say so. Use its words, or cite another")
-    objection = Checker([source]).check(value, source, [source]).objection
-    if (objection is not None and objection.code == "contradicted") or denied(value, source.text):
-        raise ToolInvalid(f"{field}: passage [{citation}] says otherwise. Keep what it says, its denials with it")
-    return passage_proof(source, shelf.version_of(citation))
+    source = cited(fact.citation, shelf)
+    if isinstance(source.locator, NoteLocator) or not _is_searched(source):
+        raise ToolInvalid(
+            f"{fact.field}: [{fact.citation}] is what a profile keeps: search for the passage itself, and cite it"
+        )
+    if not quotes(source.text, fact.quote):
+        raise ToolInvalid(
+            f"{fact.field}: passage [{fact.citation}] does not have the quote: copy its words exactly, or cite another"
+        )
+    return passage_proof(source, shelf.version_of(fact.citation))
 
 
 def passage_proof(source: Source, index_version: str) -> PassageProof:

@@ -6,20 +6,18 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from cicada.agents.ports import Actor, Shelf
+from cicada.agents.ports import Actor, Shelf, Written
 from cicada.agents.tools.base import DeskTool, note_of, scope_of
 from cicada.agents.tools.forms import ListTheories, RefineTheory, StateTheory
-from cicada.agents.tools.shown import moment, numbered, profile_shown, theory_source
-from cicada.agents.tools.wording import share_of
+from cicada.agents.tools.shown import MAX_TOLD, moment, numbered, profile_shown, theory_source
 from cicada.errors import ProfileConflict, ProfileInvalid, ToolInvalid
 from cicada.profiles.changes import By, Stated
 from cicada.profiles.heads import Head
 from cicada.profiles.record import Profile
-from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, folded, profile_id
+from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, profile_id
 from cicada.retrieval.ports import Limits
+from cicada.text.quoting import foreign_words
 
-MIN_SHARE_OF_MESSAGE = 0.5
-"""The share of a statement's words that the user's message must have: who *she* is may have been said before."""
 MAX_CITED = 12
 """Theories of a list that can be cited: the shelf has room for 40 sources, and evidence needs most of it."""
 _DIGEST_CHARS = 10
@@ -42,12 +40,13 @@ class StateTheoryTool(DeskTool):
     form = StateTheory
     writes = True
 
-    def run(self, given: StateTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: StateTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
         """See the port."""
-        _refuse_others(given.statement, actor.message)
+        _refuse_others(given.statement, *actor.said)
         scope_of(actor, episodes=given.episodes)
-        stated = Stated(given.statement, note_of(actor), given.episodes)
-        return {"stated": profile_shown(self._filed(self.by(given, actor), stated), shelf)}
+        by = self.by(given, actor)
+        profile = self._filed(by, Stated(given.statement, note_of(actor), given.episodes))
+        return Written({"stated": profile_shown(profile, shelf)}, self.change(by, profile))
 
     def _filed(self, by: By, stated: Stated) -> Profile:
         """Under the statement; apart, where a theory that was filed under that says something else by now."""
@@ -70,15 +69,16 @@ class RefineTheoryTool(DeskTool):
     form = RefineTheory
     writes = True
 
-    def run(self, given: RefineTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: RefineTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
         """See the port."""
         old = self.desk.show(actor.subject, given.id).theory
         if old is None:
             raise ProfileInvalid("only a theory has a statement")
-        _refuse_others(given.statement, actor.message, old.statement)
+        _refuse_others(given.statement, *actor.said, old.statement)
         stated = Stated(given.statement, note_of(actor), old.episodes)
-        profile = self.desk.update(self.by(given, actor), given.id, given.expected_version, stated=stated)
-        return {"refined": profile_shown(profile, shelf)}
+        by = self.by(given, actor)
+        profile = self.desk.update(by, given.id, given.expected_version, stated=stated)
+        return Written({"refined": profile_shown(profile, shelf)}, self.change(by, profile))
 
 
 def theory_name(statement: str, apart: str = "") -> str:
@@ -92,18 +92,12 @@ def theory_name(statement: str, apart: str = "") -> str:
     return f"{clipped(name, MAX_NAME_CHARS - len(digest) - 2)} #{digest}"
 
 
-def called(head: Head) -> tuple[str, ...]:
-    """What a profile is called by whoever means it: its name; a theory, what it says now, and the name of what says so
-    if it has that."""
-    if head.statement is None:
-        return (head.name,)
-    is_named_so = folded(head.name) == folded(theory_name(head.statement))
-    return (head.statement, head.name) if is_named_so else (head.statement,)
-
-
 def _refuse_others(statement: str, *said: str) -> None:
-    if share_of(statement, *said) < MIN_SHARE_OF_MESSAGE:
-        raise ToolInvalid("the user's message does not say that: keep the theory in the user's words")
+    unsaid = foreign_words(statement, *said)
+    if unsaid:
+        raise ToolInvalid(
+            f"the user's message does not say {', '.join(unsaid[:MAX_TOLD])}: keep the theory in the user's words"
+        )
 
 
 def _listed(head: Head, shelf: Shelf, *, cited: bool) -> dict[str, Any]:

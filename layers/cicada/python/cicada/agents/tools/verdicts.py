@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from cicada.agents.ports import Actor, Shelf
+from cicada.agents.ports import Actor, Shelf, Written
 from cicada.agents.tools.base import DeskTool
 from cicada.agents.tools.forms import RecordVerdict
 from cicada.agents.tools.shown import passage_proof, profile_shown
@@ -23,7 +22,7 @@ class RecordVerdictTool(DeskTool):
     form = RecordVerdict
     writes = True
 
-    def run(self, given: RecordVerdict, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: RecordVerdict, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
         """See the port."""
         theory = self.desk.show(actor.subject, given.id).theory
         if theory is None:
@@ -41,8 +40,9 @@ class RecordVerdictTool(DeskTool):
             for n, one in gathered.items()
             if one.side is not None
         ]
-        profile = self.desk.judge(self.by(given, actor), given.id, given.expected_version, given.verdict, evidence)
-        return {"recorded": profile_shown(profile, shelf)}
+        by = self.by(given, actor)
+        profile = self.desk.judge(by, given.id, given.expected_version, given.verdict, evidence)
+        return Written({"recorded": profile_shown(profile, shelf)}, self.change(by, profile))
 
 
 def _gathered(theory: Theory, shelf: Shelf) -> dict[int, Weighed]:

@@ -16,10 +16,10 @@ from cicada.citations.known import Known
 from cicada.citations.language import language_of
 from cicada.citations.reading import ENGLISH, read
 from cicada.corpus.passages import ScriptLocator
-from cicada.index.lexical.tokens import normalised
 from cicada.profiles.record import Side
 from cicada.profiles.rules import claim_of, clipped
 from cicada.protocol.events import Reason, Source
+from cicada.text.tokens import normalised
 
 STRONG = 0.7
 MODERATE = 0.4

@@ -10,9 +10,9 @@ from cicada.citations.language import language_of
 from cicada.citations.reading import read
 from cicada.guards.other_languages import NEGATIONS
 from cicada.index.lexical.stopwords import FREQUENT
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import terms_of
 from cicada.profiles.rules import folded
+from cicada.text.tokens import normalised, tokens
 
 MAX_TOLD = 6
 """Words that a message to a model names: enough to see what is wrong."""

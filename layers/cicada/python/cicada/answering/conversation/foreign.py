@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 from cicada.answering.conversation.foreign_words import SPACED, UNSPACED, Leaning, Phrases
 from cicada.index.lexical.detection import detect
 from cicada.index.lexical.stopwords import EVIDENCE
-from cicada.index.lexical.tokens import normalised, tokens
+from cicada.text.tokens import normalised, tokens
 
 ENGLISH = "eng"
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[?？]")

@@ -30,10 +30,10 @@ from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.errors import CicadaError
 from cicada.guards import GuardName
 from cicada.index.embedding import unit_vectors
-from cicada.index.lexical.tokens import normalised
 from cicada.models.ports import Embedder
 from cicada.protocol.events import Citation, Source
 from cicada.story import tell
+from cicada.text.tokens import normalised
 
 logger = logging.getLogger(__name__)
 

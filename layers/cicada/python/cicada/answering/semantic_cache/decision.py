@@ -11,8 +11,8 @@ from cicada.answering.semantic_cache.records import Body, Entry
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.guards import GuardName, difference
 from cicada.index.lexical.scripts import is_unspaced
-from cicada.index.lexical.tokens import normalised
 from cicada.protocol.events import Source
+from cicada.text.tokens import normalised
 
 _BEGINNING = 5
 """Letters of a word that must be found, at the start of one; of a shorter word all, and no more after them."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.answering.semantic_cache.records import Entry, Vector, unpack_vector
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 
 MAX_HELD_BYTES = 48 * 2**20
 """Entries and vectors in memory, of all scopes; those that were not asked for the longest go first."""

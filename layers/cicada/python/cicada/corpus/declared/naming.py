@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cicada.corpus.letters import word_pattern
 from cicada.corpus.spellings import JOINING, bare_key, spelling_key
+from cicada.text.letters import word_pattern
 
 MAX_NAME_CHARS = 80
 """A longer heading is a sentence, and names nobody."""

@@ -16,8 +16,8 @@ from cicada.index.lexical.constants import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGH
 from cicada.index.lexical.detection import detect
 from cicada.index.lexical.languages import canonical
 from cicada.index.lexical.termrows import TermRows
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import Terms, terms_of
+from cicada.text.tokens import normalised, tokens
 
 BATCH_PASSAGES = 8192
 """Passages whose terms are gathered in plain lists before they become arrays."""

@@ -12,8 +12,8 @@ from cicada.index.lexical.languages import STEMMED
 from cicada.index.lexical.phrases import MAX_PHRASE_POSITIONS
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.index.lexical.stopwords import EVIDENCE, FREQUENT
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import Terms, folded, terms_of
+from cicada.text.tokens import normalised, tokens
 
 MAX_QUERY_CHARS = 20_000
 """Of a longer query, this much is looked at."""

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from itertools import pairwise
 
-from cicada.corpus.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, UNSPACED
+from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, UNSPACED
 
 _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"

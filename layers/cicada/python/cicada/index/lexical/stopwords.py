@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cicada.index.lexical.tokens import normalised
+from cicada.text.tokens import normalised
 
 _FREQUENT = {
     "eng": "the of and to in a is that for it was on are as with his they be at this have from or had by but what all were when your can there an which she do how their if will about up out them then who would been has more no not he you we my me i",  # noqa: E501

@@ -12,7 +12,7 @@ import Stemmer  # type: ignore[import-not-found]  # it has no stubs
 
 from cicada.index.lexical.languages import BY_SCRIPT, STEMMED, UNSTEMMED_SCRIPTS, Language
 from cicada.index.lexical.scripts import clusters, is_unspaced, is_wordlike, pairs, script_of
-from cicada.index.lexical.tokens import MAX_TOKEN_CHARS
+from cicada.text.tokens import MAX_TOKEN_CHARS
 
 TAG = "\t"
 """Stands between a stem and its language's tag: stems of different languages are different terms. It sorts before

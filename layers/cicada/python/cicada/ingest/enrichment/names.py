@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from cicada.corpus.documents import Block, Document
 from cicada.index.lexical.detection import detect
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.ingest.enrichment.codes import without_codes
 from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words, sentences
 from cicada.ingest.enrichment.words import DESCRIBING, NAMING_FIELDS, NARRATORS
+from cicada.text.tokens import normalised, tokens
 
 MAX_ENTITIES = 32
 """Of one passage: the first ones."""

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from cicada.corpus.letters import UNSPACED, spaced_letter
 from cicada.index.lexical.scripts import script_of
 from cicada.index.lexical.stopwords import EVIDENCE
-from cicada.index.lexical.tokens import normalised
 from cicada.index.lexical.words import folded, stemmed
+from cicada.text.letters import UNSPACED, spaced_letter
+from cicada.text.tokens import normalised
 
 MAX_TEXT_CHARS = 4_000
 """Of a longer text, this much is looked at."""

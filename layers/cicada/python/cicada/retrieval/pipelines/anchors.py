@@ -7,8 +7,8 @@ import unicodedata
 
 from cicada.index.lexical.detection import detect
 from cicada.index.lexical.stopwords import EVIDENCE
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import folded
+from cicada.text.tokens import normalised, tokens
 
 _WORD = re.compile(r"[^\W_]+(?:(?:::|[-_.:@,'’])[^\W_]+)*")
 _SENTENCE_START = re.compile(r"(?:^|[.!?。！？:]\s|[\"“«„])\s*$")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from cicada.corpus.letters import UNSPACED
 from cicada.index.lexical.detection import detect
 from cicada.index.lexical.scripts import clusters, is_unspaced, pairs
 from cicada.index.lexical.stopwords import FREQUENT
-from cicada.index.lexical.tokens import normalised, tokens
 from cicada.index.lexical.words import terms_of
+from cicada.text.letters import UNSPACED
+from cicada.text.tokens import normalised, tokens
 
 _PIECE = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])[^\W_])+(?:['’](?:(?![{UNSPACED}])[^\W_])+)*")
 

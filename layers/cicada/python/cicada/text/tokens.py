@@ -6,7 +6,7 @@ import re
 import unicodedata
 from functools import cache
 
-from cicada.corpus.letters import UNSPACED, marks, spaced_letter
+from cicada.text.letters import UNSPACED, marks, spaced_letter
 
 MAX_TOKEN_CHARS = 64
 """What is longer (encoded data, mostly) is cut, in texts and queries alike."""

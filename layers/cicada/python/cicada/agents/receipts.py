@@ -1,0 +1,70 @@
+"""Receipts: what users are told of a change, made from the record of what was done and never from a model's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from cicada.agents.ports import ToConfirm
+from cicada.delivery.record import Head
+from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.record import Change, Profile
+from cicada.profiles.rules import clipped
+from cicada.protocol.events import ChangedField, Confirm, ProfileChanged
+
+MAX_SHOWN_CHARS = 300
+"""Of a value before and after: a receipt of the largest change fits into one event. The history has all of it."""
+
+
+def told_change(change: Change, profile: Profile) -> ProfileChanged:
+    """A change as its user is told.
+
+    Args:
+        change: from the record.
+        profile: that was changed, as it stood before or after.
+    """
+    return ProfileChanged(
+        operation=change.operation,
+        id=profile.id,
+        kind=profile.kind,
+        name=profile.theory.statement if profile.theory else profile.name,
+        version=change.version,
+        fields=_shown(ChangedField(field=edit.field, before=edit.before, after=edit.after) for edit in change.edits),
+        undoable=change.operation != "deleted",
+    )
+
+
+def confirm_of(attempt: int, wanted: ToConfirm) -> Confirm:
+    """The event that asks the user to confirm a deletion."""
+    return Confirm(
+        attempt=attempt,
+        confirmation_id=wanted.confirmation_id,
+        operation=wanted.operation,
+        id=wanted.profile_id,
+        kind=wanted.kind,
+        name=wanted.name,
+        version=wanted.version,
+        fields=_shown(wanted.fields),
+        expires_at_ms=wanted.expires_at_ms,
+    )
+
+
+def told_changes(desk: ProfileDesk, head: Head) -> Iterator[ProfileChanged]:
+    """What a request has changed in its user's profiles so far, from their records."""
+    for profile, change in desk.changes_for(head.key.subject, head.key.request_id, head.accepted_at_ms):
+        yield told_change(change, profile)
+
+
+def change_words(change: ProfileChanged) -> str:
+    """A change in a few words: *updated the character “Corin”*."""
+    return f"{change.operation} the {change.kind.replace('_', ' ')} “{change.name}”"
+
+
+def _shown(fields: Iterable[ChangedField]) -> tuple[ChangedField, ...]:
+    return tuple(
+        ChangedField(
+            field=field.field,
+            before=None if field.before is None else clipped(field.before, MAX_SHOWN_CHARS),
+            after=None if field.after is None else clipped(field.after, MAX_SHOWN_CHARS),
+        )
+        for field in fields
+    )

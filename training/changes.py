@@ -1,0 +1,12 @@
+"""Train the classifier that says whether a message to an agent asks for a change: ``python -m training.changes``."""
+
+from __future__ import annotations
+
+import sys
+
+from training.models import Model, main
+
+MODEL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 15, decay=1e-4)
+
+if __name__ == "__main__":
+    sys.exit(main(MODEL))

@@ -1,0 +1,119 @@
+"""What the training commands share: labelled files by author, the model's file, and how well it does on each author.
+
+Each author's sentences are one file, ``training/data/<model>/<author>.jsonl``, a JSON object a line: ``query``,
+``label``, ``language``. ``training/data/<model>/split.json`` says which authors tune and which are held aside; all
+others train.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from cicada.text.linear import LinearClassifier, dumped
+from training.fitting import fitted, matrix_of, quantised, tempered
+
+DATA = Path(__file__).resolve().parent / "data"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One sentence, with what its author says it is."""
+
+    query: str
+    label: str
+    language: str
+    author: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """A classifier to train."""
+
+    name: str
+    package: str
+    """Of the library, where its file lies."""
+    labels: tuple[str, ...]
+    buckets: int
+    decay: float
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return Path(str(files(self.package) / f"{self.name}.bin"))
+
+    def sentences(self) -> list[Labelled]:
+        """All labelled sentences, in the order of their files and lines."""
+        return [one for path in sorted((DATA / self.name).glob("*.jsonl")) for one in read(path)]
+
+    def split(self) -> dict[str, list[str]]:
+        """Authors that are not for training: ``tuning`` and ``held_aside``."""
+        path = DATA / self.name / "split.json"
+        told: dict[str, list[str]] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        return {"tuning": told.get("tuning", []), "held_aside": told.get("held_aside", [])}
+
+
+def read(path: Path) -> Iterator[Labelled]:
+    """One author's sentences."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            told = json.loads(line)
+            yield Labelled(told["query"], told["label"], told["language"], path.stem)
+
+
+def train(model: Model) -> bytes:
+    """The model's file: its weights are fitted to the authors who train, its temperature to those who tune."""
+    split = model.split()
+    sentences = model.sentences()
+    mine = [one for one in sentences if one.author not in (*split["tuning"], *split["held_aside"])]
+    tuning = [one for one in sentences if one.author in split["tuning"]] or mine
+    matrix = matrix_of([one.query for one in mine], model.buckets)
+    weights = fitted(matrix, [one.label for one in mine], model.labels, decay=model.decay)
+    scale, packed = quantised(weights)
+    temperature = tempered(
+        model.labels,
+        model.buckets,
+        scale,
+        packed,
+        [one.query for one in tuning],
+        [one.label for one in tuning],
+    )
+    return dumped(model.labels, model.buckets, scale, temperature, packed)
+
+
+def report(model: Model, sentences: Sequence[Labelled]) -> str:
+    """How often the model's file is right, by author and by language."""
+    classifier = LinearClassifier.read(model.path)
+    right: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for one in sentences:
+        for group in (one.author, one.language):
+            seen[group] += 1
+            right[group] += classifier.decide(one.query).label == one.label
+    return "\n".join(
+        f"{group:<12} {right[group]:>5} of {seen[group]:>5}  {right[group] / seen[group]:.3f}" for group in seen
+    )
+
+
+def main(model: Model, argv: Sequence[str] | None = None) -> int:
+    """Train, write the model's file, and say how well it does on the authors who did not train it."""
+    parser = argparse.ArgumentParser(description=f"Train the classifier {model.name}.")
+    parser.add_argument("--check", action="store_true", help="only compare: exit with 1 if the file would be another")
+    args = parser.parse_args(argv)
+    made = train(model)
+    if args.check:
+        same = model.path.read_bytes() == made
+        print(f"{model.path.name}: {'the same' if same else 'another'}")
+        return 0 if same else 1
+    model.path.write_bytes(made)
+    print(f"{model.path.name}: {len(made):,} bytes")
+    split = model.split()
+    unseen = [one for one in model.sentences() if one.author in split["tuning"]]
+    if unseen:
+        print(report(model, unseen))
+    return 0
