@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from clients.cli.output import say
 from clients.cli.text import counted, one_line, printable
 from clients.evaluation.report import AnswersResult, Latency, Report, SetResult
 
@@ -18,7 +19,7 @@ def show_answers(report: Report, out: Console) -> None:
     """Show the measures: on a terminal a table a set with a column a generator, else a line each, between tabs."""
     if not out.is_terminal:
         for line in _lines(report):
-            print("\t".join(line))
+            say("\t".join(line))
         return
     for found in report.sets:
         out.print(_table(found))

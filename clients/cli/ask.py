@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from clients.cli.exits import Exit, exit_of
+from clients.cli.output import complain
 from clients.cli.session import PendingAnswer, Session
-from clients.cli.text import printable
 from clients.cli.views import View, failure_words
 from clients.python import ClientError, EventFrame
 
@@ -62,8 +61,3 @@ def _follow(pending: PendingAnswer, view: View) -> EventFrame | None:
         if isinstance(item, EventFrame) and item.terminal:
             last = item
     return last
-
-
-def complain(text: str) -> None:
-    """Tell on standard error what is wrong."""
-    print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
+from clients.cli.output import complain, say, say_json
 from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
@@ -64,12 +63,12 @@ def listed(deployment: Deployment, *, as_json: bool, now_s: Callable[[], float] 
     states = [state_of(name, breaker, now_ms, Policy()) for name, breaker in sorted(found.items())]
     if as_json:
         for state in states:
-            print(json.dumps({to_camel(name): value for name, value in asdict(state).items()}))
+            say_json({to_camel(name): value for name, value in asdict(state).items()})
         return Exit.DONE
     for state in states:
-        print(_line(state, now_s()))
+        say(_line(state, now_s()))
     if not states:
-        print("No call has failed of late: every breaker is closed.")
+        say("No call has failed of late: every breaker is closed.")
     return Exit.DONE
 
 
@@ -91,7 +90,7 @@ def close(deployment: Deployment, name: str, *, now_s: Callable[[], float] = tim
             except Overtaken as overtaken:
                 breaker = overtaken.stands
                 continue
-            print(f"{one_line(name)} is closed: calls go again, within seconds in every worker.")
+            say(f"{one_line(name)} is closed: calls go again, within seconds in every worker.")
             return Exit.DONE
     except StoreFault as fault:
         complain(f"the breaker could not be closed: {fault}")

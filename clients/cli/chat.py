@@ -12,8 +12,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from clients.cli.ask import Scope, ask, complain
+from clients.cli.ask import Scope, ask
 from clients.cli.exits import Exit
+from clients.cli.output import complain
 from clients.cli.report import source_heading, source_lines
 from clients.cli.session import Session
 from clients.cli.text import printable

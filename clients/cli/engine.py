@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from cicada.errors import CicadaError, PublishConflict
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
 from clients.cli.index import store_of
+from clients.cli.output import complain, say, say_json
 from clients.cli.progress import progress_on
 from clients.cli.text import counted
 
@@ -78,7 +77,10 @@ def load(deployment: Deployment, *, language: str | None, as_json: bool, err: Co
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED
-    print(json.dumps(asdict(loaded)) if as_json else _words(loaded, time.monotonic() - began))
+    if as_json:
+        say_json(asdict(loaded))
+    else:
+        say(_words(loaded, time.monotonic() - began))
     return Exit.DONE
 
 

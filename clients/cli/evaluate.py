@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from cicada.errors import CicadaError, CorpusInvalid, SettingsInvalid
-from clients.cli.ask import complain
 from clients.cli.deployment import LOCAL_REGION, Aws, Deployment
 from clients.cli.evaluate_options import Asked
 from clients.cli.exits import Exit, UsageError
+from clients.cli.output import complain
 from clients.cli.progress import progress_on
 from clients.evaluation.errors import EvaluationRefused
 

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from clients.cli.output import say
 from clients.cli.text import counted, printable
 from clients.evaluation.compare import Compared, Comparison
 from clients.evaluation.report import Estimate, ModeResult, Report, SetResult
@@ -142,4 +143,4 @@ def _cells(row: Compared) -> list[str]:
 
 def _print_lines(lines: Iterator[list[str]]) -> None:
     for line in lines:
-        print("\t".join(line))
+        say("\t".join(line))

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from cicada.errors import CicadaError, WorkflowUnavailable
 from cicada.ingest.incoming.places import is_collection
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
 from clients.cli.index import store_of
-from clients.cli.text import counted
+from clients.cli.output import complain, say, say_json
+from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from cicada.index.s3 import S3Store
@@ -115,7 +115,10 @@ def run(
     try:
         started = IngestStarter(client, machine_arn, window_s=WINDOW_S).start(collection, now_s=time.time())
         if not wait:
-            print(json.dumps({"run": started}) if as_json else f"Run {started} is started.")
+            if as_json:
+                say_json({"run": started})
+            else:
+                say(f"Run {started} is started.")
             return Exit.DONE
         arn = f"{machine_arn.replace(':stateMachine:', ':execution:')}:{started}"
         ended = _ended(client, arn, sleep, wait_s)
@@ -131,7 +134,10 @@ def run(
         if not left:
             deferred = bool(json.loads(ended["output"]).get("deferred"))
             plain = "Another run is at work: it will look again." if deferred else "There was nothing to do."
-            print(json.dumps({"run": started, "needed": False, "deferred": deferred}) if as_json else plain)
+            if as_json:
+                say_json({"run": started, "needed": False, "deferred": deferred})
+            else:
+                say(plain)
             return Exit.DONE
         found = read_report(store, left[-1])
     except CicadaError as error:
@@ -178,7 +184,10 @@ def _failed(error: CicadaError) -> Exit:
 
 
 def _told(found: RunReport, *, as_json: bool) -> Exit:
-    print(found.model_dump_json(by_alias=True) if as_json else "\n".join(_words(found)))
+    if as_json:
+        say_json(found.model_dump(mode="json", by_alias=True))
+    else:
+        say("\n".join(map(one_line, _words(found))))
     return Exit.INCOMPLETE if found.report.quarantined or found.not_prepared else Exit.DONE
 
 

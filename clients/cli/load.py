@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -13,7 +12,6 @@ from rich.console import Console
 
 from cicada.corpus.declared.files import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
 from clients.cli.index import PIECES, embedder_of, enricher_of, store_of
@@ -28,6 +26,7 @@ from clients.cli.load_view import (
     words_of_script,
     words_of_undeclared,
 )
+from clients.cli.output import complain, say, say_json
 from clients.cli.progress import progress_on
 from clients.cli.text import counted, one_line
 
@@ -81,15 +80,15 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
         complain(f"{error.told} ({error.code}: {error})")
         return Exit.FAILED
     if as_json:
-        print(json.dumps(plain_ingest(report, compacted)))
+        say_json(plain_ingest(report, compacted))
     else:
         if documents := [source for source in report.removed if source != DECLARATION]:
-            print(
+            say(
                 f"{counted(len(documents), 'document')} with {counted(report.deleted, 'passage')} deleted; "
                 f"{collection} now holds {counted(report.passages, 'passage')}."
             )
         if report.undeclared:
-            print(words_of_undeclared(collection))
+            say(words_of_undeclared(collection))
     unknown = [source for source in dict.fromkeys(sources) if source not in report.removed]
     for source in unknown:
         complain(f"{collection} holds no document {one_line(source)}")
@@ -113,7 +112,10 @@ def _load_script(deployment: Deployment, asked: Asked, collection: str, found: F
         )
         compacted = _compacted(store, collection, progress)
     plain, took_s = plain_script(report, compacted), time.monotonic() - began
-    print(json.dumps(plain) if asked.as_json else words_of_script(report, compacted, took_s))
+    if asked.as_json:
+        say_json(plain)
+    else:
+        say(words_of_script(report, compacted, took_s))
     return Exit.DONE
 
 
@@ -131,7 +133,10 @@ def _load_documents(deployment: Deployment, asked: Asked, collection: str, found
     )
     if asked.estimate:
         estimate = _estimate(deployment, asked, collection, store, recipe, err)
-        print(json.dumps(plain_estimate(estimate)) if asked.as_json else words_of_estimate(estimate))
+        if asked.as_json:
+            say_json(plain_estimate(estimate))
+        else:
+            say(words_of_estimate(estimate))
         return Exit.DONE
     if not _agreed(deployment, asked, collection, found, store, recipe, err):
         complain("nothing was loaded")
@@ -153,9 +158,9 @@ def _load_documents(deployment: Deployment, asked: Asked, collection: str, found
         )
         compacted = _compacted(store, collection, progress)
     if asked.as_json:
-        print(json.dumps(plain_ingest(report, compacted)))
+        say_json(plain_ingest(report, compacted))
     else:
-        print(words_of_ingest(report, compacted, time.monotonic() - began))
+        say(words_of_ingest(report, compacted, time.monotonic() - began))
         tell_quarantined(report)
     return Exit.INCOMPLETE if report.quarantined else Exit.DONE
 

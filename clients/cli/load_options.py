@@ -23,7 +23,7 @@ DOCUMENT_COLLECTION = "documents"
 DEFAULT_WORKERS = 4
 MAX_WORKERS = 32
 WORKFLOW_ID = "workflow_id"
-"""The metadata key of the tenant or workflow that a document belongs to."""
+"""The metadata key of the workflow that a document is labelled with."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def add_load(
         help="summarise documents and passages (default: %(default)s)",
     )
     add("--enrichment-model", metavar="ID", help="the model on Amazon Bedrock that does so")
-    add("--workflow-id", metavar="ID", help="the tenant or workflow that they belong to")
+    add("--workflow-id", metavar="ID", help="a label that retrievals can be limited to; no access control")
     add(
         "--metadata",
         type=argument_types.metadata,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clients.cli.ask import complain
+from clients.cli.output import complain
 from clients.cli.text import clipped, counted, one_line
 
 if TYPE_CHECKING:

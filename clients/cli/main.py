@@ -12,13 +12,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import get_args
 
-from rich.console import Console
-
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.garbage import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from clients.cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
-from clients.cli.ask import Scope, ask, complain
+from clients.cli.ask import Scope, ask
 from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
 from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Choice, Deployment, discover
@@ -28,6 +26,7 @@ from clients.cli.exits import Exit, UsageError
 from clients.cli.load import load, unload
 from clients.cli.load_options import Asked as AskedLoad
 from clients.cli.load_options import add_load, add_unload
+from clients.cli.output import complain, console
 from clients.cli.search import search
 from clients.cli.session import Session
 from clients.cli.trace import DEFAULT_SINCE, canonical, trace
@@ -274,29 +273,29 @@ def _add_aws(group: argparse._ArgumentGroup) -> None:
 
 def _ask(args: argparse.Namespace) -> Exit:
     question = sys.stdin.read().strip() if args.question == "-" else args.question
-    view = view_for(_console(), as_json=args.json, sources=not args.no_sources)
+    view = view_for(console(), as_json=args.json, sources=not args.no_sources)
     with _session(args) as session:
         return ask(session, question, _scope(args), view)
 
 
 def _chat(args: argparse.Namespace) -> Exit:
     with _session(args) as session, remembered_lines(history_file(os.environ)):
-        return Chat(session, _console(), _scope(args)).run(input)
+        return Chat(session, console(), _scope(args)).run(input)
 
 
 def _profile(args: argparse.Namespace) -> Exit:
     with _session(args) as session:
-        return profiles.profile(session, args, _console())
+        return profiles.profile(session, args, console())
 
 
 def _load(args: argparse.Namespace) -> Exit:
     asked = AskedLoad.of(args)
-    return load(_deployment(args, INDEX), asked, err=_console(stderr=True))
+    return load(_deployment(args, INDEX), asked, err=console(stderr=True))
 
 
 def _unload(args: argparse.Namespace) -> Exit:
     deployment = _deployment(args, INDEX)
-    return unload(deployment, args.sources, args.collection, as_json=args.json, err=_console(stderr=True))
+    return unload(deployment, args.sources, args.collection, as_json=args.json, err=console(stderr=True))
 
 
 def _search(args: argparse.Namespace) -> Exit:
@@ -305,22 +304,22 @@ def _search(args: argparse.Namespace) -> Exit:
         wanted[key] = (*wanted.get(key, ()), value)
     filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
     query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode)
-    return search(_deployment(args, INDEX), query, as_json=args.json, out=_console())
+    return search(_deployment(args, INDEX), query, as_json=args.json, out=console())
 
 
 def _retrieve(args: argparse.Namespace) -> Exit:
     request = retrieve.request_of(args)
-    return retrieve.retrieve(_deployment(args, INDEX), request, as_json=args.json, out=_console())
+    return retrieve.retrieve(_deployment(args, INDEX), request, as_json=args.json, out=console())
 
 
 def _evaluate(args: argparse.Namespace) -> Exit:
     asked = Asked.of(args, Aws(args.profile, args.region, args.endpoint_url), _version())
-    return evaluate(asked, lambda: _deployment(args, INDEX), out=_console(), err=_console(stderr=True))
+    return evaluate(asked, lambda: _deployment(args, INDEX), out=console(), err=console(stderr=True))
 
 
 def _load_engine(args: argparse.Namespace) -> Exit:
     deployment = _deployment(args, engine.NEEDS)
-    return engine.load(deployment, language=args.language, as_json=args.json, err=_console(stderr=True))
+    return engine.load(deployment, language=args.language, as_json=args.json, err=console(stderr=True))
 
 
 def _trace(args: argparse.Namespace) -> Exit:
@@ -333,7 +332,7 @@ def _trace(args: argparse.Namespace) -> Exit:
         since_s=args.since,
         every_line=args.every_line,
         as_json=args.json,
-        out=_console(),
+        out=console(),
     )
 
 
@@ -362,16 +361,16 @@ def _rollback(args: argparse.Namespace) -> Exit:
 
 
 def _compact(args: argparse.Namespace) -> Exit:
-    return upkeep.compact(_deployment(args, upkeep.NEEDS), collection=args.collection, err=_console(stderr=True))
+    return upkeep.compact(_deployment(args, upkeep.NEEDS), collection=args.collection, err=console(stderr=True))
 
 
 def _collect(args: argparse.Namespace) -> Exit:
     deployment = _deployment(args, upkeep.NEEDS)
-    return upkeep.collect(deployment, keep_versions=args.keep_versions, err=_console(stderr=True))
+    return upkeep.collect(deployment, keep_versions=args.keep_versions, err=console(stderr=True))
 
 
 def _check(args: argparse.Namespace) -> Exit:
-    return upkeep.check(_deployment(args, upkeep.NEEDS), as_json=args.json, err=_console(stderr=True))
+    return upkeep.check(_deployment(args, upkeep.NEEDS), as_json=args.json, err=console(stderr=True))
 
 
 def _partial(args: argparse.Namespace) -> Exit:
@@ -407,10 +406,6 @@ def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
         stack_prefix=args.stack_prefix,
     )
     return discover(choice, needs, environ=os.environ, cwd=Path.cwd())
-
-
-def _console(*, stderr: bool = False) -> Console:
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 def _version() -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -15,8 +14,8 @@ from cicada.profiles.record import Kind
 from cicada.profiles.rules import folded, is_profile_id
 from cicada.retrieval.closest_names import closest_names
 from clients.cli import profiles_view as view
-from clients.cli.ask import complain
 from clients.cli.exits import Exit, exit_of
+from clients.cli.output import complain, say, say_json
 from clients.cli.session import Session
 from clients.python import ClientError, RequestRefused
 
@@ -108,14 +107,14 @@ def profile(session: Session, args: argparse.Namespace, out: Console) -> Exit:
                 found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
                 version = args.version or found.version
                 session.profiles(lambda profiles: profiles.delete(found.id, version))
-                print(f"{found.kind} {view.told(found.name)} is deleted, with its history.")
+                say(f"{found.kind} {view.told(found.name)} is deleted, with its history.")
             case "history":
                 meant = _meant(args)
                 history = session.profiles(lambda profiles: profiles.history(**vars(meant)))
                 view.show_history(history, out, as_json=args.json)
             case "export":
                 exported = session.profiles(lambda profiles: profiles.export())
-                print(json.dumps({"profiles": exported}, ensure_ascii=False, indent=2))
+                say_json({"profiles": exported}, readable=True, indent=2)
     except ClientError as error:
         complain(f"{error}{_closest(session, args) if _is_unknown(error) else ''}")
         return exit_of(error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from cicada.profiles.record import Change, Edit, Evidence, PassageProof, Proof
 from cicada.protocol.profiles import ProfileHead, ProfileShown
+from clients.cli.output import say, say_json
 from clients.cli.text import clipped, counted, one_line, printable
 from clients.python import History
 
@@ -22,7 +22,7 @@ QUOTE_CHARS = 160
 def show_list(heads: Sequence[ProfileHead], out: Console, *, as_json: bool) -> None:
     """All profiles: on a terminal a table, else a line each, between tabs."""
     if as_json:
-        print(_json([_plain(head) for head in heads]))
+        say_json([_plain(head) for head in heads], readable=True, indent=2)
         return
     rows = [(head.kind, _named(head), str(head.version), _size(head), moment(head.changed_at_ms)) for head in heads]
     _show(("kind", "name", "version", "holds", "changed"), rows, out)
@@ -33,10 +33,10 @@ def show_list(heads: Sequence[ProfileHead], out: Console, *, as_json: bool) -> N
 def show_profile(profile: ProfileShown, out: Console, *, as_json: bool) -> None:
     """One profile: each fact, and what supports it."""
     if as_json:
-        print(_json(_plain(profile, "request_id", "seq", "type", "next")))
+        say_json(_plain(profile, "request_id", "seq", "type", "next"), readable=True, indent=2)
         return
     for line in _head_lines(profile):
-        out.print(Text(line)) if out.is_terminal else print(line)
+        out.print(Text(line)) if out.is_terminal else say(line)
     rows = [
         (field.name, printable(field.value), proof_words(field.proof, field.value), moment(field.changed_at_ms))
         for field in profile.fields
@@ -50,7 +50,7 @@ def show_profile(profile: ProfileShown, out: Console, *, as_json: bool) -> None:
 def show_history(history: History, out: Console, *, as_json: bool) -> None:
     """What has changed, the newest first."""
     if as_json:
-        print(_json([_plain(change) for change in history.changes]))
+        say_json([_plain(change) for change in history.changes], readable=True, indent=2)
         return
     rows = [row for change in reversed(history.changes) for row in _change_rows(change)]
     _show(("version", "when", "what", "before", "after"), rows, out)
@@ -130,7 +130,7 @@ def _size(head: ProfileHead) -> str:
 def _show(columns: Sequence[str], rows: Sequence[tuple[str, ...]], out: Console) -> None:
     if not out.is_terminal:
         for row in rows:
-            print("\t".join(map(one_line, row)))
+            say("\t".join(map(one_line, row)))
         return
     if not rows:
         return
@@ -144,7 +144,3 @@ def _show(columns: Sequence[str], rows: Sequence[tuple[str, ...]], out: Console)
 
 def _plain(model: BaseModel, *without: str) -> object:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True, exclude=set(without))
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -23,10 +23,10 @@ from cicada.retrieval.pipelines.api import (
     SearchType,
     parse_retrieve_request,
 )
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit, UsageError
 from clients.cli.index import embedder_of, store_of
+from clients.cli.output import complain, say, say_json
 from clients.cli.pipelines import pipelines_with
 from clients.cli.text import clipped, counted, printable
 
@@ -75,7 +75,7 @@ def add_retrieve(
         help=f"documents, 1 to {MAX_TOP_K} (default: %(default)s)",
     )
     add("--min-score", type=float, default=0.0, metavar="SCORE", help="least score of a search's hit, 0 to 1")
-    add("--workflow-id", metavar="ID", help="only passages of this tenant or workflow")
+    add("--workflow-id", metavar="ID", help="only passages with this label")
     for option, (_, told) in _FILTERS.items():
         add_filter(parser, f"--{option.replace('_', '-')}", told)
     add_metadata(parser)
@@ -160,7 +160,7 @@ def retrieve(deployment: Deployment, request: RetrieveRequest, *, as_json: bool,
 def show(response: RetrieveResponse, *, as_json: bool, out: Console) -> Exit:
     """Show a response: on a terminal as a table, in a pipe a line each, or as JSON."""
     if as_json:
-        print(response.model_dump_json())
+        say_json(response.model_dump(mode="json"))
         return Exit.DONE if response.success else Exit.FAILED
     if response.error is not None:
         complain(f"{response.error.message} ({response.error.code})")
@@ -171,7 +171,7 @@ def show(response: RetrieveResponse, *, as_json: bool, out: Console) -> Exit:
         _show(response, out)
     else:
         for line in _lines(response):
-            print(line)
+            say(line)
     return Exit.DONE
 
 

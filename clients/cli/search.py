@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rich.console import Console
@@ -11,10 +10,10 @@ from rich.text import Text
 
 from cicada.errors import CicadaError
 from cicada.retrieval.ports import Hit, SearchQuery, SearchResult
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
 from clients.cli.index import embedder_of, store_of
+from clients.cli.output import complain, say, say_json
 from clients.cli.text import clipped, counted, printable
 
 EXCERPT_CHARS = 200
@@ -39,12 +38,12 @@ def search(deployment: Deployment, query: SearchQuery, *, as_json: bool, out: Co
     for one in result.degraded:
         complain(one.message)
     if as_json:
-        print(json.dumps(_plain(query, result)))
+        say_json(_plain(query, result))
     elif out.is_terminal:
         out.print(_table(result), Text(_summary(result), style="dim"))
     else:
         for line in _lines(result):
-            print(line)
+            say(line)
     return Exit.DONE
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-_UNSAFE = re.compile(
-    "\x1b\\[[0-?]*[ -/]*[@-~]"  # control sequences, whole
-    "|[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
+UNSAFE = (
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters but tab and line feed
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # directions: they could make text read as another
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u3164\ufeff\uffa0\ufff9-\ufffb"  # not seen
     "\ud800-\udfff"  # surrogates: no encoding takes them
     "\U000e0000-\U000e0fff]"  # tags and variation selectors: text that nobody sees
 )
+"""A regular expression of a character that could do something to a terminal, or hide in it."""
+_UNSAFE = re.compile(rf"\x1b\[[0-?]*[ -/]*[@-~]|{UNSAFE}")  # control sequences whole
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 import uuid
@@ -15,9 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cicada.story import MOST_LINES, story_query
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit, UsageError
+from clients.cli.output import complain, say, say_json
 from clients.cli.story import Line, Spent, Story, askers
 from clients.cli.story_words import attempt_words, sentence, spent_words, sums, verdict
 from clients.cli.text import counted, one_line
@@ -86,7 +85,7 @@ def trace(
     for whose in chosen:
         story = Story.of(request_id, lines, asker=whose, cut=cut)
         if as_json:
-            print(json.dumps(plain(story)))
+            say_json(plain(story))
         else:
             show(story, out, every_line=every_line)
     return Exit.DONE
@@ -195,7 +194,7 @@ def show(story: Story, out: Console, *, every_line: bool) -> None:
         out.print(_table(rows), Text(), sep="\n")
     else:
         for after, attempt, step, words, _ in rows:
-            print("\t".join((after, attempt, step, words)))
+            say("\t".join((after, attempt, step, words)))
     for one in story.attempts:
         told = f"attempt {one.number}: {attempt_words(one)} · {spent_words(one.spent)}"
         _say(out, told, "dim" if out.is_terminal else "")

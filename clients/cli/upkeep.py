@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from functools import wraps
@@ -12,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 from rich.console import Console
 
 from cicada.errors import CicadaError, PublishConflict
-from clients.cli.ask import complain
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit
 from clients.cli.index import PIECES, store_of
+from clients.cli.output import complain, say, say_json
 from clients.cli.progress import progress_on
 from clients.cli.text import counted, printable
 
@@ -56,7 +55,10 @@ def versions(store: ObjectStore, *, limit: int | None, as_json: bool) -> Exit:
     current = must_be_published(store).manifest
     for past in islice(history(store, current), limit):
         found = _described(past) | {"current": past.version == current.version}
-        print(json.dumps(found) if as_json else _line(found))
+        if as_json:
+            say_json(found)
+        else:
+            say(_line(found))
     return Exit.DONE
 
 
@@ -96,9 +98,9 @@ def rollback(store: ObjectStore, version: str) -> Exit:
 
     restored = restore(store, version)
     if restored.version == version:
-        print(f"Version {version} is current already.")
+        say(f"Version {version} is current already.")
     else:
-        print(f"Version {restored.version} is current: it holds what version {version} held.")
+        say(f"Version {restored.version} is current: it holds what version {version} held.")
     return Exit.DONE
 
 
@@ -110,9 +112,9 @@ def compact(store: ObjectStore, *, collection: str | None, err: Console) -> Exit
     with progress_on(err, PIECES) as progress:
         done = compact(store, collection=collection, progress=progress)
     if done is None:
-        print("Nothing is due.")
+        say("Nothing is due.")
     else:
-        print(
+        say(
             f"{counted(done.merged, 'segment')} became {done.segments:,}, without "
             f"{counted(done.dropped, 'deleted row')}.\nVersion {done.version} is current."
         )
@@ -126,7 +128,7 @@ def collect(store: ObjectStore, *, keep_versions: int, err: Console) -> Exit:
 
     with progress_on(err, PIECES) as progress:
         done = collect_garbage(store, keep_versions=keep_versions, progress=progress)
-    print(
+    say(
         f"{counted(done.objects, 'object')} deleted, {done.bytes / 1e6:,.1f} MB; "
         f"{counted(done.versions, 'version')} can be rolled back to."
     )
@@ -141,13 +143,13 @@ def check(store: ObjectStore, *, as_json: bool, err: Console) -> Exit:
     with progress_on(err, PIECES) as progress:
         found = check_index(store, progress=progress)
     if as_json:
-        print(json.dumps(asdict(found)))
+        say_json(asdict(found))
     else:
         for damage in found.damaged:
             where = f" ({printable(damage.collection)})" if damage.collection else ""
-            print(f"damaged: {damage.key}{where}: {printable(damage.reason)}")
+            say(f"damaged: {damage.key}{where}: {printable(damage.reason)}")
         outcome = f"{len(found.damaged):,} damaged" if found.damaged else "all sound"
-        print(f"Version {found.version}: {counted(found.objects, 'object')}, {found.bytes / 1e6:,.1f} MB, {outcome}.")
+        say(f"Version {found.version}: {counted(found.objects, 'object')}, {found.bytes / 1e6:,.1f} MB, {outcome}.")
         for line in _advice({damage.collection for damage in found.damaged}):
             complain(line)
     return Exit.FAILED if found.damaged else Exit.DONE
@@ -165,5 +167,5 @@ def partial(store: ObjectStore, *, allowed: bool) -> Exit:
 
     version = set_allow_partial(store, allowed).version
     told = "answer from the rest, and say so," if allowed else "fail"
-    print(f"Searches {told} when a segment cannot be read: version {version} is current.")
+    say(f"Searches {told} when a segment cannot be read: version {version} is current.")
     return Exit.DONE

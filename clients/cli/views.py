@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from abc import abstractmethod
 from typing import Protocol, Self
 
@@ -13,6 +11,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from cicada.protocol.events import Accepted, Attempt, Chunk, Citations, Failed, Fallback, Sources
+from clients.cli.output import complain, say_json
 from clients.cli.report import answer_text, ending_lines, query_line, route_line, source_lines, withdrawn_text
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer, ClientEvent, EventFrame, RequestTail, Status, UnknownEvent
@@ -77,11 +76,11 @@ class JsonLines:
     def show(self, item: EventFrame | Status) -> None:
         """Print an event."""
         if isinstance(item, EventFrame):
-            print(json.dumps(item.raw), flush=True)
+            say_json(item.raw, flush=True)
 
     def note(self, text: str) -> None:
         """Say it on standard error."""
-        print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)
+        complain(text)
 
 
 class PeopleView:
@@ -177,7 +176,7 @@ class PlainView(PeopleView):
 
     def note(self, text: str) -> None:
         """Say it on standard error."""
-        print(f"cicada: {printable(text)}", file=sys.stderr, flush=True)
+        complain(text)
 
 
 class LiveView(PeopleView):

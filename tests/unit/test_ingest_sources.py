@@ -113,6 +113,14 @@ def test_paths_that_are_not_there_are_all_told(tmp_path):
     assert str(told.value).count("there is no such file or folder") == 2
 
 
+@pytest.mark.parametrize("name", ["a" * 5_000, "b" * 300, "c\0d", "file/below"])
+def test_a_path_that_the_system_cannot_look_up_is_told_and_no_traceback(tmp_path, name):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CorpusInvalid) as told:
+        source_files([tmp_path / name])
+    assert len(str(told.value)) < 500
+
+
 def test_an_empty_folder_holds_no_document(tmp_path):
     with pytest.raises(CorpusInvalid, match="holds no document"):
         source_files([tmp_path])

@@ -76,6 +76,13 @@ def test_characters_that_nobody_sees_are_left_out_of_a_question(unseen):
         asked(unseen)
 
 
+@pytest.mark.parametrize("joiners", ["\u200c", "\u200d", " \u200d\u200c ", "\u200d \u200c\n\u200d"])
+def test_joiners_that_join_nothing_are_no_text(joiners):
+    with pytest.raises(InvalidMessage):
+        asked(joiners)
+    assert asked(f"Who{joiners}?").replace(" ", "").replace("\n", "") in ("Who?", f"Who{joiners}?")
+
+
 @pytest.mark.parametrize("query", ["می\u200cخواهم؟", "क्\u200dष", "Who?\n\t1. Mara", "誰が鍵を?", "👩\u200d🚀?"])
 def test_every_other_character_of_a_question_stays(query):
     assert asked(query) == query

@@ -183,6 +183,10 @@ def test_characters_that_nobody_sees_are_left_out_of_every_text(written: str, ke
         ("a.tsv", b"a\tb", "csv"),
         ("a.json", b'{"a": 1}', "json"),
         ("a.jsonl", b'{"episodeId": "e", "messageId": "m"}', "script"),
+        ("a.jsonl", b'{"episodeName": "E", "chapterId": "c", "messageId": "m", "textENG": "x"}', "script"),
+        ("a.jsonl", b'{"episodeId": "e", "episodeName": "E", "chapterId": "c", "textENG": "x"}', "script"),
+        ("a.json", b'[{"episodeName": "E", "chapterId": "c", "textENG": "x", "textJPN": "y"}]', "script"),
+        ("a.json", b'{"episodeId": "e", "chapterId": "c", "title": "A podcast"}', "json"),
         ("README", b"Hello", "text"),
     ],
 )

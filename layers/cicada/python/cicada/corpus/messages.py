@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 MAX_ID_CHARS = 200
@@ -24,6 +24,9 @@ _IDS = ("episodeId", "chapterId", "messageId")
 _NAMES = ("episodeName", "speaker")
 _REQUIRED = (*_IDS[:1], _NAMES[0], *_IDS[1:], _NAMES[1], TEXT_PREFIX + MAIN_LANGUAGE)
 _TEXT_FIELD = re.compile(rf"{TEXT_PREFIX}([A-Z]{{3}})")
+_OF_MESSAGES = frozenset((*_IDS, _NAMES[0]))
+"""Fields that little else has; so has a text in a language (*textENG*)."""
+_MANY_OF_THEM = 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -51,6 +54,12 @@ class FieldProblem:
 
     def __str__(self) -> str:
         return f"{self.field}: {self.problem}" if self.field else self.problem
+
+
+def is_of_a_script(names: Iterable[str]) -> bool:
+    """Whether the names of a JSON file's first object are a message's, so that what is missing is a mistake in it."""
+    found = {name for name in names if name in _OF_MESSAGES or _TEXT_FIELD.fullmatch(name)}
+    return {"episodeId", "messageId"} <= found or len(found) >= _MANY_OF_THEM
 
 
 def field_problems(found: object) -> list[FieldProblem]:

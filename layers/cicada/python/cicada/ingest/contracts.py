@@ -19,7 +19,8 @@ from cicada.corpus.declared.sectioning import SectionRules
 
 MAX_SOURCE_CHARS = 512
 WORKFLOW_ID = "workflow_id"
-"""The metadata key of the tenant or workflow that a passage belongs to: for whoever loads a document to say."""
+"""The metadata key of a label that whoever loads a document chooses; retrievals can be limited by it. It is no access
+control."""
 
 
 class IngestModel(BaseModel):

@@ -22,6 +22,8 @@ from cicada.ingest.cutting import DOC_TYPE, SOURCE
 
 MAX_DOCUMENTS = 200_000
 """Of one load: more are to be loaded in parts, or uploaded."""
+MAX_SHOWN_CHARS = 300
+"""Of a path, as a message names it."""
 RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY, PAGES_KEY})
 """Metadata that a document's reader gives."""
 
@@ -60,7 +62,7 @@ def source_files(paths: Sequence[Path]) -> Found:
         CorpusInvalid: a path does not exist, a folder cannot be listed, there is no document, two have one name, or
             there are more than :data:`MAX_DOCUMENTS`.
     """
-    problems = [f"{path}: there is no such file or folder" for path in paths if not path.exists()]
+    problems = [problem for path in paths if (problem := _problem_of(path)) is not None]
     if problems:
         raise CorpusInvalid("\n".join(problems))
     files: dict[str, SourceFile] = {}
@@ -86,6 +88,20 @@ def source_files(paths: Sequence[Path]) -> Found:
         beside = "" if declaration is None else f" beside its {DECLARATION}"
         raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document{beside}")
     return Found(tuple(files.values()), tuple(refused), declaration)
+
+
+def _problem_of(path: Path) -> str | None:
+    """Why a path cannot be looked at; None if it can. A path may be too long for the system, or hold a NUL."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        why = "there is no such file or folder"
+    except (OSError, ValueError) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    else:
+        return None
+    shown = str(path)
+    return f"{shown if len(shown) <= MAX_SHOWN_CHARS else shown[:MAX_SHOWN_CHARS] + '…'}: {why}"
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:

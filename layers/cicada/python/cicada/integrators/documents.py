@@ -81,7 +81,7 @@ class IndexDocumentRequest(CallRequest):
     delete: bool = Field(False, description="delete the source's passages; then there is no content")
     title: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     workflow_id: Word | None = Field(
-        None, description="the tenant or workflow that it belongs to; another's document of this source stays as it is"
+        None, description="the label that it carries; a document of this source with another label stays as it is"
     )
     metadata: Annotated[dict[MetadataKey, MetadataValue], Field(max_length=MAX_METADATA_ENTRIES)] = Field(
         default_factory=dict, description="kept with every passage, to filter by"
@@ -137,7 +137,7 @@ class SummaryRequest(CallRequest):
 
     collection: CollectionName
     source: Source
-    workflow_id: Word | None = Field(None, description="only if it is of this tenant or workflow")
+    workflow_id: Word | None = Field(None, description="only if it carries this label")
     time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(
         DEFAULT_SUMMARY_BUDGET_S, description="seconds to make one, where there is none yet"
     )

@@ -60,7 +60,7 @@ class GraphRequest(CallRequest):
     max_hops: Annotated[int, Field(ge=1, le=MAX_HOPS), AS_WHOLE] = Field(
         3, description="passages from start to end at most"
     )
-    workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
+    workflow_id: Word | None = Field(None, description="only passages with this label")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
     limit: Annotated[int, Field(ge=1, le=MAX_LISTED), AS_WHOLE] = Field(
         DEFAULT_LIMIT, description="pairs or ways at most"
@@ -139,7 +139,7 @@ class FacetsRequest(CallRequest):
         description="of entities, entity_codes, source, episode, speaker, collection, or keys of the metadata, "
         "workflow_id and doc_type among them",
     )
-    workflow_id: Word | None = Field(None, description="only passages of this tenant or workflow")
+    workflow_id: Word | None = Field(None, description="only passages with this label")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
     limit: Annotated[int, Field(ge=0, le=MAX_FACET_VALUES), AS_WHOLE] = Field(
         100, description="values of a field at most"

@@ -33,7 +33,7 @@ class SchemaRequest(CallRequest):
     """A schema to explain."""
 
     tables: Annotated[tuple[Table, ...], Field(min_length=1, max_length=MAX_TABLES, strict=False)]
-    workflow_id: Word | None = Field(None, description="only by passages of this tenant or workflow")
+    workflow_id: Word | None = Field(None, description="only by passages with this label")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
     passages_per_table: Annotated[int, Field(ge=1, le=30), AS_WHOLE] = Field(
         8, description="passages shown to the model at most"

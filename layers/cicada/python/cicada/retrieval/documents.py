@@ -55,7 +55,7 @@ class DocumentReader:
         Args:
             collection: that it is in.
             source: what it is known by there.
-            workflow_id: only passages of this tenant or workflow; another's document is unknown.
+            workflow_id: only passages with this label; a document with another is unknown.
 
         Raises:
             DocumentUnknown: there is none.

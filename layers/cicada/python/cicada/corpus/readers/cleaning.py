@@ -21,8 +21,8 @@ def cleaned(text: str, *, indented: bool = False) -> str:
         text: as it was read.
         indented: whether the first line's indentation says something, as that of an item or of code does.
     """
-    text = _SPACES.sub(" ", visible(_LINE_ENDS.sub("\n", text)))
-    text = _BLANK_LINES.sub("\n\n", _END_OF_LINE.sub("", _HIDDEN_RUN.sub("", text)))
+    text = visible(_HIDDEN_RUN.sub("", _SPACES.sub(" ", _LINE_ENDS.sub("\n", text))))
+    text = _BLANK_LINES.sub("\n\n", _END_OF_LINE.sub("", text))
     return text.lstrip("\n").rstrip() if indented else text.strip()
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from cicada.corpus.documents import DocType
+from cicada.corpus.messages import is_of_a_script
 from cicada.errors import DocumentUnsupported
 
 HEAD_BYTES = 16_384
@@ -50,7 +51,6 @@ _PDF_WITHIN_BYTES = 1_024
 _FIRST_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _TOKEN = re.compile(rb'[{}\[\]]|"((?:[^"\\]|\\.)*+)(?:"\s*+(:)?|\\?\Z)', re.DOTALL)
 """A bracket, or a string: with what it says, and the colon behind it if it is a name."""
-_MESSAGE_NAMES = frozenset({b"episodeId", b"messageId"})
 
 
 def doc_type_of(source: str, head: bytes) -> DocType:
@@ -71,7 +71,7 @@ def doc_type_of(source: str, head: bytes) -> DocType:
         if head.startswith(mark):
             raise DocumentUnsupported(f"is {what}, which is not read; read are {', '.join(SUFFIXES)}")
     if found == "json":
-        return "script" if _names_of_first_object(head) >= _MESSAGE_NAMES else "json"
+        return "script" if is_of_a_script(_names_of_first_object(head)) else "json"
     if found:
         return found
     if not suffix and b"\0" not in head:
@@ -79,9 +79,9 @@ def doc_type_of(source: str, head: bytes) -> DocType:
     raise DocumentUnsupported(f"{suffix or 'binary data'} is not read; read are {', '.join(SUFFIXES)}")
 
 
-def _names_of_first_object(head: bytes) -> set[bytes]:
+def _names_of_first_object(head: bytes) -> set[str]:
     """The names in the first object, as far as it goes; not those of what lies in it."""
-    names: set[bytes] = set()
+    names: set[str] = set()
     opening = _FIRST_OBJECT.match(head)
     if opening is None:
         return names
@@ -94,5 +94,5 @@ def _names_of_first_object(head: bytes) -> set[bytes]:
             if not depth:
                 break
         elif depth == 1 and token[2]:
-            names.add(token[1])
+            names.add(token[1].decode("utf-8", "replace"))
     return names

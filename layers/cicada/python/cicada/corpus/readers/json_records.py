@@ -6,14 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from cicada.corpus.messages import is_of_a_script
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.content import Content
 from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.records import add_values
 from cicada.errors import DocumentBroken, DocumentTooLarge
-
-_MESSAGE_NAMES = frozenset({"episodeId", "messageId"})
 
 
 def read_json(data: bytes, limits: ReadLimits) -> Content:
@@ -30,7 +29,7 @@ def read_json(data: bytes, limits: ReadLimits) -> Content:
     text, notes = decoded(data)
     found = list(_values(text))
     values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    if values and isinstance(values[0], dict) and values[0].keys() >= _MESSAGE_NAMES:
+    if values and isinstance(values[0], dict) and is_of_a_script(values[0]):
         return Content("script", (), notes=notes)
     blocks = Blocks(limits)
     title = add_values(blocks, found)

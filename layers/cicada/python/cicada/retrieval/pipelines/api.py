@@ -78,7 +78,7 @@ class RetrieveRequest(CallRequest):
         "", description="the question, not blank; the pipeline `facets` needs none: it counts all that pass the filters"
     )
     workflow_id: Word | None = Field(
-        None, description="only passages of this tenant or workflow: a filter applied before ranking"
+        None, description="only passages with this label: a filter applied before ranking, and no access control"
     )
     top_k: Annotated[int, Field(ge=1, le=MAX_TOP_K), AS_WHOLE] = Field(DEFAULT_TOP_K, description="documents at most")
     search_type: SearchType = "hybrid"
