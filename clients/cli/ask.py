@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from rich.text import Text
 
 from clients.cli.exits import Exit, exit_of
 from clients.cli.output import complain
+from clients.cli.report import confirm_lines
 from clients.cli.session import PendingAnswer, Session
-from clients.cli.views import View, failure_words
-from clients.python import ClientError, EventFrame
+from clients.cli.views import PeopleView, View, failure_words
+from clients.python import Answer, ClientError, EventFrame
 
 
 @dataclass(frozen=True)
@@ -20,8 +24,20 @@ class Scope:
     top_k: int | None = None
 
 
-def ask(session: Session, question: str, scope: Scope, view: View, *, session_id: str | None = None) -> Exit:
-    """Ask, show the answer, and return how it ended. Ctrl-C cancels it; a second Ctrl-C does not wait for that."""
+def ask(
+    session: Session,
+    question: str,
+    scope: Scope,
+    view: View,
+    *,
+    session_id: str | None = None,
+    read: Callable[[str], str] | None = None,
+) -> Exit:
+    """Ask, show the answer, and return how it ended. Ctrl-C cancels it; a second Ctrl-C does not wait for that.
+
+    ``read`` shows a prompt and returns a line: deletions that the answer asks for are confirmed by it. Without, nothing
+    is deleted.
+    """
     last: EventFrame | None = None
     interrupted = False
     try:
@@ -50,7 +66,28 @@ def ask(session: Session, question: str, scope: Scope, view: View, *, session_id
         complain(failure_words(last.event))
     if interrupted:
         return Exit.INTERRUPTED
+    if isinstance(view, PeopleView) and view.answer is not None:
+        _confirm(session, view.answer, view, read)
     return Exit.DONE if complete else Exit.FAILED
+
+
+def _confirm(session: Session, answer: Answer, view: PeopleView, read: Callable[[str], str] | None) -> None:
+    """Have the user confirm what the answer would delete, one by one; whatever is no *y* declines."""
+    for asked in answer.confirmations:
+        view.print_lines(*confirm_lines(asked))
+        if read is None:
+            complain("nothing was deleted: a deletion is confirmed on a terminal")
+            continue
+        try:
+            accept = read("Do it? [y/N] ").strip().lower() in ("y", "yes")
+            reply = session.confirm(answer.request_id, asked.confirmation_id, accept=accept)
+        except EOFError:
+            complain("nothing was deleted")
+            return
+        except ClientError as error:
+            complain(str(error))
+            continue
+        view.print_lines(Text("Done." if reply.outcome == "done" else "Nothing was deleted.", style="dim"))
 
 
 def _follow(pending: PendingAnswer, view: View) -> EventFrame | None:

@@ -39,6 +39,8 @@ class Chat:
     out: Console
     scope: Scope
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    read: Callable[[str], str] | None = None
+    """Shows a prompt and returns a line, or raises EOFError; what :meth:`run` reads by."""
     answer: Answer | None = None
     """The last one."""
     left: bool = False
@@ -49,6 +51,7 @@ class Chat:
         Args:
             read: shows a prompt and returns a line, or raises EOFError.
         """
+        self.read = read
         while not self.left:
             try:
                 line = read(PROMPT).strip()
@@ -67,7 +70,7 @@ class Chat:
     def _ask(self, question: str) -> None:
         view = view_for(self.out, as_json=False, sources=True)
         assert isinstance(view, PeopleView)
-        ask(self.session, question, self.scope, view, session_id=self.session_id)
+        ask(self.session, question, self.scope, view, session_id=self.session_id, read=self.read)
         self.answer = view.answer
         self._say("")
 

@@ -275,7 +275,8 @@ def _ask(args: argparse.Namespace) -> Exit:
     question = sys.stdin.read().strip() if args.question == "-" else args.question
     view = view_for(console(), as_json=args.json, sources=not args.no_sources)
     with _session(args) as session:
-        return ask(session, question, _scope(args), view)
+        read = input if sys.stdin.isatty() and args.question != "-" else None
+        return ask(session, question, _scope(args), view, read=read)
 
 
 def _chat(args: argparse.Namespace) -> Exit:

@@ -69,6 +69,12 @@ def add_profile(
     unsetting.add_argument("fields", nargs="+", metavar="FIELD", help="the fact's name")
     _add_version(unsetting)
 
+    undoing = actions.add_parser("undo", help="take back a change", description="Take back a change of a profile.")
+    _add_meant(undoing)
+    undoing.add_argument(
+        "--version", type=_version, metavar="N", help="the version that the change made (default: the newest)"
+    )
+
     deleting = actions.add_parser("delete", help="delete one", description="Delete a profile with its history.")
     _add_meant(deleting)
     _add_version(deleting)
@@ -103,6 +109,8 @@ def profile(session: Session, args: argparse.Namespace, out: Console) -> Exit:
                 _create(session, args, out)
             case "set" | "unset":
                 _change(session, args, out)
+            case "undo":
+                _undo(session, args, out)
             case "delete":
                 found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
                 version = args.version or found.version
@@ -151,6 +159,15 @@ def _change(session: Session, args: argparse.Namespace, out: Console) -> None:
         )
     )
     view.show_profile(changed, out, as_json=args.json)
+
+
+def _undo(session: Session, args: argparse.Namespace, out: Console) -> None:
+    found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
+    restored = session.profiles(lambda profiles: profiles.undo(found.id, args.version or found.version))
+    if restored is None:
+        say(f"{found.kind} {view.told(found.name)} is gone: the change had created it.")
+    else:
+        view.show_profile(restored, out, as_json=args.json)
 
 
 def _is_unknown(error: ClientError) -> bool:

@@ -7,9 +7,19 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from cicada.protocol.events import Accepted, Citation, Metrics, Reason, Reused, Source
+from cicada.protocol.events import (
+    Accepted,
+    ChangedField,
+    Citation,
+    Confirm,
+    Metrics,
+    ProfileChanged,
+    Reason,
+    Reused,
+    Source,
+)
 from cicada.protocol.markers import markers_in
-from clients.cli.text import clipped, counted, printable
+from clients.cli.text import clipped, counted, one_line, printable
 from clients.python import Answer
 
 EXCERPT_CHARS = 160
@@ -125,6 +135,40 @@ def _reason(why: Reason) -> str | None:
 def _objection(citation: Citation) -> str:
     sentence = clipped(printable(citation.sentence), EXCERPT_CHARS)
     return printable(f"not verified: {citation.reason or 'no reason given'}: “{sentence}”")
+
+
+def change_lines(answer: Answer) -> Iterator[Text]:
+    """What the answer has changed of the user's profiles, and how each change is taken back."""
+    for change in answer.receipts:
+        yield Text(printable(f"✎ {_profile(change)} {_DONE.get(change.operation, change.operation)}"), style="green")
+        yield from (Text(f"  {line}") for line in map(field_words, change.fields))
+        if change.undoable:
+            how = f"cicada profile undo {change.id} --version {change.version}"
+            yield Text(f"  take it back: {how}", style="dim")
+    if answer.changes == 0:
+        yield Text("Nothing was changed.", style="yellow")
+
+
+def confirm_lines(confirm: Confirm) -> Iterator[Text]:
+    """What would be deleted."""
+    what = "Delete with its history" if confirm.operation == "delete" else "Remove from"
+    yield Text(printable(f"{what}: {_profile(confirm)}"), style="yellow")
+    yield from (Text(f"  {line}") for line in map(field_words, confirm.fields))
+
+
+def field_words(field: ChangedField) -> str:
+    """A field before and after."""
+    name, before, after = (one_line(text or "") for text in (field.field, field.before, field.after))
+    if field.before is None:
+        return f"{name}: “{after}”"
+    return f"{name}: “{before}”" if field.after is None else f"{name}: “{before}” → “{after}”"
+
+
+def _profile(change: ProfileChanged | Confirm) -> str:
+    return f"{one_line(change.name)} ({change.kind.replace('_', ' ')})"
+
+
+_DONE = {"created": "created", "updated": "changed", "undone": "restored", "deleted": "deleted"}
 
 
 def ending_lines(answer: Answer) -> Iterator[Text]:

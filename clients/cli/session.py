@@ -10,6 +10,7 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from cicada.protocol.events import Confirmed
 from clients.python import AnswerStream, CicadaClient, ClientError, EventFrame, ProfilesClient, Status, TokenProvider
 
 Item = EventFrame | Status
@@ -108,6 +109,10 @@ class Session:
     def profiles(self, work: Callable[[ProfilesClient], Coroutine[Any, Any, T]]) -> T:
         """Do something with the user's profiles, and wait for it. Raises ClientError."""
         return self._run(work(self._client.profiles)).result()
+
+    def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:
+        """Answer what an answer asks to confirm, and wait for what becomes of it. Raises ClientError."""
+        return self._run(self._client.confirm(request_id, confirmation_id, accept=accept)).result()
 
     async def _read(self, stream: AnswerStream, pending: PendingAnswer) -> None:
         try:

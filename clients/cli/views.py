@@ -12,7 +12,15 @@ from rich.text import Text
 
 from cicada.protocol.events import Accepted, Attempt, Chunk, Citations, Failed, Fallback, Sources
 from clients.cli.output import complain, say_json
-from clients.cli.report import answer_text, ending_lines, query_line, route_line, source_lines, withdrawn_text
+from clients.cli.report import (
+    answer_text,
+    change_lines,
+    ending_lines,
+    query_line,
+    route_line,
+    source_lines,
+    withdrawn_text,
+)
 from clients.cli.text import clipped, counted, printable
 from clients.python import Answer, ClientEvent, EventFrame, RequestTail, Status, UnknownEvent
 
@@ -103,14 +111,16 @@ class PeopleView:
             return
         answer = self.answer = self._tail.answer()
         if answer.text:
-            self._print(answer_text(answer.text.strip(), answer.citations), Text())
+            self.print_lines(answer_text(answer.text.strip(), answer.citations), Text())
+        if answer.receipts or answer.changes == 0:
+            self.print_lines(*change_lines(answer), Text())
         if not answer.complete:
             return
         if answer.query:
-            self._print(query_line(answer.query), Text())
+            self.print_lines(query_line(answer.query), Text())
         if self._sources and answer.sources:
-            self._print(*source_lines(answer, width=width_of(self._out)), Text())
-        self._print(*ending_lines(answer))
+            self.print_lines(*source_lines(answer, width=width_of(self._out)), Text())
+        self.print_lines(*ending_lines(answer))
 
     def show(self, item: EventFrame | Status) -> None:
         """Follow what comes."""
@@ -151,7 +161,8 @@ class PeopleView:
     def note(self, text: str) -> None:
         """Say something that is not of the answer."""
 
-    def _print(self, *lines: RenderableType) -> None:
+    def print_lines(self, *lines: RenderableType) -> None:
+        """Print lines that stay."""
         for line in lines:
             self._out.print(line, soft_wrap=not self._out.is_terminal)
 
@@ -210,17 +221,17 @@ class LiveView(PeopleView):
 
     def show_withdrawn(self, text: str) -> None:
         """Leave the text on the screen, struck out."""
-        self._print(withdrawn_text(text))
+        self.print_lines(withdrawn_text(text))
 
     def show_fallback(self, words: str) -> None:
         """Say it below what was withdrawn."""
-        self._print(Text(printable(f"↺ {words}"), style="yellow"), Text())
+        self.print_lines(Text(printable(f"↺ {words}"), style="yellow"), Text())
 
     def show_event(self, frame: EventFrame) -> None:
         """Show the phase that the answer is in."""
         match frame.event:
             case Accepted() as accepted:
-                self._print(route_line(accepted), Text())
+                self.print_lines(route_line(accepted), Text())
                 self._doing = "waiting for an answer"
             case Attempt(strategy=strategy):
                 self._doing = _DOING.get(strategy, "searching")
@@ -235,7 +246,7 @@ class LiveView(PeopleView):
 
     def note(self, text: str) -> None:
         """Say it above the live lines."""
-        self._print(Text(printable(text), style="yellow"))
+        self.print_lines(Text(printable(text), style="yellow"))
 
     def _picture(self) -> RenderableType:
         doing = f"{self._doing} · {clipped(printable(self._trouble), _REASON_CHARS)}" if self._trouble else self._doing

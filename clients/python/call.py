@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 
 from cicada import errors as codes
-from cicada.protocol.actions import ClientAction, ManageProfile
-from cicada.protocol.events import Refused
+from cicada.protocol.actions import ClientAction, ConfirmChange, ManageProfile
+from cicada.protocol.events import Confirmed, Refused
 from cicada.protocol.profiles import ProfileReply
 from clients.python.errors import ClientError, ConnectionLost, RequestRefused
 from clients.python.timing import Timing
 
 _TRIED_AGAIN = frozenset({codes.ProfilesUnavailable.code, codes.DeliveryUnavailable.code})
 """Refusals that pass by themselves. A conflict does not: whoever asked looks again first."""
+
+
+CallReply = ProfileReply | Confirmed
 
 
 class Call:
@@ -22,9 +25,9 @@ class Call:
     answered: the same ``requestId`` twice is one change.
     """
 
-    def __init__(self, action: ManageProfile, timing: Timing, rng: random.Random) -> None:
+    def __init__(self, action: ManageProfile | ConfirmChange, timing: Timing, rng: random.Random) -> None:
         """Take what is to be sent."""
-        self.reply: ProfileReply | None = None
+        self.reply: CallReply | None = None
         self.failure: ClientError | None = None
         self.stalled = False
         """Whether the connection brings nothing any more and should be given up."""
@@ -39,6 +42,13 @@ class Call:
     @property
     def request_id(self) -> str:
         """What its reply is known by."""
+        return self._action.request_id
+
+    @property
+    def key(self) -> str:
+        """Tells it from everything else that is open: a request may have several confirmations."""
+        if isinstance(self._action, ConfirmChange):
+            return f"{self._action.request_id} {self._action.confirmation_id}"
         return self._action.request_id
 
     @property
@@ -65,7 +75,7 @@ class Call:
         if not self.ended:
             self.failure = failure
 
-    def replied(self, reply: ProfileReply) -> None:
+    def replied(self, reply: CallReply) -> None:
         """The reply has come."""
         if not self.ended:
             self.reply = reply

@@ -13,13 +13,14 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from cicada import errors as codes
-from cicada.protocol.actions import Ask, ManageProfile
-from cicada.protocol.events import Failed
+from cicada.protocol.actions import Ask, ConfirmChange, ManageProfile
+from cicada.protocol.events import Confirmed, Failed
 from cicada.protocol.profiles import ProfileReply
-from clients.python.call import Call
+from clients.python.call import Call, CallReply
 from clients.python.connection import Connector, connect_websocket
 from clients.python.errors import (
     AnswerFailed,
+    ClientError,
     ConnectionLost,
     InvalidQuestion,
 )
@@ -94,7 +95,7 @@ class CicadaClient:
         )
         self._keeping: asyncio.Task[None] | None = None
         self._calls: dict[str, asyncio.Event] = {}
-        self.profiles = ProfilesClient(self._call)
+        self.profiles = ProfilesClient(self._manage)
         """What the user keeps: see :class:`~clients.python.profiles.ProfilesClient`."""
 
     async def __aenter__(self) -> Self:
@@ -198,6 +199,19 @@ class CicadaClient:
                     )
         return stream.answer
 
+    async def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:
+        """Answer an event ``confirm``: have the deletion done that it shows, or decline. Done once, however often.
+
+        Raises:
+            RequestRefused: with the code ``confirmation_expired``, ``confirmation_unknown``, ``profile_conflict`` (what
+                is to be deleted was changed meanwhile), or another of the protocol's.
+        """
+        action = ConfirmChange(requestId=request_id, confirmationId=confirmation_id, accept=accept)
+        reply = await self._call(action)
+        if not isinstance(reply, Confirmed):
+            raise ClientError(f"the server answered confirm with {reply.type}")
+        return reply
+
     # --- requests ---
 
     def _begin(self, request_id: str, ask: Ask | None) -> AnswerStream:
@@ -214,17 +228,22 @@ class CicadaClient:
         self._board.cancel(request_id, self._clock())
         self._keeper.wake()
 
-    async def _call(self, action: ManageProfile) -> ProfileReply:
+    async def _manage(self, action: ManageProfile) -> ProfileReply:
+        reply = await self._call(action)
+        assert not isinstance(reply, Confirmed)
+        return reply
+
+    async def _call(self, action: ManageProfile | ConfirmChange) -> CallReply:
         """Send an action, and return its reply. Raises ClientError."""
         self._check_open()
         call = Call(action, self._timing, self._rng)
-        ended = self._calls[action.request_id] = asyncio.Event()
+        ended = self._calls[call.key] = asyncio.Event()
         try:
             self._board.add(call, self._clock())
             self._keeper.wake()
             await ended.wait()
         finally:
-            del self._calls[action.request_id]
+            del self._calls[call.key]
         if call.reply is None:
             raise call.failure or ConnectionLost("no reply came")
         return call.reply
@@ -236,7 +255,7 @@ class CicadaClient:
     def _show(self, exchange: Exchange | Call) -> None:
         """Let the readers of a request see what has changed, and forget one that has ended."""
         if isinstance(exchange, Call):
-            if exchange.ended and (ended := self._calls.get(exchange.request_id)):
+            if exchange.ended and (ended := self._calls.get(exchange.key)):
                 ended.set()
             return
         stream = self._streams[exchange.request_id]

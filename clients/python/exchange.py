@@ -60,6 +60,11 @@ class Exchange:
         return self.tail.request_id
 
     @property
+    def key(self) -> str:
+        """Tells it from everything else that is open."""
+        return self.tail.request_id
+
+    @property
     def ended(self) -> bool:
         """Whether nothing more will come."""
         return self.tail.terminal is not None or self.failure is not None

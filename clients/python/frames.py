@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from cicada.protocol.events import TERMINAL_TYPES, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
+from cicada.protocol.events import TERMINAL_TYPES, Confirmed, LogEvent, Metrics, Pong, Refused, Resumed, StrategyFailure
 from cicada.protocol.profiles import ProfileReply
 
 
@@ -53,15 +53,16 @@ class GatewayFault:
     message: str
 
 
-Incoming = EventFrame | Resumed | Refused | Pong | ProfileReply | GatewayFault
+Reply = Resumed | Refused | Confirmed | Pong | ProfileReply
+Incoming = EventFrame | Reply | GatewayFault
 
 _MOST_ROUNDS = 8
 """How often parts are left aside: what is missing then takes what it is missing from with it."""
 Part = TypeVar("Part", bound=BaseModel)
 
 _EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
-_REPLIES: Mapping[str, type[Resumed | Refused | Pong | ProfileReply]] = {
-    reply.model_fields["type"].default: reply for reply in (Resumed, Refused, Pong, *get_args(ProfileReply))
+_REPLIES: Mapping[str, type[Reply]] = {
+    reply.model_fields["type"].default: reply for reply in (Resumed, Refused, Confirmed, Pong, *get_args(ProfileReply))
 }
 
 
@@ -85,7 +86,7 @@ def parse_frame(text: str | bytes) -> Incoming | None:
     return EventFrame(request_id, seq, _parse_event(kind, raw), raw) if isinstance(request_id, str) else None
 
 
-def _parse_reply(kind: str, raw: dict[str, Any]) -> Resumed | Refused | Pong | ProfileReply | None:
+def _parse_reply(kind: str, raw: dict[str, Any]) -> Reply | None:
     model = _REPLIES.get(kind)
     return None if model is None else _read(model, raw)
 

@@ -108,6 +108,15 @@ class ProfilesClient:
         )
         return await self._rest(changed)
 
+    async def undo(self, id: str, version: int, *, request_id: str | None = None) -> ProfileShown | None:
+        """Take back the change that made a version; None where that was the profile's creation: then it is gone."""
+        reply = await self._reply(operation="undo", id=id, version=version, requestId=request_id)
+        if isinstance(reply, ProfileDeleted):
+            return None
+        if not isinstance(reply, ProfileShown):
+            raise ClientError(f"the server answered undo with {reply.type}")
+        return await self._rest(reply)
+
     async def delete(self, id: str, expected_version: int, *, request_id: str | None = None) -> int:
         """Delete the version that was seen, with its history; the version that this makes is returned."""
         gone = await self._one(
@@ -133,6 +142,12 @@ class ProfilesClient:
     # --- below ---
 
     async def _one(self, expected: type[Page], **fields: Any) -> Page:
+        reply = await self._reply(**fields)
+        if not isinstance(reply, expected):
+            raise ClientError(f"the server answered {fields['operation']} with {reply.type}")
+        return reply
+
+    async def _reply(self, **fields: Any) -> ProfileReply:
         given = {name: value for name, value in fields.items() if value not in (None, ())}
         given["requestId"] = given.get("requestId") or str(uuid.uuid4())
         try:
@@ -141,10 +156,7 @@ class ProfilesClient:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise InvalidQuestion(f"{where}: {first['msg']}" if where else str(first["msg"])) from error
-        reply = await self._send(action)
-        if not isinstance(reply, expected):
-            raise ClientError(f"the server answered {action.operation} with {reply.type}")
-        return reply
+        return await self._send(action)
 
     async def _pages(self, expected: type[Page], **fields: Any) -> tuple[Page, ...]:
         """All pages; read from the start again where what they show is changed meanwhile."""

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 
 from cicada import errors as codes
 from cicada.protocol.actions import ClientAction, Ping
-from cicada.protocol.events import Pong, Refused, Resumed
-from cicada.protocol.profiles import ProfileReply
-from clients.python.call import Call
+from cicada.protocol.events import Confirmed, Pong, Refused, Resumed
+from clients.python.call import Call, CallReply
 from clients.python.errors import ClientError, Unauthorized
 from clients.python.exchange import Exchange
 from clients.python.frames import EventFrame, GatewayFault, parse_frame
@@ -52,7 +51,7 @@ class Switchboard:
 
     def add(self, exchange: Exchange | Call, now: float) -> None:
         """Take up a request or a call."""
-        self._exchanges[exchange.request_id] = exchange
+        self._exchanges[exchange.key] = exchange
         if self.opened_at is not None:
             self._after(exchange, exchange.connected(now))
 
@@ -108,11 +107,23 @@ class Switchboard:
             case Pong() | None:
                 pass
             case _:
-                if concerned := self._exchanges.get(frame.request_id or ""):
+                if concerned := self._concerned(frame):
                     self._after(concerned, self._hand(frame, concerned, now))
 
+    def _concerned(self, frame: EventFrame | Resumed | Refused | CallReply) -> Exchange | Call | None:
+        """Whom a frame is for. A refusal names a request, of which a confirmation may wait beside its answer."""
+        request_id = frame.request_id or ""
+        match frame:
+            case Confirmed():
+                return self._exchanges.get(f"{request_id} {frame.confirmation_id}")
+            case Refused():
+                open_ones = (one for one in self._exchanges.values() if one.request_id == request_id)
+                return min(open_ones, key=lambda one: isinstance(one, Exchange), default=None)
+            case _:
+                return self._exchanges.get(request_id)
+
     def _hand(
-        self, frame: EventFrame | Resumed | Refused | ProfileReply, exchange: Exchange | Call, now: float
+        self, frame: EventFrame | Resumed | Refused | CallReply, exchange: Exchange | Call, now: float
     ) -> Sequence[ClientAction]:
         if isinstance(exchange, Call):
             return self._answer(frame, exchange, now)
@@ -130,7 +141,7 @@ class Switchboard:
                 return ()
 
     def _answer(
-        self, frame: EventFrame | Resumed | Refused | ProfileReply, call: Call, now: float
+        self, frame: EventFrame | Resumed | Refused | CallReply, call: Call, now: float
     ) -> Sequence[ClientAction]:
         match frame:
             case Refused():
@@ -180,5 +191,5 @@ class Switchboard:
         if self.opened_at is not None:
             self.outgoing.extend(actions)
         if exchange.ended:
-            self._exchanges.pop(exchange.request_id, None)
+            self._exchanges.pop(exchange.key, None)
         self._on_change(exchange)

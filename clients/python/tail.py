@@ -14,10 +14,13 @@ from cicada.protocol.events import (
     Citation,
     Citations,
     Complete,
+    Confirm,
     Degraded,
     Failed,
     Fallback,
     Metrics,
+    ProfileChanged,
+    Receipt,
     Reused,
     Source,
     Sources,
@@ -56,6 +59,12 @@ class Answer:
     model: str | None
     grounded: bool | None
     """Whether the answer rests on retrieved passages; None until it is complete."""
+    receipts: tuple[ProfileChanged, ...]
+    """What was changed of the user's profiles, in order: from the record, and whatever becomes of the text."""
+    confirmations: tuple[Confirm, ...]
+    """What the user is asked to confirm: nothing of it is done before."""
+    changes: int | None
+    """Where the question asked to change profiles: how many of both there are. With 0 nothing was changed."""
     failed: tuple[StrategyFailure, ...]
     """The strategies that were given up, in order, and why; known at the end."""
     metrics: Metrics | None
@@ -82,6 +91,8 @@ class RequestTail:
         self._found: Sources | None = None
         self._citations: list[Citation] = []
         self._not_attributed: tuple[int, ...] = ()
+        self._receipts: dict[tuple[str, int], ProfileChanged] = {}
+        self._confirmations: dict[str, Confirm] = {}
         self._accepted: Accepted | None = None
         self._strategy: str | None = None
 
@@ -142,6 +153,9 @@ class RequestTail:
             strategy=done.answered_by if done else fields.get("answeredBy", self._strategy),
             model=done.model if done else fields.get("model"),
             grounded=done.grounded if done else fields.get("grounded"),
+            receipts=tuple(self._receipts.values()),
+            confirmations=tuple(self._confirmations.values()),
+            changes=done.changes if done else None,
             failed=end.failed if isinstance(end, Complete | Failed) else failures_in(fields),
             metrics=done.metrics if done else metrics_in(fields),
             complete=complete,
@@ -166,6 +180,10 @@ class RequestTail:
             case Citations() as checked if self._current(checked.attempt):
                 self._citations.extend(checked.citations)
                 self._not_attributed += checked.not_attributed
+            case Receipt(change=change):
+                self._receipts[change.id, change.version] = change
+            case Confirm() as confirm:
+                self._confirmations[confirm.confirmation_id] = confirm
             case Failed() | UnknownEvent(type="error") if last_failure_code(frame.raw) == WITHHELD:
                 self._rewind()
             case UnknownEvent(type="fallback"):

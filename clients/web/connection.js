@@ -1,11 +1,12 @@
 /** The one socket that all open requests share: opened, kept, and opened again when it breaks. */
 
+import { Calls } from "./calls.js";
 import { parseFrame } from "./protocol.js";
 import { backoffMs } from "./timing.js";
 
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Action, Frame } from "./protocol.js"
+ * @import { Action, Call, CallReply, Frame } from "./protocol.js"
  * @import { Timing } from "./timing.js"
  *
  * @typedef {object} Status  What the connection is doing, for those who show it.
@@ -33,6 +34,7 @@ export class Connection {
 
   /** The requests that have not ended. @type {Map<string, Exchange>} */
   #exchanges = new Map();
+  #calls;
   /** The socket in use, also while it opens. @type {WebSocket | null} */
   #socket = null;
   #isOpen = false;
@@ -71,6 +73,7 @@ export class Connection {
     this.#now = options.now ?? (() => performance.now());
     this.#timers = options.timers ?? { set: (act, ms) => setTimeout(act, ms), clear: (timer) => clearTimeout(timer) };
     this.#WebSocket = options.WebSocket ?? WebSocket;
+    this.#calls = new Calls(this.#timing, this.#random);
   }
 
   // --- requests ---
@@ -95,6 +98,18 @@ export class Connection {
     const exchange = this.#exchanges.get(requestId);
     if (exchange) this.#after(exchange, exchange.cancel(this.#now()));
     this.#settle();
+  }
+
+  /**
+   * Send an action that one reply answers, as often as it takes.
+   *
+   * @param {Call} action
+   * @returns {Promise<CallReply>}
+   */
+  call(action) {
+    const reply = this.#calls.add(action);
+    this.#settle();
+    return reply;
   }
 
   // --- what the page knows ---
@@ -163,6 +178,7 @@ export class Connection {
     this.#isOpen = this.#everOpen = true;
     this.#openedAt = this.#activeAt = this.#now();
     for (const exchange of [...this.#exchanges.values()]) this.#after(exchange, exchange.connected(this.#now()));
+    this.#calls.connected();
   }
 
   /** The connection is gone, or given up. */
@@ -205,10 +221,13 @@ export class Connection {
       this.#refusal = frame.message;
       this.#drop();
     } else if (frame.kind === "fault" || (frame.kind === "refused" && frame.requestId === null)) {
+      this.#calls.fault(now);
       for (const exchange of [...this.#exchanges.values()]) {
         exchange.fault(frame.message, now);
         this.#after(exchange, []);
       }
+    } else if (isCallReply(frame) && this.#calls.replied(frame, now)) {
+      this.#failures = 0;
     } else if (frame.requestId !== null) {
       const exchange = this.#exchanges.get(frame.requestId);
       if (exchange) this.#after(exchange, this.#hand(frame, exchange, now));
@@ -275,6 +294,7 @@ export class Connection {
       if (actions.length || exchange.ended) this.#after(exchange, actions);
       if (exchange.stalled) return this.#lost();
     }
+    for (const action of this.#calls.tick(now)) this.#send(action);
     if (now >= this.#pongDueAt) return this.#lost();
     if (now >= this.#retiresAt()) return this.#drop();
     if (now >= this.#activeAt + this.#timing.pingMs) this.#ping(this.#timing.replyMs);
@@ -284,11 +304,11 @@ export class Connection {
     if (this.#state() === "waiting") return this.#reopenAt;
     if (!this.#isOpen) return this.#openDueAt;
     const due = [...this.#exchanges.values()].map((exchange) => exchange.deadline);
-    return Math.min(this.#pongDueAt, this.#activeAt + this.#timing.pingMs, this.#retiresAt(), ...due);
+    return Math.min(this.#pongDueAt, this.#activeAt + this.#timing.pingMs, this.#retiresAt(), this.#calls.deadline, ...due);
   }
 
   get #needed() {
-    return this.#exchanges.size > 0 || this.#attended;
+    return this.#exchanges.size > 0 || this.#calls.size > 0 || this.#attended;
   }
 
   #retiresAt() {
@@ -322,4 +342,12 @@ export class Connection {
     if (this.#socket) return "connecting";
     return this.#needed ? "waiting" : "idle";
   }
+}
+
+/**
+ * @param {Frame} frame
+ * @returns {frame is CallReply}
+ */
+function isCallReply(frame) {
+  return frame.kind === "confirmed" || frame.kind === "profile" || frame.kind === "refused";
 }

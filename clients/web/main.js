@@ -20,6 +20,7 @@ let connection;
 const view = new View({
   ask: (query, episodes) => conversation && view.add(conversation.ask(query, episodes)),
   cancel: (turn) => conversation?.cancel(turn),
+  call: (action) => connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
   clear: () => conversation?.clear(),
   retry: () => connection?.retry(),
 });

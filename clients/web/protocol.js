@@ -5,6 +5,8 @@
  * read, still takes its place in the log (`type: "unknown"`), so that what follows it is shown.
  */
 
+import { safe } from "./safe.js";
+
 export const MAX_QUERY_CHARS = 4000;
 export const MAX_FILTER_CHARS = 128;
 /** Fewer than the protocol's 50: a browser cannot split a message, and API Gateway refuses frames above 32 KiB. */
@@ -17,7 +19,10 @@ export const MAX_EPISODES = 20;
  * @typedef {{ action: "resume", requestId: string, after: number }} Resume
  * @typedef {{ action: "cancel", requestId: string }} Cancel
  * @typedef {{ action: "ping" }} Ping
- * @typedef {Ask | Resume | Cancel | Ping} Action
+ * @typedef {{ action: "confirm", requestId: string, confirmationId: string, accept: boolean }} ConfirmChange
+ * @typedef {{ action: "profile", requestId: string, operation: "undo", id: string, version: number }} UndoChange
+ * @typedef {ConfirmChange | UndoChange} Call  Answered by one reply.
+ * @typedef {Ask | Resume | Cancel | Ping | Call} Action
  *
  * @typedef {object} Locator
  * @property {string} heading  who speaks, the document's title, or that it is the asker's own note
@@ -48,6 +53,16 @@ export const MAX_EPISODES = 20;
  *
  * @typedef {{ strategy: Strategy, code: string, reason: string }} StrategyFailure
  *
+ * @typedef {{ field: string, before: string | null, after: string | null }} ChangedField
+ * @typedef {object} Change  What was done to one of the asker's profiles.
+ * @property {string} operation  "created", "updated", "undone", "deleted"
+ * @property {string} id
+ * @property {string} kind
+ * @property {string} name
+ * @property {number} version
+ * @property {ChangedField[]} fields
+ * @property {boolean} undoable
+ *
  * @typedef {object} Reused  An earlier answer that this one makes use of.
  * @property {boolean} whole  its text is given again; otherwise a new text is written from its passages
  * @property {string} question  what was asked then
@@ -75,16 +90,27 @@ export const MAX_EPISODES = 20;
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
  * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
  * @typedef {{ type: "citations", attempt: number, citations: Citation[], notAttributed: number[] }} Citations
+ * @typedef {{ type: "receipt", attempt: number, change: Change }} Receipt
+ * @typedef {object} Confirm  Something would be deleted, if the asker confirms it.
+ * @property {"confirm"} type
+ * @property {number} attempt
+ * @property {string} confirmationId
+ * @property {string} operation  "delete" or "remove_fields"
+ * @property {string} kind
+ * @property {string} name
+ * @property {ChangedField[]} fields
+ * @property {number} expiresAtMs  since the epoch
  * @typedef {object} Complete
  * @property {"complete"} type
  * @property {Strategy} answeredBy
  * @property {string} model
  * @property {boolean} grounded
+ * @property {number | null} changes  of profiles; null where the question asked for none
  * @property {StrategyFailure[]} failed  before it, in order
  * @property {Metrics} metrics
  * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
  * @typedef {{ type: "unknown", attempt: null }} Unknown
- * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Complete | Failed | Unknown} LogEvent
+ * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Receipt | Confirm | Complete | Failed | Unknown} LogEvent
  *
  * @typedef {{ kind: "event", requestId: string, seq: number, event: LogEvent }} EventFrame
  * @typedef {{ kind: "resumed", requestId: string | null, outcome: string, lastSeq: number }} ResumedFrame
@@ -96,7 +122,13 @@ export const MAX_EPISODES = 20;
  * @property {boolean} retryable
  * @typedef {{ kind: "pong" }} PongFrame
  * @typedef {{ kind: "fault", message: string }} FaultFrame  The gateway's own complaint; it names no request of ours.
- * @typedef {EventFrame | ResumedFrame | RefusedFrame | PongFrame | FaultFrame} Frame
+ * @typedef {object} ConfirmedFrame  What became of a confirmation.
+ * @property {"confirmed"} kind
+ * @property {string | null} requestId
+ * @property {string} outcome  "done" or "declined"
+ * @typedef {{ kind: "profile", requestId: string | null }} ProfileFrame  A profile as it stands after an operation.
+ * @typedef {ConfirmedFrame | ProfileFrame | RefusedFrame} CallReply
+ * @typedef {EventFrame | ResumedFrame | ConfirmedFrame | ProfileFrame | RefusedFrame | PongFrame | FaultFrame} Frame
  *
  * @typedef {Record<string, unknown>} Json
  */
@@ -166,6 +198,11 @@ function readReply(raw) {
       return { kind: "pong" };
     case "resumed":
       return { kind: "resumed", requestId, outcome: text(raw.outcome), lastSeq: count(raw.lastSeq) ?? 0 };
+    case "confirmed":
+      return { kind: "confirmed", requestId, outcome: text(raw.outcome) };
+    case "profile":
+    case "profile_deleted":
+      return { kind: "profile", requestId };
     case "error": {
       const message = [text(raw.message), text(raw.detail)].filter(Boolean).join(" ");
       return { kind: "refused", requestId, code: text(raw.code), message, retryable: raw.retryable === true };
@@ -213,12 +250,28 @@ function readEvent(raw) {
         citations: list(raw.citations, readCitation),
         notAttributed: Array.isArray(raw.notAttributed) ? raw.notAttributed.filter(Number.isInteger) : [],
       };
+    case "receipt": {
+      const change = readChange(asObject(raw.change));
+      return change ? { type: "receipt", attempt, change } : { type: "unknown", attempt: null };
+    }
+    case "confirm":
+      return {
+        type: "confirm",
+        attempt,
+        confirmationId: text(raw.confirmationId),
+        operation: text(raw.operation),
+        kind: text(raw.kind),
+        name: text(raw.name),
+        fields: list(raw.fields, readChangedField),
+        expiresAtMs: count(raw.expiresAtMs) ?? 0,
+      };
     case "complete":
       return {
         type: "complete",
         answeredBy: text(raw.answeredBy),
         model: text(raw.model),
         grounded: raw.grounded === true,
+        changes: count(raw.changes),
         failed: list(raw.failed, readFailure),
         metrics: readMetrics(asObject(raw.metrics) ?? {}),
       };
@@ -233,6 +286,33 @@ function readEvent(raw) {
     default:
       return { type: "unknown", attempt: null };
   }
+}
+
+/**
+ * @param {Json | null} raw
+ * @returns {Change | null}
+ */
+function readChange(raw) {
+  const version = count(raw?.version);
+  if (!raw || version === null) return null;
+  return {
+    operation: text(raw.operation),
+    id: text(raw.id),
+    kind: text(raw.kind),
+    name: text(raw.name),
+    version,
+    fields: list(raw.fields, readChangedField),
+    undoable: raw.undoable === true,
+  };
+}
+
+/**
+ * @param {Json} raw
+ * @returns {ChangedField | null}
+ */
+function readChangedField(raw) {
+  const field = text(raw.field);
+  return field ? { field, before: text(raw.before) || null, after: text(raw.after) || null } : null;
 }
 
 /**
@@ -363,7 +443,7 @@ function list(value, read) {
  * @returns {string}
  */
 function text(value) {
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" ? safe(value) : "";
 }
 
 /**

@@ -3,7 +3,7 @@
 import { isTerminal } from "./protocol.js";
 
 /**
- * @import { Accepted, Citation, Complete, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy } from "./protocol.js"
+ * @import { Accepted, Change, Citation, Complete, Confirm, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy } from "./protocol.js"
  */
 
 /** Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays. */
@@ -43,6 +43,10 @@ export class RequestTail {
   accepted = null;
   /** What is answering, or has answered. @type {Strategy | null} */
   strategy = null;
+  /** What was changed for the asker, by profile and version; it stays on a fallback. @type {Map<string, Change>} */
+  receipts = new Map();
+  /** What the asker is asked to confirm, by its id; it stays too. @type {Map<string, Confirm>} */
+  confirmations = new Map();
   /** Strategies that were given up, in order. @type {Fallback[]} */
   fallbacks = [];
   /** @type {Complete | Failed | null} */
@@ -129,6 +133,12 @@ export class RequestTail {
         if (!this.#isCurrent(event.attempt)) break;
         this.citations.push(...event.citations);
         this.notAttributed.push(...event.notAttributed);
+        break;
+      case "receipt":
+        this.receipts.set(`${event.change.id} ${event.change.version}`, event.change);
+        break;
+      case "confirm":
+        this.confirmations.set(event.confirmationId, event);
         break;
       case "complete":
         this.strategy = event.answeredBy || this.strategy;

@@ -2,6 +2,7 @@
 
 import { languageOf } from "./answer_text.js";
 import { AnswerView } from "./answer_view.js";
+import { ChangesView } from "./changes_view.js";
 import { el, icon, setText } from "./dom.js";
 import { withoutMarkers } from "./markers.js";
 import { SourcesView } from "./sources_view.js";
@@ -19,6 +20,7 @@ import {
 
 /**
  * @import { Turn } from "./conversation.js"
+ * @import { Call, CallReply } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { Phase } from "./words.js"
  */
@@ -37,6 +39,7 @@ export class TurnView {
   #understood = el("p", { class: "understood", hidden: true }, "Understood as: ");
   #query = el("q", { dir: "auto" });
   #notices = el("ul", { class: "notices" });
+  #changes;
   #words = el("span");
   #stop = el("button", { type: "button", class: "stop" }, icon("stop"), "Stop");
   #again = el("button", { type: "button", class: "again" }, icon("again"), "Ask again");
@@ -53,15 +56,17 @@ export class TurnView {
    * @param {() => void} does.askAgain
    * @param {(text: string) => void} does.announce
    * @param {(id: string) => string} does.nameEpisode
+   * @param {(action: Call) => Promise<CallReply>} does.call  sends an action, and brings its reply
    * @param {() => void} does.moveFocus  what has the focus is about to vanish
    */
-  constructor(turn, { cancel, askAgain, announce, nameEpisode, moveFocus }) {
+  constructor(turn, { cancel, askAgain, announce, nameEpisode, call, moveFocus }) {
     const { requestId, query, episodes = [] } = turn.ask;
     this.#turn = turn;
     this.#silent = turn.restored;
     this.#announce = announce;
     this.#moveFocus = moveFocus;
     this.#sources = new SourcesView(requestId);
+    this.#changes = new ChangesView(requestId, { call, announce });
     this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
     this.#stop.addEventListener("click", cancel);
     this.#again.addEventListener("click", askAgain);
@@ -74,7 +79,7 @@ export class TurnView {
     this.element.dataset.requestId = requestId;
     this.element.append(
       el("header", {}, heading, scope, this.#understood),
-      el("div", { class: "written" }, this.#notices, this.#answer.element, this.status, this.#facts),
+      el("div", { class: "written" }, this.#notices, this.#answer.element, this.#changes.element, this.status, this.#facts),
       this.#sources.element,
     );
   }
@@ -95,6 +100,7 @@ export class TurnView {
     setText(this.#query, tail.query);
     this.#drawNotices();
     this.#sources.update(tail);
+    this.#changes.update(tail);
     this.#answer.update(tail, (n) => this.#sources.anchorOf(n));
     this.#answer.element.hidden = tail.text === "";
     setText(this.#words, statusOf(exchange, connection));

@@ -8,11 +8,13 @@ import { connectionNotice } from "./words.js";
 /**
  * @import { Status } from "./connection.js"
  * @import { Turn } from "./conversation.js"
+ * @import { Call, CallReply } from "./protocol.js"
  * @import { Episode } from "./settings.js"
  *
  * @typedef {object} Handlers
  * @property {(query: string, episodes: string[]) => void} ask
  * @property {(turn: Turn) => void} cancel
+ * @property {(action: Call) => Promise<CallReply>} call
  * @property {() => void} clear
  * @property {() => void} retry  the connection
  */
@@ -104,6 +106,7 @@ export class View {
         this.#composer.focus();
         this.#handlers.cancel(turn);
       },
+      call: (action) => this.#handlers.call(action),
       moveFocus: () => this.#composer.focus(),
       askAgain: () => this.#ask(turn.ask.query, turn.ask.episodes ?? []),
       announce: (text) => this.announce(text),

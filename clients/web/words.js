@@ -2,7 +2,7 @@
 
 /**
  * @import { Exchange } from "./exchange.js"
- * @import { Fallback, Metrics, Reason, Reused, Strategy } from "./protocol.js"
+ * @import { Change, ChangedField, Confirm, Fallback, Metrics, Reason, Reused, Strategy } from "./protocol.js"
  * @import { Status } from "./connection.js"
  * @import { RequestTail } from "./tail.js"
  *
@@ -286,4 +286,44 @@ function day(ms) {
 function dollars(usd) {
   if (usd === 0) return "$0";
   return usd.toLocaleString("en", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+}
+
+const DONE = { created: "created", updated: "changed", undone: "restored", deleted: "deleted" };
+
+/**
+ * What was done to a profile: *Tamsin (character) was changed.*
+ *
+ * @param {Change} change
+ * @returns {string}
+ */
+export function changeWords({ operation, kind, name }) {
+  const done = DONE[/** @type {keyof typeof DONE} */ (operation)] ?? "changed";
+  return `${name} (${kindWords(kind)}) was ${done}.`;
+}
+
+/**
+ * What the asker is asked to confirm.
+ *
+ * @param {Confirm} confirm
+ * @returns {string}
+ */
+export function confirmWords({ operation, kind, name }) {
+  const what = `${name} (${kindWords(kind)})`;
+  return operation === "delete" ? `Delete ${what} with its history?` : `Remove from ${what}?`;
+}
+
+/**
+ * A field before and after.
+ *
+ * @param {ChangedField} field
+ * @returns {string}
+ */
+export function fieldWords({ field, before, after }) {
+  if (before === null) return `${field}: “${after ?? ""}”`;
+  return after === null ? `${field}: “${before}”, removed` : `${field}: “${before}” → “${after}”`;
+}
+
+/** @param {string} kind */
+function kindWords(kind) {
+  return kind.replaceAll("_", " ");
 }

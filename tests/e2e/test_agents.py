@@ -42,7 +42,9 @@ def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversatio
     assert verdicts(shown) == {"verified"}
 
     updated = socket.answer(UPDATE)
-    assert updated[-1]["answeredBy"] == "profile_agent"
+    assert (updated[-1]["answeredBy"], updated[-1]["changes"]) == ("profile_agent", 1)
+    change = first(updated, "receipt")["change"]
+    assert (change["name"], change["version"], change["undoable"]) == ("Corin", 2, True)
     changed = socket.answer(CHANGED)
     assert (changed[-1]["answeredBy"], changed[-1]["grounded"], verdicts(changed)) == (
         "profile_agent",
@@ -51,6 +53,24 @@ def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversatio
     )
     assert "grumpy" in joined(changed)
     assert "boatman" in joined(changed)
+
+
+def test_a_profile_is_deleted_by_its_users_confirmation_and_by_nothing_else(socket, connect):
+    socket.answer(CREATE)
+    asked = socket.answer("Delete my profile of Corin")
+    confirm = first(asked, "confirm")
+    assert (asked[-1]["answeredBy"], confirm["operation"], confirm["name"]) == ("profile_agent", "delete", "Corin")
+    assert {field["field"] for field in confirm["fields"]} == {"occupation", "keeps"}
+    answer = {"requestId": confirm["requestId"], "confirmationId": confirm["confirmationId"], "accept": True}
+    stranger = connect(f"stranger-{uuid.uuid4()}")
+    stranger.send("confirm", **answer)
+    assert stranger.receive()["code"] == "request_unknown"
+    assert "boatman" in joined(socket.answer(SHOW))
+    for _ in range(2):
+        socket.send("confirm", **answer)
+        done = socket.until("confirmed")
+        assert (done["outcome"], done["change"]["operation"]) == ("done", "deleted")
+    assert "boatman" not in joined(socket.answer(SHOW))
 
 
 def test_another_user_sees_nothing_of_it(socket, connect):
@@ -81,6 +101,10 @@ def test_a_theory_is_weighed_by_evidence_of_the_script_with_citations(socket):
 def test_a_theory_that_is_put_forward_is_weighed_with_the_evidence_of_the_opening_kept_and_listed(socket):
     events = socket.answer("My theory: Corin put a new padlock on the water gate. Does the text say so?")
     assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
+    assert all_of(events, "receipt") == []  # nobody asked to keep it
+    events = socket.answer("Keep my theory: Corin put a new padlock on the water gate. Does the text say so?")
+    assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
+    assert [one["change"]["operation"] for one in all_of(events, "receipt")] == ["created", "updated"]
     assert events[-1]["metrics"]["modelCalls"] == 3  # to keep it, to record the verdict, to tell it
     listed = socket.answer("What theories do I have?")
     assert listed[-1]["answeredBy"] == "profile_agent"

@@ -14,7 +14,20 @@ import pytest
 from cicada.answering.profile_counter import ProfileCounter
 from cicada.errors import CicadaError, ProfilesUnavailable
 from cicada.profiles.desk import ProfileDesk
-from cicada.protocol.events import Refused, reply_frame
+from cicada.protocol.events import (
+    ChangedField,
+    Chunk,
+    Complete,
+    Confirm,
+    Confirmed,
+    Metrics,
+    ProfileChanged,
+    Receipt,
+    Refused,
+    dump_event,
+    event_frame,
+    reply_frame,
+)
 from clients.cli.main import main
 from clients.python import CicadaClient, ConnectionLost, InvalidQuestion, RequestRefused
 from tests.support.profiles import InMemoryProfiles
@@ -31,7 +44,7 @@ class Keeping(Deployment):
         self.counter = ProfileCounter(ProfileDesk(self.store))
         self.refusals: list[CicadaError] = []
 
-    def _reply(self, action: Any) -> str | None:
+    def _reply(self, action: Any) -> str | list[str] | None:
         if action.action != "profile":
             return None
         try:
@@ -87,6 +100,101 @@ def test_a_profile_is_made_changed_shown_and_deleted(cicada: Any) -> None:
     status, out, _ = cicada("delete", "Tamsin Oake")
     assert (status, out) == (0, "character “Tamsin Oake” is deleted, with its history.\n")
     assert cicada("list")[1] == ""
+
+
+def test_a_change_is_taken_back(cicada: Any) -> None:
+    cicada("create", "character", "Tamsin Oake", "hair=red")
+    cicada("set", "tamsin oake", "hair=black")
+    status, out, _ = cicada("undo", "tamsin oake")
+    assert (status, out.splitlines()[1].split("\t")[:2]) == (0, ["hair", "red"])
+    status, _, err = cicada("undo", "tamsin oake", "--version", "2")
+    assert (status, "changed after version 2" in err) == (1, True)
+    cicada("create", "character", "Corin")
+    status, out, _ = cicada("undo", "Corin")
+    assert (status, "is gone" in out) == (0, True)
+
+
+class Asking(Keeping):
+    """A deployment whose answer has made a profile, and asks to delete another."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.confirmed: list[bool] = []
+        change = ProfileChanged(
+            operation="updated",
+            id="5d0c3b1e9f7a24680bce",
+            kind="character",
+            name="Tamsin\x1b[2J",
+            version=2,
+            fields=(ChangedField(field="hair", before="red", after="black"),),
+            undoable=True,
+        )
+        self.asks = Confirm(
+            attempt=1,
+            confirmation_id="0" * 32,
+            operation="delete",
+            id="0" * 20,
+            kind="theory",
+            name="Ren lies",
+            version=1,
+            expires_at_ms=1,
+        )
+        self.log = [Chunk(attempt=1, content="Noted."), Receipt(attempt=1, change=change), self.asks, DONE]
+
+    def _reply(self, action: Any) -> str | list[str] | None:
+        if action.action == "ask":
+            return [event_frame(action.request_id, n, dump_event(event)) for n, event in enumerate(self.log, start=1)]
+        if action.action == "confirm":
+            self.confirmed.append(action.accept)
+            outcome = "done" if action.accept else "declined"
+            told = Confirmed(request_id=action.request_id, confirmation_id=action.confirmation_id, outcome=outcome)
+            return reply_frame(told)
+        return super()._reply(action)
+
+
+DONE = Complete(
+    attempt=1,
+    answered_by="profile_agent",
+    attempted=("profile_agent",),
+    model="m",
+    grounded=False,
+    stop_reason="end_turn",
+    changes=2,
+    metrics=Metrics(latency_ms=10, attempt_ms=9, first_chunk_ms=8),
+)
+
+
+@pytest.mark.parametrize(("typed", "accepted"), [("y", True), ("", False), ("what?", False)])
+def test_a_receipt_is_shown_and_a_deletion_is_confirmed_at_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, accepted: bool
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", lambda prompt: typed)
+    deployment = Asking()
+    with running(deployment) as url:
+        assert main(["ask", "Note it", "--url", url]) == 0
+    told = capsys.readouterr().out
+    assert "✎ Tamsin (character) changed\n  hair: “red” → “black”" in told
+    assert "cicada profile undo 5d0c3b1e9f7a24680bce --version 2" in told
+    assert "Delete with its history: Ren lies (theory)" in told
+    assert deployment.confirmed == [accepted]
+    assert ("Done." if accepted else "Nothing was deleted.") in told
+
+
+def test_nothing_is_deleted_where_nobody_can_confirm_it(capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = Asking()
+    with running(deployment) as url:
+        assert main(["ask", "Note it", "--url", url]) == 0
+    assert deployment.confirmed == []
+    assert "a deletion is confirmed on a terminal" in capsys.readouterr().err
+
+
+def test_an_answer_that_changed_nothing_though_it_was_asked_to_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = Asking()
+    deployment.log = [Chunk(attempt=1, content="I noted it."), DONE.model_copy(update={"changes": 0})]
+    with running(deployment) as url:
+        assert main(["ask", "Note it", "--url", url]) == 0
+    assert "Nothing was changed." in capsys.readouterr().out
 
 
 def test_profiles_are_listed_a_line_each_or_as_json(cicada: Any) -> None:
