@@ -34,7 +34,7 @@ FILTERED = dict.fromkeys(ATTACKS, "EPERM") | {
 }
 BOUNDED = {
     "fork": "EAGAIN",
-    "spawn": "EMFILE",
+    "spawn": "EAGAIN",
     "tcp": "EMFILE",
     "udp": "EMFILE",
     "unix socket": "EMFILE",
@@ -122,3 +122,15 @@ confinement.confine(ReadLimits(), filtered=True)
     ended = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 1
     assert "PermissionError" in ended.stderr
+
+
+def test_an_attempt_for_which_the_system_kills_costs_the_report_no_more_than_what_follows() -> None:
+    program = """
+import json, os
+from cicada.corpus.readers import confinement
+confinement._attempts = lambda host, witness: {"one": os.getpid, "two": os.abort, "three": os.getpid}
+print(json.dumps(confinement.what_is_refused()))
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=60)
+    assert json.loads(ended.stdout) == {FILTER: LINUX, "one": False}

@@ -35,16 +35,7 @@ LETTERS = {
     "utf_16": "Größe, Länge und Öffnung",
     "utf_32": "Größe, Länge und Öffnung",
 }
-CMAPS = [
-    "UniJIS-UTF16-H",
-    "90ms-RKSJ-H",
-    "GBK-EUC-H",
-    "GB-EUC-H",
-    "ETen-B5-H",
-    "KSCms-UHC-H",
-    "GBpc-EUC-V",
-    "UniGB-UCS2-H",
-]
+CMAPS = ["UniJIS-UTF16-H", "90ms-RKSJ-H", "GBK-EUC-H", "ETen-B5-H", "KSCms-UHC-H", "GBpc-EUC-V", "UniGB-UCS2-H"]
 
 
 def _pdf_by_cmap(name: str) -> bytes:
@@ -86,7 +77,7 @@ def documents() -> Iterator[tuple[str, bytes]]:
         yield f"{encoding}.txt", f"{text}\n".encode(encoding) * 20
     for suffix in SUFFIXES:
         if suffix not in (".pdf", ".docx", ".docm"):
-            yield f"guessed{suffix}", LETTERS["cp1251"].encode("cp1251")
+            yield f"guessed{suffix}", f'"{LETTERS["cp1251"]}"'.encode("cp1251")
     yield "no ending", LETTERS["cp1252"].encode("cp1252")
     yield "a.docx", docx(p("Text", "H1") + p("Text"))
     for encoding in ("windows-1251", "koi8-r", "iso-8859-5", "utf-16"):

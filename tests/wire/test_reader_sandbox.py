@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -14,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from cicada.corpus.readers import sandbox as sandbox_module
 from cicada.corpus.readers.bounds import OUT_OF_MEMORY
 from cicada.corpus.readers.limits import MIB, ReadLimits
 from cicada.corpus.readers.reading import read_document
-from cicada.corpus.readers.sandbox import ReaderUnavailable, Sandbox, read_safely
+from cicada.corpus.readers.sandbox import ReaderUnavailable, Sandbox, read_safely, what_is_refused
 from cicada.errors import (
     DocumentBroken,
     DocumentEncrypted,
@@ -162,6 +164,13 @@ while True:
 """
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", program], env=environ, timeout=60).returncode == OUT_OF_MEMORY
+
+
+def test_what_a_reader_is_refused_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    sandbox_module._logged.cache_clear()
+    with caplog.at_level(logging.INFO, logger="cicada"), Sandbox() as one, Sandbox() as other:
+        assert one.refused() == other.refused() == what_is_refused()
+    assert [record.refused for record in caplog.records] == [one.refused()]
 
 
 def test_links_devices_folders_and_missing_files_are_refused(tmp_path: Path) -> None:

@@ -1,9 +1,9 @@
 """The process in which documents are read: it forks once a document, and the fork reads it.
 
-Started by :mod:`.sandbox` with a socket, it first says what a fork is refused here. Each order brings three things:
-what to read (JSON), a descriptor of the open file, and one of a pipe for the result. This process loads the libraries that
-the document may need, once; the fork has them at once, confines itself by :mod:`.confinement`, reads, writes its result
-and ends, so that nothing of one document outlives it.
+Started by :mod:`.sandbox` with a socket, it first reports what a fork is refused on this system. Each order then brings
+what to read (JSON), a descriptor of the open file, and one of a pipe for the result. This process loads what the
+document may need (:mod:`.preloading`). The fork confines itself (:mod:`.confinement`), reads, writes its result and
+ends, so nothing of one document outlives it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
 import socket
 import sys
@@ -24,6 +23,9 @@ FILTER = "system_call_filter"
 """The name in what :func:`what_is_refused` gives that stands for the filter itself."""
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EMFILE, errno.EAGAIN})
 _NOWHERE = "/-"
+"""A path at which nothing is."""
+_MAX_REPORT_BYTES = 4_096
+"""A pipe of any system holds as many."""
 
 
 def confine(limits: ReadLimits, *, filtered: bool) -> None:
@@ -45,9 +47,10 @@ def confine(limits: ReadLimits, *, filtered: bool) -> None:
 def what_is_refused() -> dict[str, bool]:
     """What a confined process is refused here, by name; under ``FILTER`` whether the kernel takes the filter.
 
-    Only for a process with one thread: it forks.
+    Where the system kills a process for an attempt, that attempt and those after it are left out. Only for a process
+    with one thread: it forks.
     """
-    return _tried_in_a_fork(filtered=True) or _tried_in_a_fork(filtered=False)
+    return _tried_in_a_fork(filtered=True) or _tried_in_a_fork(filtered=False) or {FILTER: False}
 
 
 def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:
@@ -59,16 +62,20 @@ def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:
     if pid == 0:
         try:
             confine(ReadLimits(), filtered=filtered)
-            tried = {name: _is_refused(attempt) for name, attempt in _attempts(host, witness).items()}
-            os.write(theirs, json.dumps({FILTER: filtered, **tried}).encode())
+            os.write(theirs, _line(FILTER, filtered))
+            for name, attempt in _attempts(host, witness).items():
+                os.write(theirs, _line(name, _is_refused(attempt)))
         finally:
             os._exit(0)
     os.close(theirs)
-    with open(ours, "rb") as pipe:
-        told = pipe.read()
     os.waitpid(pid, 0)
-    found: dict[str, bool] = json.loads(told or b"{}")
-    return found
+    told = os.read(ours, _MAX_REPORT_BYTES).decode()
+    os.close(ours)
+    return {name: refused == "1" for name, refused in map(str.split, told.splitlines())}
+
+
+def _line(name: str, refused: bool) -> bytes:
+    return f"{name} {refused:d}\n".encode()
 
 
 def _attempts(host: int, witness: ctypes.Array[ctypes.c_char]) -> dict[str, Callable[[], object]]:
@@ -77,7 +84,7 @@ def _attempts(host: int, witness: ctypes.Array[ctypes.c_char]) -> dict[str, Call
         "open_files": lambda: os.close(os.open("/", os.O_RDONLY)),
         "open_connections": lambda: socket.socket().close(),
         "start_processes": _start_a_process,
-        "run_programs": lambda: os.execv(_NOWHERE, ["-"]),
+        "run_programs": lambda: os.execv(_NOWHERE, ["-"]),  # noqa: S606 - there is no such program
         "remove_files": lambda: os.unlink(_NOWHERE),  # noqa: PTH108 - pathlib is not loaded here
         "signal_processes": lambda: os.kill(host, 0),
     }
