@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
 import tempfile
-import time
-from typing import Any
+import threading
 
 from cicada.corpus.documents import Block, Document
 from cicada.corpus.readers import bounds
 from cicada.corpus.readers.limits import ReadLimits
+
+_CHILD = os.getpid()
+"""The process that loads this module, and forks."""
 
 
 def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLimits) -> Document:
@@ -19,28 +22,24 @@ def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
     match data.decode():
         case "crash":
             ctypes.string_at(0)
-        case "be killed":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "kill the parent":
-            os.kill(os.getppid(), signal.SIGKILL)
-            time.sleep(60)
-        case "sleep":
-            time.sleep(60)
+        case "wait":
+            threading.Event().wait(60)
+        case "hang up":
+            os.closerange(3, 256)
+            threading.Event().wait(60)
         case "spin":
             while True:
                 pass
         case "ignore the time":
-            signal.signal(signal.SIGPROF, signal.SIG_IGN)
+            with contextlib.suppress(PermissionError):  # refused where system calls are filtered
+                signal.signal(signal.SIGPROF, signal.SIG_IGN)
             while True:
                 pass
         case "eat":
             held = [bytearray(2**20) for _ in range(100_000)]
             del held
-        case "eat unbounded":
-            bounds.watch_resident_size(limits.memory_bytes)
-            unbounded: list[Any] = []
-            while True:
-                unbounded.append(bytearray(b"x") * 2**20)
+        case "find itself too large":
+            os._exit(bounds.OUT_OF_MEMORY)
         case "leave":
             os._exit(0)
         case "fail":
@@ -51,5 +50,14 @@ def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
             with tempfile.TemporaryFile() as file:
                 file.write(b"x")
                 file.flush()
-    shown = {"environment": repr(dict(os.environ)), "files": str(len(os.listdir("/proc/self/fd")))}  # noqa: PTH208
-    return Document(source, "t", "text", "d", (Block("paragraph", f"{os.getpid()} {os.getppid()}"),), metadata=shown)
+    shown = {"environment": repr(dict(os.environ)), "files": str(sum(map(_is_open, range(256))))}
+    return Document(source, "t", "text", "d", (Block("paragraph", f"{os.getpid()} {_CHILD}"),), metadata=shown)
+
+
+def _is_open(descriptor: int) -> bool:
+    """Reading or writing nothing is all that a reader can do to find out."""
+    for nothing in (lambda: os.read(descriptor, 0), lambda: os.write(descriptor, b"")):
+        with contextlib.suppress(OSError):
+            nothing()
+            return True
+    return False

@@ -16,12 +16,14 @@ OUT_OF_MEMORY = 71
 LIBRARY_MISSING = 72
 """The exit status of a child that lacks a library."""
 _WATCH_S = 0.05
-_OPEN_FILES = 64
 _GRACE_S = 5
 
 
 def bind(limits: ReadLimits) -> None:
-    """Bound this process for good: memory, processor time, time by the clock; no file to write, no process to start.
+    """Bound this process for good: memory, processor time, time by the clock, nothing to open, no process to start.
+
+    What is open stays usable. Without a descriptor to be had there is no file, no socket and no pipe to open, whatever
+    the system call. The bound on processes does not hold for root, who may also raise every limit again.
 
     Address space is bounded by the kernel where it does that (Linux). Where it does not (macOS), the process looks at
     its own resident size 20 times a second while Python code runs: weaker, since one long call into a library is seen
@@ -31,7 +33,8 @@ def bind(limits: ReadLimits) -> None:
     _lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # behind the timer: SIGXCPU, and a second later SIGKILL
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_FSIZE, 0)
-    _lower(resource.RLIMIT_NOFILE, _OPEN_FILES)
+    _lower(resource.RLIMIT_NOFILE, 0)
+    _lower(resource.RLIMIT_NPROC, 0)
     for name in (signal.SIGPROF, signal.SIGALRM, signal.SIGXCPU):
         signal.signal(name, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)

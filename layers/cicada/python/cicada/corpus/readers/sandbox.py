@@ -1,18 +1,21 @@
 """Reading documents that are not trusted, in a process that may break.
 
     this process                    child.py, started once          a fork a document
-    open the file, check it  ──►    loads pypdf and the like  ──►   bounds itself, reads, writes, ends
+    open the file, check it  ──►    loads pypdf and the like  ──►   confines itself, reads, writes, ends
     check what comes back    ◄───────────────── a pipe ──────────── memory, processor and clock run out there
 
-The child starts with an empty environment: no credential is in it. It needs no ``/dev/shm`` and no file that it could
-write, so it works in Lambda as on a laptop.
+The child starts with an empty environment: no credential is in it. A fork can open nothing and start nothing: what it
+is kept from, and where, is in :mod:`.confinement`. It needs no ``/dev/shm`` and no file that it could write, so it
+works in Lambda as on a laptop.
 """
 
 from __future__ import annotations
 
 import atexit
 import errno
+import functools
 import json
+import logging
 import os
 import select
 import signal
@@ -31,7 +34,7 @@ from typing import Self
 import cicada
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.bounds import LIBRARY_MISSING, OUT_OF_MEMORY
-from cicada.corpus.readers.child import MAX_ORDER_BYTES, READY
+from cicada.corpus.readers.child import MAX_ORDER_BYTES
 from cicada.corpus.readers.frames import MalformedResultError, Order, max_result_bytes, read_result
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.naming import checked_source
@@ -43,6 +46,8 @@ from cicada.errors import (
     DocumentUnsafe,
     DocumentUnsupported,
 )
+
+logger = logging.getLogger(__name__)
 
 READER = "cicada.corpus.readers.reading:read_document"
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
@@ -81,6 +86,7 @@ class Sandbox:
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._child: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
+        self._refused: Mapping[str, bool] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -103,6 +109,11 @@ class Sandbox:
                 raise
             finally:
                 os.close(result)
+
+    def refused(self) -> Mapping[str, bool]:
+        """What code that runs where a document is read is refused here; as :func:`what_is_refused`."""
+        self._started()
+        return self._refused
 
     def close(self) -> None:
         """End the child, whatever it does."""
@@ -142,9 +153,11 @@ class Sandbox:
                 start_new_session=True,
             )
         self._socket = ours
-        if self._told(time.monotonic() + _START_S) != READY:
+        told = self._told(time.monotonic() + _START_S)
+        if not told:
             self.close()
             raise ReaderUnavailable(f"the process that reads documents does not start: {self._reader}")
+        self._refused = _logged(told)
         return ours
 
     def _told(self, deadline: float) -> bytes:
@@ -181,6 +194,14 @@ class Sandbox:
             if os.waitstatus_to_exitcode(ended["status"]) == LIBRARY_MISSING:
                 raise ReaderUnavailable("a library that reads documents is not installed") from None
             raise _why(ended, limits) from None
+
+
+@functools.cache
+def _logged(told: bytes) -> Mapping[str, bool]:
+    """What a child says at its start is refused, logged once."""
+    refused: Mapping[str, bool] = json.loads(told)
+    logger.info("documents are read in a confined process", extra={"refused": refused})
+    return refused
 
 
 def _socket_kind() -> socket.SocketKind:
@@ -302,3 +323,13 @@ def read_safely(source: str, path: Path, limits: ReadLimits = _LIMITS, *, title:
     """
     with _POOL.sandbox() as sandbox:
         return sandbox.read(source, path, limits, title=title)
+
+
+def what_is_refused() -> Mapping[str, bool]:
+    """What code that runs where a document is read is refused on this system, by name.
+
+    Found by trying each in a process that is confined as those that read: True where it was refused. Under
+    :data:`cicada.corpus.readers.confinement.FILTER` whether the kernel filters system calls; without it less holds.
+    """
+    with _POOL.sandbox() as sandbox:
+        return sandbox.refused()
