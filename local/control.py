@@ -31,7 +31,6 @@ import os
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
@@ -42,8 +41,6 @@ from local.gateway import GatewayControl
 from local.schedules import Schedules
 
 PREFIX = "/_cicada"
-
-_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -109,7 +106,7 @@ class Control:
             ("POST", "stop"): self._post_stop,
         }
         for (method, path), handler in routes.items():
-            app.router.add_route(method, f"{PREFIX}/{path}", _from_this_machine(handler))
+            app.router.add_route(method, f"{PREFIX}/{path}", handler)
 
     async def _get_health(self, request: web.Request) -> web.Response:  # noqa: ARG002
         return web.json_response({"pid": os.getpid(), **self._health()})
@@ -183,16 +180,3 @@ class Control:
     async def _post_stop(self, request: web.Request) -> web.Response:  # noqa: ARG002
         self._stop()
         return web.json_response({}, status=202)
-
-
-def _from_this_machine(handler: Handler) -> Handler:
-    """Refuse what a foreign page in a browser sends, also by way of a name that it has bound to this address."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        origin = request.headers.get("Origin")
-        senders = [f"//{request.host}", *([origin] if origin else [])]
-        if any(urlsplit(sender).hostname not in _HOSTS for sender in senders):
-            raise web.HTTPForbidden(text="The control endpoints answer this machine only.\n")
-        return await handler(request)
-
-    return handle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from aiohttp import web
@@ -14,15 +14,11 @@ from local.faults import Faults
 from local.idempotency import Transactions
 from local.motoserver import MotoServer
 from local.page import Page
+from local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
 
 logger = logging.getLogger(__name__)
 
-CONTROL_PREFIX = "/_cicada/"
-
 _CALL = web.RequestKey("call", Call)
-_SOCKET_PREFIX = "/_ws/"
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Service(Protocol):
@@ -63,7 +59,8 @@ class Front:
 
     def application(self, *services: Service) -> web.Application:
         """The application: the services' own routes first, then the page, then moto."""
-        app = web.Application(client_max_size=0, middlewares=[self._count])
+        senders = Senders(self._page.serves)
+        app = web.Application(client_max_size=0, middlewares=[senders.check, self._count])
         for service in services:
             service.add_routes(app)
         app.router.add_route("*", "/{path:.*}", self._serve)
@@ -93,7 +90,7 @@ class Front:
         path = request.path
         if path.startswith(CONTROL_PREFIX):
             return False
-        if path.startswith(_SOCKET_PREFIX) and "/@connections/" not in path:
+        if path.startswith(SOCKET_PREFIX) and "/@connections/" not in path:
             return False
         return not self._page.serves(request)
 

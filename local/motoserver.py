@@ -79,7 +79,7 @@ class MotoServer:
         """
         environ = environ_of(request, body)
         reply = await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, environ, service)
-        headers = CIMultiDict((name, value) for name, value in reply.headers if name.lower() not in _NOT_PASSED_ON)
+        headers = CIMultiDict((name, value) for name, value in reply.headers if _is_passed_on(name))
         if request.method == "HEAD":
             headers["Content-Length"] = CIMultiDict(reply.headers).get("Content-Length", str(len(reply.body)))
             return web.Response(status=reply.status, headers=headers)
@@ -139,6 +139,12 @@ class MotoServer:
             except Exception as error:
                 logger.exception("moto failed on %s %s", environ["REQUEST_METHOD"], environ["REQUEST_URI"])
                 return _failed(error, environ)
+
+
+def _is_passed_on(name: str) -> bool:
+    """Whether a header of moto's answer is handed on: not those of the hop, nor those that let any page read it."""
+    name = name.lower()
+    return name not in _NOT_PASSED_ON and not name.startswith("access-control-")
 
 
 def environ_of(request: web.Request, body: bytes) -> dict[str, Any]:

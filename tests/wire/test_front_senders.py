@@ -1,0 +1,156 @@
+"""Whom the local cloud answers: this machine's programs and its own page, on every route; no page of another origin."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local.senders import LOOPBACK, Senders
+from tests.wire.local_services import Services, running_services
+
+ROUTES = [
+    ("GET", "/"),
+    ("GET", "/app.js"),
+    ("GET", "/some-bucket"),
+    ("PUT", "/some-bucket"),
+    ("POST", "/"),
+    ("GET", "/?Action=CreateStack&StackName=evil"),
+    ("POST", "/2015-03-31/functions/answer/invocations"),
+    ("POST", "/model/some.model/converse"),
+    ("POST", "/retrieve"),
+    ("GET", "/_cicada/health"),
+    ("POST", "/_cicada/stop"),
+    ("GET", "/_ws/abc/live"),
+    ("POST", "/_ws/abc/live/@connections/xyz"),
+    ("OPTIONS", "/some-bucket"),
+]
+PAGES = {("GET", "/"), ("GET", "/app.js")}
+FOREIGN = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://localhost:1"},
+    {"Origin": "https://localhost:{port}"},
+    {"Origin": "http://evil.localhost:{port}"},
+    {"Origin": "http://localhost:{port}.evil.example"},
+    {"Origin": "file://"},
+    {"Host": "rebound.example:{port}"},
+    {"Host": "localhost.evil.example"},
+    {"Host": "rebound.example", "Origin": "http://rebound.example"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"},
+    {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "script"},
+    {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"},
+]
+
+
+@pytest.fixture(scope="module")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    folder: Path = tmp_path_factory.mktemp("page")
+    (folder / "index.html").write_text("<title>Cicada</title>")
+    (folder / "app.js").write_text("// code")
+    with running_services(folder) as running:
+        yield running
+
+
+def answer(services: Services, method: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    """Like a browser: any header, and the path as it is."""
+    port = urlsplit(services.endpoint_url).port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    filled = {name: value.format(port=port) for name, value in headers.items()}
+    connection.putrequest(method, path, skip_host="Host" in filled)
+    for name, value in filled.items():
+        connection.putheader(name, value)
+    connection.putheader("Content-Length", "0")
+    connection.endheaders()
+    found = connection.getresponse()
+    found.read()
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize(("method", "path"), ROUTES)
+def test_every_route_refuses_what_is_foreign(
+    services: Services, method: str, path: str, headers: dict[str, str]
+) -> None:
+    found = answer(services, method, path, headers)
+    assert found.status == 403
+    assert not [name for name in found.headers if name.lower().startswith("access-control-")]
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]"])
+def test_the_page_is_served_to_its_own_origin_by_every_name_of_this_machine(services: Services, name: str) -> None:
+    own = {"Host": f"{name}:{{port}}", "Origin": "http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}
+    assert answer(services, "GET", "/app.js", own).status == 200
+
+
+def test_a_link_to_the_page_may_be_followed_from_anywhere(services: Services) -> None:
+    followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert answer(services, "GET", "/", followed).status == 200
+    assert answer(services, "GET", "/some-bucket", followed).status == 403
+
+
+def test_the_page_itself_reaches_no_service_but_its_socket(services: Services) -> None:
+    """A document that was uploaded with a script in it would speak with the page's own origin."""
+    own = {"Origin": "http://localhost:{port}", "Sec-Fetch-Site": "same-origin"}
+    for method, path in ROUTES:
+        if (method, path.partition("?")[0]) not in PAGES and path != "/_ws/abc/live":
+            assert answer(services, method, path, own).status == 403, path
+    assert answer(services, "GET", "/_ws/abc/live", own).status == 403  # no upgrade
+
+
+def test_who_types_an_address_sees_what_the_control_endpoints_tell(services: Services) -> None:
+    typed = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert answer(services, "GET", "/_cicada/health", typed).status != 403
+
+
+def test_sdks_and_their_hosts_go_on_working(services: Services) -> None:
+    client = services.client("s3")
+    client.create_bucket(Bucket="of-an-sdk")
+    client.put_object(Bucket="of-an-sdk", Key="a", Body=b"b")
+    assert client.get_object(Bucket="of-an-sdk", Key="a")["Body"].read() == b"b"
+    assert services.client("cloudformation").list_stacks()["StackSummaries"] == []
+
+
+def test_moto_lets_no_page_read_its_answers(services: Services) -> None:
+    found = answer(services, "GET", "/some-bucket", {})
+    assert not [name for name in found.headers if name.lower().startswith("access-control-")]
+
+
+def check(headers: dict[str, str], path: str = "/_ws/a/live", further: str = "") -> bool:
+    senders = Senders(lambda request: request.path == "/", environ={"CICADA_LOCAL_ORIGINS": further})
+    return senders._is_ours(make_mocked_request("GET", path, headers=headers))
+
+
+def test_a_page_that_is_served_elsewhere_may_open_the_socket_where_its_origin_is_named() -> None:
+    headers = {"Host": "localhost:4600", "Origin": "http://localhost:8000", "Upgrade": "websocket"}
+    assert not check(headers)
+    assert check(headers, further="https://other.example, http://localhost:8000/")
+    assert not check(headers, "/_cicada/calls", further="http://localhost:8000")
+
+
+HOSTS = st.from_regex(r"[a-z0-9.\-\[\]:@]{0,30}", fullmatch=True) | st.text(max_size=20)
+"""Whatever somebody may write for a host."""
+
+
+@given(host=HOSTS)
+def test_no_other_name_is_this_machine(host: str) -> None:
+    bare = host.rsplit(":", 1)[0] if not host.endswith("]") else host
+    if bare.strip("[]").lower() in LOOPBACK or "@" in host:
+        return
+    with contextlib.suppress(ValueError):  # no header can say that
+        assert not check({"Host": host})
+
+
+@given(origin=HOSTS | st.builds("http://{}".format, HOSTS) | st.builds("http://localhost{}".format, HOSTS))
+def test_no_other_origin_opens_a_socket(origin: str) -> None:
+    own = {f"http://{name}:4600" for name in ("localhost", "127.0.0.1", "[::1]")}
+    with contextlib.suppress(ValueError):
+        assert check({"Host": "localhost:4600", "Origin": origin, "Upgrade": "websocket"}) == (origin in own)
