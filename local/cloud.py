@@ -98,7 +98,7 @@ class Cloud:
         self._object_events = ObjectEvents(functions.invoke)
         gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
         calls = CallLog()
-        page = Page(ROOT / "clients" / "web", self._page_config)
+        page = Page(ROOT / "clients" / "web", self._page_config, api=self.endpoint_url.replace("http", "ws", 1))
         control = Control(
             faults=self.faults,
             calls=calls,

@@ -2,7 +2,7 @@
 
 import { Connection } from "./connection.js";
 import { Conversation } from "./conversation.js";
-import { authorizedUrl, readSettings, SettingsError } from "./settings.js";
+import { authorizedUrl, keepToken, readSettings, SettingsError } from "./settings.js";
 import { Store } from "./store.js";
 import { View } from "./view.js";
 import { counted } from "./words.js";
@@ -23,6 +23,10 @@ const view = new View({
   call: (action) => connection?.call(action) ?? Promise.reject(new Error("not connected yet")),
   clear: () => conversation?.clear(),
   retry: () => connection?.retry(),
+  signIn: (token) => {
+    if (settings) keepToken(settings, token);
+    location.reload();
+  },
 });
 
 const settings = await patientSettings();

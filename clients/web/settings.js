@@ -1,4 +1,4 @@
-/** What the page is told: `config.json` beside it, and `?ws=` and `?token=` in its address. */
+/** What the page is told: `config.json` beside it, and the token that its user gives it. */
 
 import { tabStorage } from "./store.js";
 import { DEFAULT_TIMING } from "./timing.js";
@@ -29,33 +29,40 @@ export class SettingsError extends Error {
 }
 
 /**
- * Read the settings. The address wins over `config.json`, which then need not be there.
+ * Read the settings.
  *
- * A token is taken out of the address, so that it gets into no history, bookmark or screenshot, and is kept for
- * reloads of this tab; only the server that it came with ever gets it.
+ * A link must neither redirect questions nor plant an account. So the address names a server (`?ws=`) only where
+ * `config.json` allows it, and never a token.
  *
  * @returns {Promise<Settings>}
  * @throws {SettingsError}
  */
 export async function readSettings() {
-  const address = new URL(location.href);
-  const fromAddress = address.searchParams.get("ws");
-  const config = await readConfig(fromAddress !== null);
+  const config = await readConfig();
+  const fromAddress = config.serverFromAddress === true ? new URL(location.href).searchParams.get("ws") : null;
   const webSocketUrl = socketUrl(fromAddress ?? config.webSocketUrl);
-  const place = `cicada:token:${webSocketUrl}`;
-  const token = address.searchParams.get("token");
-  if (token !== null) {
-    tabStorage.setItem(place, token);
-    address.searchParams.delete("token");
-    history.replaceState(history.state, "", address);
-  }
   return {
     webSocketUrl,
-    token: token ?? tabStorage.getItem(place) ?? "",
+    token: tabStorage.getItem(placeOf(webSocketUrl)) ?? "",
     examples: strings(config.examples),
     episodes: (Array.isArray(config.episodes) ? config.episodes : []).flatMap(readEpisode),
     timing: { ...DEFAULT_TIMING, ...config.timing },
   };
+}
+
+/**
+ * Keep a token for reloads of this tab; only the server that it is given for ever gets it.
+ *
+ * @param {Settings} settings
+ * @param {string} token
+ */
+export function keepToken({ webSocketUrl }, token) {
+  tabStorage.setItem(placeOf(webSocketUrl), token.trim());
+}
+
+/** @param {string} webSocketUrl */
+function placeOf(webSocketUrl) {
+  return `cicada:token:${webSocketUrl}`;
 }
 
 /**
@@ -70,20 +77,15 @@ export function authorizedUrl({ webSocketUrl, token }) {
   return url.href;
 }
 
-/**
- * @param {boolean} optional
- * @returns {Promise<Record<string, any>>}
- */
-async function readConfig(optional) {
+/** @returns {Promise<Record<string, any>>} */
+async function readConfig() {
   try {
     const response = await fetch(new URL("config.json", document.baseURI), { cache: "no-cache" });
     if (response.ok) return Object(await response.json());
-    if (optional) return {};
     if (response.status === 503) throw new SettingsError("The server is still being set up.", true);
     throw new SettingsError(`config.json cannot be read: HTTP ${response.status}.`, response.status >= 500);
   } catch (error) {
     if (error instanceof SettingsError) throw error;
-    if (optional) return {};
     if (error instanceof SyntaxError) throw new SettingsError("config.json is no valid JSON.");
     throw new SettingsError("The page's server cannot be reached.", true);
   }

@@ -17,6 +17,7 @@ import { connectionNotice } from "./words.js";
  * @property {(action: Call) => Promise<CallReply>} call
  * @property {() => void} clear
  * @property {() => void} retry  the connection
+ * @property {(token: string) => void} signIn
  */
 
 /** How long the good news stays that the connection is back. */
@@ -41,6 +42,8 @@ export class View {
   #banner = byId("banner", HTMLElement);
   #bannerText = byId("banner-text", HTMLElement);
   #retry = byId("retry", HTMLButtonElement);
+  #signIn = byId("sign-in", HTMLFormElement);
+  #token = byId("token", HTMLInputElement);
   #welcome = byId("welcome", HTMLElement);
   #turns = byId("turns", HTMLElement);
   #announcer = byId("announcer", HTMLElement);
@@ -65,6 +68,10 @@ export class View {
     this.#retry.addEventListener("click", () => {
       this.#composer.focus();
       handlers.retry();
+    });
+    this.#signIn.addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (this.#token.value.trim()) handlers.signIn(this.#token.value);
     });
     this.#clear.addEventListener("click", () => this.#forget());
     this.#latest.addEventListener("click", () => {
@@ -144,6 +151,8 @@ export class View {
     const notice = connectionNotice(status, navigator.onLine);
     if (notice) {
       this.#isLost = true;
+      // A browser is not told why a socket was refused: it may be for the lack of a token.
+      this.#signIn.hidden = status.state !== "refused" && status.everOpen;
       this.showBanner(notice, status.state === "refused" ? "refused" : "lost");
     } else if (this.#isLost && status.state === "open") {
       this.#isLost = status.catchingUp;
@@ -160,6 +169,7 @@ export class View {
     if (this.#banner.hidden || this.#bannerText.textContent !== text) this.announce(text);
     setText(this.#bannerText, text);
     this.#banner.dataset.kind = kind;
+    if (kind !== "lost" && kind !== "refused") this.#signIn.hidden = true;
     this.#retry.hidden = kind !== "lost" && kind !== "refused";
     this.#banner.hidden = false;
     if (kind === "back" && !this.#isLost) {

@@ -6,8 +6,7 @@ from tests.e2e.page.asking import ask_in_browser
 
 
 def test_a_question_on_the_page_is_answered_with_sources_that_open(cloud, issuer):
-    url = f"{cloud.endpoint_url}/?token={issuer.token()}"
-    seen = ask_in_browser(url, "How many strokes of the fog bell did Ilse count?")
+    seen = ask_in_browser(cloud.endpoint_url, "How many strokes of the fog bell did Ilse count?", token=issuer.token())
     assert "thirteen" in seen["text"]
     assert seen["sources"]
     assert seen["status"]["grounded"] is True

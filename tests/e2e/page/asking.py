@@ -67,6 +67,15 @@ def connected(page: Page) -> None:
     page.wait("document.querySelector('#connection').dataset.state === 'open'")
 
 
+def sign_in(page: Page, token: str) -> None:
+    """Give the page a token, as one does who was refused without."""
+    page.wait("!document.querySelector('#sign-in').hidden")
+    page.run(f"document.querySelector('#token').value = {_quoted(token)}")
+    page.click("#sign-in button")
+    connected(page)
+    page.problems.clear()  # the browser complains of the socket that was refused
+
+
 def ask(page: Page, question: str) -> None:
     """Ask as one does: by clicking into the box, typing, and Enter."""
     page.wait("!document.querySelector('#send').disabled")
@@ -104,8 +113,13 @@ def seen(page: Page) -> Seen:
     return found
 
 
-def ask_in_browser(page_url: str, question: str) -> dict[str, Any]:
+def ask_in_browser(page_url: str, question: str, *, token: str = "") -> dict[str, Any]:
     """Ask one question on a page in a browser of its own, and wait for the end of its answer.
+
+    Args:
+        page_url: the page.
+        question: what is asked.
+        token: typed into the page once that offers it; none if empty.
 
     Returns:
         ``text``: the answer, with its markers as ``[n]``; ``sources``: a :class:`SeenSource` each; ``status``:
@@ -116,6 +130,8 @@ def ask_in_browser(page_url: str, question: str) -> dict[str, Any]:
         PageError: it did not end in time.
     """
     with Browser() as browser, browser.page(page_url) as page:
+        if token:
+            sign_in(page, token)
         ask(page, question)
         last = wait_for_phase(page, *ENDED)
         status = {name: last[name] for name in ("phase", "grounded", "badge", "facts", "notices")}

@@ -9,20 +9,37 @@ from tests.e2e.page.server import ScriptedServer
 from tests.e2e.page.sessions import ANSWER, QUESTION, WHOLE
 
 
-def test_the_address_names_the_server_and_the_token(browser):
-    with ScriptedServer({QUESTION: WHOLE}) as server, ScriptedServer({}) as other:
-        url = f"{other.page_url}?ws={server.websocket_url}&token=a.b-c"
-        with browser.page(url) as page:
+def test_a_link_names_neither_a_server_nor_an_account(browser):
+    with ScriptedServer({}) as server, ScriptedServer({}) as other:
+        with browser.page(f"{server.page_url}?ws={other.websocket_url}&token=a.b-c#token=a.b-c") as page:
             connected(page)
-            assert server.opened == ["/live?token=a.b-c"]
+            assert (server.opened, other.opened) == (["/live"], [])
+            page.reload()
+            connected(page)
+            assert (server.opened, other.opened) == (["/live"] * 2, [])
+
+
+def test_a_link_names_the_server_where_the_configuration_allows_it(browser):
+    with ScriptedServer({}) as server, ScriptedServer({}, config={"serverFromAddress": True}) as other:
+        with browser.page(f"{other.page_url}?ws={server.websocket_url}") as page:
+            connected(page)
+            assert (server.opened, other.opened) == (["/live"], [])
+
+
+def test_a_token_that_is_typed_is_kept_for_its_server_and_this_tab(browser):
+    with ScriptedServer({QUESTION: WHOLE}) as server:
+        server.accepting = False
+        with browser.page(server.page_url) as page:
+            page.wait("!document.querySelector('#sign-in').hidden")
+            page.run("document.querySelector('#token').value = ' a.b-c '")
+            page.click("#sign-in button")
+            server.accepting = True
+            connected(page)
+            assert server.opened[-1] == "/live?token=a.b-c"
             assert "token" not in page.run("location.href")
             page.reload()
             connected(page)
-            assert server.opened == ["/live?token=a.b-c"] * 2
-            # another server does not get it
-            page.go(f"{other.page_url}?ws={other.websocket_url}")
-            connected(page)
-            assert other.opened == ["/live"]
+            assert server.opened[-1] == "/live?token=a.b-c"
 
 
 def test_a_deployment_that_is_not_ready_is_waited_for(browser):
