@@ -13,11 +13,11 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from cicada import errors as codes
-from cicada.protocol.actions import Ask, ConfirmChange, ManageProfile
+from cicada.protocol.actions import Ask, ClientAction, ConfirmChange, ManageProfile
 from cicada.protocol.events import Confirmed, Failed
 from cicada.protocol.profiles import ProfileReply
 from clients.python.call import Call, CallReply
-from clients.python.connection import Connector, connect_websocket
+from clients.python.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
 from clients.python.errors import (
     AnswerFailed,
     ClientError,
@@ -218,6 +218,8 @@ class CicadaClient:
         self._check_open()
         if known := self._streams.get(request_id):
             return known
+        if ask is not None:
+            _refuse_too_large(ask)
         exchange = Exchange(request_id, ask, self._timing, self._rng)
         stream = self._streams[request_id] = AnswerStream(exchange, lambda: self._cancel(request_id))
         self._board.add(exchange, self._clock())
@@ -236,6 +238,7 @@ class CicadaClient:
     async def _call(self, action: ManageProfile | ConfirmChange) -> CallReply:
         """Send an action, and return its reply. Raises ClientError."""
         self._check_open()
+        _refuse_too_large(action)
         call = Call(action, self._timing, self._rng)
         ended = self._calls[call.key] = asyncio.Event()
         try:
@@ -262,3 +265,10 @@ class CicadaClient:
         if exchange.ended:
             del self._streams[exchange.request_id]
         stream.notify()
+
+
+def _refuse_too_large(action: ClientAction) -> None:
+    """Refuse what API Gateway would close the connection for. Raises InvalidQuestion."""
+    size = len(action.model_dump_json(by_alias=True).encode())
+    if size > MAX_MESSAGE_BYTES:
+        raise InvalidQuestion(f"the message has {size:,} bytes of {MAX_MESSAGE_BYTES:,}")

@@ -16,6 +16,8 @@ from clients.python.errors import ConnectionRefused, Unauthorized
 
 MAX_FRAME_BYTES = 16 * 1024
 """API Gateway closes a connection that sends a frame above 32 KiB; longer messages go out in several frames."""
+MAX_MESSAGE_BYTES = 128 * 1024
+"""API Gateway closes a connection that sends a larger message."""
 CLOSE_TIMEOUT_S = 1.0
 """For the other side to answer a close. Whoever closes needs nothing more of it."""
 

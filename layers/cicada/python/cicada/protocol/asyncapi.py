@@ -13,12 +13,13 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from cicada.protocol.actions import PROTOCOL_VERSION, ClientAction
-from cicada.protocol.events import Confirmed, LogEvent, Pong, Refused, Resumed
+from cicada.protocol.events import Confirmed, GatewayFault, LogEvent, Pong, Refused, Resumed
 from cicada.protocol.profiles import ProfileReply
 
 ACTIONS: tuple[type[BaseModel], ...] = get_args(ClientAction)
 EVENTS: tuple[type[BaseModel], ...] = get_args(LogEvent)
 REPLIES: tuple[type[BaseModel], ...] = (Resumed, Pong, Confirmed, Refused, *get_args(ProfileReply))
+GATEWAY: tuple[type[BaseModel], ...] = (GatewayFault,)
 
 _PLACE = {
     "requestId": {"type": "string", "format": "uuid", "description": "the request that this event belongs to"},
@@ -28,7 +29,7 @@ _PLACE = {
 
 def asyncapi_document() -> dict[str, Any]:
     """The document as plain data."""
-    sent, received = _schemas(ACTIONS, "validation"), _schemas((*EVENTS, *REPLIES), "serialization")
+    sent, received = _schemas(ACTIONS, "validation"), _schemas((*EVENTS, *REPLIES, *GATEWAY), "serialization")
     schemas = sent | received
     for event in EVENTS:
         schema = schemas[event.__name__]
@@ -58,7 +59,7 @@ def asyncapi_document() -> dict[str, Any]:
                 "address": "/",
                 "messages": {
                     message.__name__: {"$ref": f"#/components/messages/{message.__name__}"}
-                    for message in (*ACTIONS, *EVENTS, *REPLIES)
+                    for message in (*ACTIONS, *EVENTS, *REPLIES, *GATEWAY)
                 },
             }
         },
@@ -66,6 +67,7 @@ def asyncapi_document() -> dict[str, Any]:
             "send": _operation("receive", ACTIONS, "What a client sends."),
             "events": _operation("send", EVENTS, "Events of a request's log: replies to ask and cancel, and pushes."),
             "replies": _operation("send", REPLIES, "Replies that stand in no log; their seq is 0."),
+            "gateway": _operation("send", GATEWAY, "API Gateway's own complaint about some frame."),
         },
         "components": {
             "messages": {
@@ -74,7 +76,7 @@ def asyncapi_document() -> dict[str, Any]:
                     "summary": (message.__doc__ or "").strip().splitlines()[0],
                     "payload": {"$ref": f"#/components/schemas/{message.__name__}"},
                 }
-                for message in (*ACTIONS, *EVENTS, *REPLIES)
+                for message in (*ACTIONS, *EVENTS, *REPLIES, *GATEWAY)
             },
             "schemas": schemas,
         },

@@ -360,6 +360,17 @@ class Refused(Reply):
         return cls(request_id=request_id, code=error.code, message=error.told, detail=detail, retryable=error.retryable)
 
 
+class GatewayFault(Payload):
+    """API Gateway's own frame, where it could not hand a frame on: the function was throttled, failed or timed out.
+
+    It has no ``type``, and does not say which of a client's frames it is about.
+    """
+
+    message: str = Field(description="such as Internal server error, Forbidden, Too Many Requests")
+    connection_id: str
+    request_id: str = Field(description="API Gateway's own id of the frame: none of the client's requests")
+
+
 _LOG_EVENT: TypeAdapter[LogEvent] = TypeAdapter(Annotated[LogEvent, Field(discriminator="type")])
 
 
