@@ -127,7 +127,7 @@ class Index:
 
     def search(self, query: SearchQuery) -> SearchResult:
         """See :class:`cicada.retrieval.ports.Retriever`. A search pins the version that is current as it begins."""
-        version = self.published[-1][0]
+        version = query.pin.version if query.pin and query.pin.version else self.published[-1][0]
         self._scheduler.sleep(0.005 + 0.02 * self._scheduler.random())
         self._fail()
         if self._faults.hit("index_slow"):
@@ -138,6 +138,8 @@ class Index:
             hits = hits[:1]
             degraded = (Degradation("partial_index", "A part of the index could not be read."),)
         kept = tuple(hit for hit in hits if hit.score >= query.min_score)
+        if query.pin is not None:
+            query.pin.version = version
         return SearchResult(kept, version, PASSAGES, degraded=degraded)
 
     def _fail(self) -> None:

@@ -251,7 +251,7 @@ def test_a_session_is_of_one_user_conversation_request_and_run() -> None:
 
 
 def test_attributes_are_read_as_they_were_written() -> None:
-    run = RunAttributes("s", "r", 12, ("0123456789abcdef", "fedcba9876543210"))
+    run = RunAttributes("s", "r", 12, ("0123456789abcdef", "fedcba9876543210"), "v7")
     assert RunAttributes.read(run.write()) == run
 
 

@@ -366,9 +366,20 @@ def test_a_source_has_the_version_of_the_index_that_it_was_last_found_in():
     shelf.put(found(1, "Mira rows."))
     assert shelf.version_of(1) == ""
     shelf.put(found(1, "Mira rows."), "v1")
-    shelf.put(found(2, "Ren waits."), "v2")
+    shelf.put(found(2, "Ren waits."), "v1")
     shelf.put(found(1, "Mira rows."))
-    assert [shelf.version_of(n) for n in (0, 1, 2, 3)] == ["", "v1", "v2", ""]
+    assert [shelf.version_of(n) for n in (0, 1, 2, 3)] == ["", "v1", "v1", ""]
+    assert shelf.version == "v1"
+
+
+def test_no_shelf_holds_passages_of_two_versions_of_the_index():
+    shelf = NumberedShelf()
+    shelf.put(found(1, "Mira rows."), "v1")
+    with pytest.raises(ToolInvalid, match="published anew"):
+        shelf.put(found(2, "Ren waits."), "v2")
+    with pytest.raises(ToolInvalid, match="published anew"):
+        shelf.put(found(1, "Mira rows."), "v2")
+    assert [shelf.version_of(n) for n in (1, 2)] == ["v1", ""]
 
 
 def test_a_note_that_has_changed_is_another_source():

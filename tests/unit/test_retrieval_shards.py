@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
@@ -17,7 +19,7 @@ from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Calibration, calibration_of
-from cicada.retrieval.ports import Filters, SearchQuery, TimeLimit
+from cicada.retrieval.ports import Filters, Pin, SearchQuery, TimeLimit
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore, WatchedStore
@@ -274,6 +276,19 @@ def test_a_version_in_part_says_how_much_is_missing(searching):
     assert [one.code for one in result.degraded] == ["partial_index"]
     assert result.degraded[0].message.startswith(f"{missing} of {COUNT + 9} passages")
     assert result.searched == COUNT + 9 - missing
+
+
+def test_searches_that_share_a_pin_are_of_one_version_though_another_is_published_between_them(searching):
+    retriever, watched = searching(script=indexable(make_passages(COUNT)))
+    pin = Pin()
+    query = SearchQuery("Line 3", min_score=0.0, top_k=3, pin=pin)
+    before = retriever.search(query)
+    IndexWriter(watched._store, WordEmbedder(), segment_rows=7).replace("script", indexable(make_passages(2)))
+    retriever._reader.refresh()
+    assert retriever.search(query) == replace(before, timings_ms=ANY)
+    assert pin.version == before.index_version
+    after = retriever.search(SearchQuery("Line 3", min_score=0.0, top_k=3))
+    assert (after.index_version != before.index_version, len(after.hits)) == (True, 2)
 
 
 # --- calibration ---

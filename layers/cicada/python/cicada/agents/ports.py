@@ -80,6 +80,11 @@ class Shelf(Protocol):
         ...
 
     @property
+    def version(self) -> str:
+        """Of the index that all its passages were found in; empty where no search has found any."""
+        ...
+
+    @property
     def sources(self) -> tuple[Source, ...]:
         """All, by number, from 1."""
         ...

@@ -28,15 +28,18 @@ class NumberedShelf:
         self._places: dict[str, int] = {}
         self._sources: list[Source] = []
         self._versions: list[str] = []
+        self.version = ""
+        """Of the index that all its passages were found in; empty where no search has found any."""
 
     def put(self, source: Source, index_version: str = "") -> int:
         """See the port.
 
         Raises:
-            ToolInvalid: the shelf holds :data:`MAX_SOURCES` others.
+            ToolInvalid: the shelf holds :data:`MAX_SOURCES` others, or passages of another version of the index.
         """
         key = source_key(source)
         with self._lock:
+            self.version = one_version(self.version, index_version)
             place = self._places.get(key)
             if place is not None:
                 held = self._sources[place]
@@ -81,6 +84,17 @@ def merged(held: tuple[Reason, ...], added: tuple[Reason, ...]) -> tuple[Reason,
     telling = [one for one in by_what.values() if one.matched is not None][-MAX_REASONS:]
     others = [one for one in by_what.values() if one.matched is None][: MAX_REASONS - len(telling)]
     return tuple(one for one in by_what.values() if one in telling or one in others)
+
+
+def one_version(held: str, found: str) -> str:
+    """The version of a shelf's passages once some were found in ``found``; either may be empty.
+
+    Raises:
+        ToolInvalid: they are two: one answer never joins passages of two versions.
+    """
+    if held and found and held != found:
+        raise ToolInvalid("the index was published anew meanwhile: answer from the passages that are here")
+    return held or found
 
 
 def no_room() -> ToolInvalid:

@@ -155,7 +155,7 @@ class AgentStrategy:
         retrieved = Retrieved(
             sources,
             found=len(sources),
-            index_version=run.index.seen,
+            index_version=run.shelf.version or run.index.seen,
             searched=run.index.searched,
             engine=run.index.engine,
             retrieval_ms=run.opening_ms,

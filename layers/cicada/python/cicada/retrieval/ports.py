@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from cicada.corpus.passages import Passage
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
@@ -67,6 +67,18 @@ class TimeLimit(Unlimited):
 UNLIMITED = Unlimited()
 
 
+@dataclass
+class Pin:
+    """The one version of the index that several searches share: the first sets it, and the others use it.
+
+    A retriever that cannot search an older version searches the current one, and says so in its result.
+    """
+
+    version: str = ""
+    index: Any = None
+    """What the retriever searches: its own, and held as long as the pin is."""
+
+
 @dataclass(frozen=True)
 class SearchQuery:
     """One search."""
@@ -77,6 +89,7 @@ class SearchQuery:
     min_score: float = DEFAULT_MIN_SCORE
     mode: SearchMode = "hybrid"
     limits: Limits = field(default=UNLIMITED, compare=False, repr=False)
+    pin: Pin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what no search can be made of.

@@ -12,6 +12,7 @@ from cicada.index.columns import METADATA, SOURCE, RowFilter
 from cicada.index.embedding import Vector
 from cicada.index.lists import ENTITIES, ENTITY_CODES
 from cicada.index.loaded import COLLECTION, LoadedIndex
+from cicada.index.opening import rest_of
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchMode, SearchQuery, SearchResult
@@ -44,16 +45,19 @@ class ShardRetriever:
         self._reader.refresh_soon()  # while the query is embedded the first version is loaded, or a new one looked for
         vector, mode, degraded = self._embed(query)
         timer.lap("embed")
-        index = self._reader.current(query.limits.time_left_s() / 2)  # the rest is for the search
+        pinned = query.pin is not None and query.pin.index is not None
+        index = query.pin.index if query.pin and pinned else self._reader.current(query.limits.time_left_s() / 2)
         timer.lap("load")
         while True:
             try:
                 hits, searched = self._best(index, query, vector, mode)
             except IndexCorrupt as error:
-                index = self._reader.after_damage(index, error)
+                index = rest_of(index, error) if pinned else self._reader.after_damage(index, error)
             else:
                 break
         timer.lap("rank")
+        if query.pin is not None:
+            query.pin.index, query.pin.version = index, index.manifest.version
         self._reader.warm_soon()
         degraded = (*degraded, *partial_index(index, "searched"))
         return SearchResult(hits, index.manifest.version, searched, timer.laps_ms, degraded=degraded)

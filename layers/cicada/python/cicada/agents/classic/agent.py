@@ -94,7 +94,7 @@ class ClassicAgent:
         while True:
             turning.begin(added_tokens)
             keys = [source_key(source) for source in tools.shelf.sources]
-            state["sessionAttributes"] = attributes.with_shelf(keys).write()
+            state["sessionAttributes"] = attributes.with_shelf(keys, tools.shelf.version).write()
             request = self._request(session, said, state)
             calls = self._invocations.events(request, limits, try_again=turning.try_again, whole=lambda: turning.whole)
             with closing(calls) as events:

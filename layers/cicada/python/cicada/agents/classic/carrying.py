@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from cicada.agents.shelf import MAX_SOURCES, merged, no_room, source_key
+from cicada.agents.shelf import MAX_SOURCES, merged, no_room, one_version, source_key
 from cicada.errors import AgentError, ToolInvalid
 from cicada.protocol.events import Reason, Source
 
@@ -57,15 +57,26 @@ class Load:
 class CarriedShelf:
     """:class:`cicada.agents.ports.Shelf` of one call: it knows which passages the run has, and holds what is new."""
 
-    def __init__(self, known: Sequence[str]) -> None:
-        """``known``: the keys of the sources so far, in the order of their numbers."""
+    def __init__(self, known: Sequence[str], version: str = "") -> None:
+        """Take what the run has.
+
+        Args:
+            known: the keys of the sources so far, in the order of their numbers.
+            version: of the index that the run has searched so far; empty if it has not.
+        """
+        self.version = version
         self._known = tuple(known)
         self._numbers = {key: n for n, key in enumerate(known, 1)}
         self._shown: dict[int, Source] = {}
         self._versions: dict[int, str] = {}
 
     def put(self, source: Source, index_version: str = "") -> int:
-        """See the port. Raises ToolInvalid if a run can have no more sources."""
+        """See the port.
+
+        Raises:
+            ToolInvalid: a run can have no more sources, or it has sources of another version of the index.
+        """
+        self.version = one_version(self.version, index_version)
         key = source_key(source)
         n = self._numbers.get(key)
         if n is None:

@@ -116,11 +116,11 @@ class ActionFunction:
             logger.warning("a run is refused", extra={"code": error.code, "why": str(error)})
             return _response(called, error.told, state="FAILURE")
         self._on_admitted(head.key)
-        shelf = CarriedShelf(attributes.shelf)
+        shelf = CarriedShelf(attributes.shelf, attributes.index_version)
         body, carried = self._call(called, head, shelf, attributes.until_ms / 1000)
         if carried is None:
             return _response(called, body, state="REPROMPT")
-        return _response(called, body, attributes=attributes.with_shelf(shelf.keys_with(carried)))
+        return _response(called, body, attributes=attributes.with_shelf(shelf.keys_with(carried), shelf.version))
 
     def _admitted(self, attributes: RunAttributes) -> Head:
         """The request in whose name a run goes on. Raises CicadaError if it does not, or no more."""

@@ -48,9 +48,12 @@ class RunAttributes:
     shelf: tuple[str, ...] = ()
     """The keys of the sources so far, in the order of their numbers, from 1."""
 
-    def with_shelf(self, keys: Iterable[str]) -> Self:
-        """The same with another shelf."""
-        return replace(self, shelf=tuple(keys))
+    index_version: str = ""
+    """Of the index that the run searches; empty before its first search."""
+
+    def with_shelf(self, keys: Iterable[str], index_version: str) -> Self:
+        """The same with another shelf, of a version of the index."""
+        return replace(self, shelf=tuple(keys), index_version=index_version)
 
     def write(self) -> dict[str, str]:
         """As the service takes them."""
@@ -59,6 +62,7 @@ class RunAttributes:
             "requestId": self.request_id,
             "untilMs": str(self.until_ms),
             "shelf": ",".join(self.shelf),
+            "indexVersion": self.index_version,
         }
 
     @classmethod
@@ -73,4 +77,4 @@ class RunAttributes:
         keys = tuple(shelf.split(",")) if shelf else ()
         if len(keys) > MAX_SOURCES or len(set(keys)) != len(keys) or not all(_KEY.fullmatch(key) for key in keys):
             raise ToolInvalid("the session's passages cannot be read")
-        return cls(subject, request_id, int(until_ms), keys)
+        return cls(subject, request_id, int(until_ms), keys, given.get("indexVersion", "")[:_MAX_CHARS])
