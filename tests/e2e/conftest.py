@@ -14,8 +14,8 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from jwt.algorithms import ECAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from local.testing import LocalCloud
 from tests.chaos.model_watch import VARIABLE, ModelWatch
@@ -23,7 +23,6 @@ from tests.e2e.plain_client import Socket
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
-
 
 OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_campaign"}
 """Modules that deploy other settings. They, and those of the page, run beside the modules that share one deployment."""
@@ -39,10 +38,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Issuer:
     """Signs tokens, and publishes the key that proves it."""
 
+    rsa_kid = "k2"
+    """Names another published key, with which no token is signed."""
+
     def __init__(self) -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())
-        public = json.loads(ECAlgorithm.to_jwk(self._key.public_key()))
-        document = json.dumps({"keys": [public | {"kid": "k1", "alg": "ES256", "use": "sig"}]}).encode()
+        ours = json.loads(ECAlgorithm.to_jwk(self._key.public_key())) | {"kid": "k1", "alg": "ES256", "use": "sig"}
+        another = rsa.generate_private_key(65537, 2048).public_key()
+        keys = [ours, json.loads(RSAAlgorithm.to_jwk(another)) | {"kid": self.rsa_kid, "use": "sig"}]
+        document = json.dumps({"keys": keys}).encode()
 
         class Keys(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -58,9 +62,9 @@ class Issuer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.jwks_url = f"http://127.0.0.1:{self._server.server_port}/jwks.json"
 
-    def token(self, subject: str = "mara", *, lasts_s: float = 600, **claims: Any) -> str:
+    def token(self, subject: str = "mara", *, lasts_s: float = 600, kid: str = "k1", **claims: Any) -> str:
         values = {"sub": subject, "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time() + lasts_s)} | claims
-        return jwt.encode(values, self._key, algorithm="ES256", headers={"kid": "k1"})
+        return jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
 
     def close(self) -> None:
         self._server.shutdown()

@@ -79,6 +79,12 @@ def test_anything_less_is_refused(bad):
         verifier().identify(connect({"token": bad}))
 
 
+@pytest.mark.parametrize("claim", ["exp", "sub", "iss", "aud"])
+def test_a_missing_claim_is_named_for_the_log(claim):
+    with pytest.raises(Unauthorized, match=f"MissingRequiredClaimError {claim}$"):
+        verifier().identify(connect({"token": token(**{claim: None})}))
+
+
 @pytest.mark.parametrize("event", [connect(), connect({}), {}, connect(None, Authorization="Basic abc")])
 def test_no_token_is_refused(event):
     with pytest.raises(Unauthorized):
