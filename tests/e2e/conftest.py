@@ -17,9 +17,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from local.testing import LocalCloud
 from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.e2e.plain_client import Socket
+from tests.e2e.searched_cloud import SearchedCloud
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
@@ -42,6 +42,9 @@ class Issuer:
     """Names another published key, with which no token is signed."""
 
     def __init__(self) -> None:
+        self.tokens: list[str] = []
+        """Every token that was signed."""
+        self.subjects: set[str] = set()
         self._key = ec.generate_private_key(ec.SECP256R1())
         ours = json.loads(ECAlgorithm.to_jwk(self._key.public_key())) | {"kid": "k1", "alg": "ES256", "use": "sig"}
         another = rsa.generate_private_key(65537, 2048).public_key()
@@ -64,7 +67,10 @@ class Issuer:
 
     def token(self, subject: str = "mara", *, lasts_s: float = 600, kid: str = "k1", **claims: Any) -> str:
         values = {"sub": subject, "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time() + lasts_s)} | claims
-        return jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
+        token = jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
+        self.tokens.append(token)
+        self.subjects.add(values["sub"])
+        return token
 
     def close(self) -> None:
         self._server.shutdown()
@@ -86,7 +92,7 @@ def watch() -> Iterator[ModelWatch]:
 
 
 @pytest.fixture(scope="session")
-def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchedCloud]:
     home = tmp_path_factory.mktemp("cloud")
     settings = {
         "auth": {
@@ -100,13 +106,15 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
     environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}
-    with LocalCloud(home, settings=settings, load=script, environment=environment) as cloud:
+    with SearchedCloud(home, settings=settings, load=script, environment=environment) as cloud:
         watch.forward_to(cloud.endpoint_url)
         yield cloud
+        cloud.forbid_texts(*issuer.tokens)
+        cloud.forbid_names(*issuer.subjects)
 
 
 @pytest.fixture
-def cloud(deployment: LocalCloud) -> Iterator[LocalCloud]:
+def cloud(deployment: SearchedCloud) -> Iterator[SearchedCloud]:
     """The deployment, without a fault of an earlier test, or what it has taught the circuit breakers."""
     deployment.disarm()
     yield deployment
@@ -121,7 +129,7 @@ def user() -> str:
 
 
 @pytest.fixture
-def connect(cloud: LocalCloud, issuer: Issuer, user: str) -> Iterator[Any]:
+def connect(cloud: SearchedCloud, issuer: Issuer, user: str) -> Iterator[Any]:
     """Open sockets, by user: the test's own if none is named."""
     with contextlib.ExitStack() as opened:
 
@@ -132,7 +140,7 @@ def connect(cloud: LocalCloud, issuer: Issuer, user: str) -> Iterator[Any]:
         yield open_socket
 
 
-def _close_breakers(cloud: LocalCloud) -> None:
+def _close_breakers(cloud: SearchedCloud) -> None:
     """Forget every failure; where that opened a breaker, end the workers too, which remember what they have read."""
     dynamodb = cloud.client("dynamodb")
     (table,) = dynamodb.list_tables()["TableNames"]

@@ -29,7 +29,12 @@ class Caller:
     @property
     def owner(self) -> str:
         """Whose requests these are: a subject in one tenant does not see what it asked in another."""
-        return self.subject if self.tenant is None else f"{quote(self.tenant, safe='')}/{self.subject}"
+        return owner_of(self.subject, self.tenant)
+
+
+def owner_of(subject: str, tenant: str | None) -> str:
+    """The name under which a subject's requests are kept, in its tenant."""
+    return subject if tenant is None else f"{quote(tenant, safe='')}/{subject}"
 
 
 def asker_of(subject: str) -> str:
