@@ -26,7 +26,7 @@ from moto import mock_aws
 from cicada.corpus.passages import ScriptLocator
 from cicada.delivery import dynamodb
 from cicada.delivery.decide import append, begin
-from cicada.delivery.record import Commit, Head, Question, RequestKey
+from cicada.delivery.record import Commit, Head, Question, RequestKey, Subscriber
 from cicada.protocol.events import Accepted, Chunk, Complete, LogEvent, Metrics, Source, Sources, dump_event
 
 USD_PER_MILLION_WRITE_UNITS = 0.625
@@ -45,7 +45,8 @@ def answer_events(chunks: int, chunk_chars: int, passages: int, passage_chars: i
     )
     complete = Complete(
         attempt=1,
-        strategy="rag",
+        answered_by="rag",
+        attempted=("rag",),
         model="amazon.nova-lite-v1:0",
         grounded=True,
         stop_reason="end_turn",
@@ -107,7 +108,7 @@ def head_of(now_s: int) -> tuple[Head, str]:
         "frame",
         now_s * 1000,
         now_s + 86400,
-        subscribers=("c1-connection=",),
+        subscribers=(Subscriber("c1-connection=", now_s + 3600),),
     )
     return head, accepted
 
@@ -129,7 +130,7 @@ def library_layout(client: Any, events: list[list[LogEvent]], inline_bytes: int)
         head, accepted = head_of(int(time.time()))
         table.create(head, accepted)
         meter.measured()
-        commit = begin(head, "rag", (), execution="x", worker="w", now_s=time.time(), lease_until=int(time.time()) + 60)
+        commit = begin(head, "rag", (), execution="x", worker="w", now_s=time.time())
         assert isinstance(commit, Commit)
         head = table.commit(head, commit)
         meter.measured()

@@ -231,6 +231,11 @@ class LocalCloud:
             self._process.wait()
             self._process = None
 
+    @property
+    def logs(self) -> Path:
+        """The folder of its logs: one a function, the deployment's and its own."""
+        return self._home / "logs"
+
     def log(self) -> str:
         """What it has written for the person at the terminal."""
         return (self._home / "up.log").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+from cicada.identity import ANONYMOUS, asker_of, owner_of
 from cicada.telemetry import logger, metrics
 
 
@@ -18,12 +19,14 @@ from cicada.telemetry import logger, metrics
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
     """Let a connection that the authorizer allowed open; note when it opens and closes."""
     connection = event["requestContext"]
+    identity = connection.get("authorizer") or {}
+    owner = owner_of(identity.get("subject", ANONYMOUS), identity.get("tenant"))
     opened = connection["eventType"] == "CONNECT"
     logger.info(
         "connection opened" if opened else "connection closed",
         extra={
             "connection_id": connection["connectionId"],
-            "subject": (connection.get("authorizer") or {}).get("subject"),
+            "asker": asker_of(owner),
             "open_s": round((connection["requestTimeEpoch"] - connection["connectedAt"]) / 1000),
             "reason": connection.get("disconnectReason"),
         },

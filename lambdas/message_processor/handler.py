@@ -17,7 +17,7 @@ from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
-from cicada.errors import CicadaError
+from cicada.errors import CicadaError, InvalidMessage
 from cicada.identity import asker_of, caller_of
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
@@ -61,7 +61,8 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     except CicadaError as error:
         logger.info("frame refused", extra={"code": error.code, "why": str(error)})
         metrics.add_metric(name="FramesRefused", unit=MetricUnit.Count, value=1)
-        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=str(error))))
+        detail = error.detail if isinstance(error, InvalidMessage) else str(error)
+        return _reply(reply_frame(Refused.of(error, request_id_of(body), detail=detail)))
     if not isinstance(action, Ping):
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
     if isinstance(action, Ask):

@@ -14,16 +14,15 @@ from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
-from jwt.algorithms import ECAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from local.testing import LocalCloud
 from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.e2e.plain_client import Socket
+from tests.e2e.searched_cloud import SearchedCloud
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "script"
 ISSUER, AUDIENCE = "https://issuer.example/", "cicada-tests"
-
 
 OWN_DEPLOYMENT = {"test_agents_classic", "test_agents_harness", "test_campaign"}
 """Modules that deploy other settings. They, and those of the page, run beside the modules that share one deployment."""
@@ -39,10 +38,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 class Issuer:
     """Signs tokens, and publishes the key that proves it."""
 
+    rsa_kid = "k2"
+    """Names another published key, with which no token is signed."""
+
     def __init__(self) -> None:
+        self.tokens: list[str] = []
+        """Every token that was signed."""
+        self.subjects: set[str] = set()
         self._key = ec.generate_private_key(ec.SECP256R1())
-        public = json.loads(ECAlgorithm.to_jwk(self._key.public_key()))
-        document = json.dumps({"keys": [public | {"kid": "k1", "alg": "ES256", "use": "sig"}]}).encode()
+        ours = json.loads(ECAlgorithm.to_jwk(self._key.public_key())) | {"kid": "k1", "alg": "ES256", "use": "sig"}
+        another = rsa.generate_private_key(65537, 2048).public_key()
+        keys = [ours, json.loads(RSAAlgorithm.to_jwk(another)) | {"kid": self.rsa_kid, "use": "sig"}]
+        document = json.dumps({"keys": keys}).encode()
 
         class Keys(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -58,9 +65,12 @@ class Issuer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self.jwks_url = f"http://127.0.0.1:{self._server.server_port}/jwks.json"
 
-    def token(self, subject: str = "mara", *, lasts_s: float = 600, **claims: Any) -> str:
+    def token(self, subject: str = "mara", *, lasts_s: float = 600, kid: str = "k1", **claims: Any) -> str:
         values = {"sub": subject, "iss": ISSUER, "aud": AUDIENCE, "exp": int(time.time() + lasts_s)} | claims
-        return jwt.encode(values, self._key, algorithm="ES256", headers={"kid": "k1"})
+        token = jwt.encode(values, self._key, algorithm="ES256", headers={"kid": kid})
+        self.tokens.append(token)
+        self.subjects.add(values["sub"])
+        return token
 
     def close(self) -> None:
         self._server.shutdown()
@@ -82,7 +92,7 @@ def watch() -> Iterator[ModelWatch]:
 
 
 @pytest.fixture(scope="session")
-def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
+def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SearchedCloud]:
     home = tmp_path_factory.mktemp("cloud")
     settings = {
         "auth": {
@@ -96,13 +106,15 @@ def deployment(issuer: Issuer, watch: ModelWatch, tmp_path_factory: pytest.TempP
     }
     script = [SAMPLES / "episode-1.jsonl", SAMPLES / "episode-2.jsonl"]
     environment = {"JWKS_URL": issuer.jwks_url, VARIABLE: watch.url}
-    with LocalCloud(home, settings=settings, load=script, environment=environment) as cloud:
+    with SearchedCloud(home, settings=settings, load=script, environment=environment) as cloud:
         watch.forward_to(cloud.endpoint_url)
         yield cloud
+        cloud.forbid_texts(*issuer.tokens)
+        cloud.forbid_names(*issuer.subjects)
 
 
 @pytest.fixture
-def cloud(deployment: LocalCloud) -> Iterator[LocalCloud]:
+def cloud(deployment: SearchedCloud) -> Iterator[SearchedCloud]:
     """The deployment, without a fault of an earlier test, or what it has taught the circuit breakers."""
     deployment.disarm()
     yield deployment
@@ -117,7 +129,7 @@ def user() -> str:
 
 
 @pytest.fixture
-def connect(cloud: LocalCloud, issuer: Issuer, user: str) -> Iterator[Any]:
+def connect(cloud: SearchedCloud, issuer: Issuer, user: str) -> Iterator[Any]:
     """Open sockets, by user: the test's own if none is named."""
     with contextlib.ExitStack() as opened:
 
@@ -128,7 +140,7 @@ def connect(cloud: LocalCloud, issuer: Issuer, user: str) -> Iterator[Any]:
         yield open_socket
 
 
-def _close_breakers(cloud: LocalCloud) -> None:
+def _close_breakers(cloud: SearchedCloud) -> None:
     """Forget every failure; where that opened a breaker, end the workers too, which remember what they have read."""
     dynamodb = cloud.client("dynamodb")
     (table,) = dynamodb.list_tables()["TableNames"]

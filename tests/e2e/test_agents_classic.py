@@ -9,6 +9,7 @@ import pytest
 
 from local.testing import LocalCloud
 from tests.e2e.reading import answered, last
+from tests.e2e.searched_cloud import SearchedCloud
 from tests.template.templates import ROOT
 
 
@@ -16,7 +17,7 @@ from tests.template.templates import ROOT
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
     settings = {"agents": {"adapter": "classic"}, "knowledge": {"enabled": False}}
-    with LocalCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
+    with SearchedCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from local.testing import LocalCloud
 from tests.e2e.reading import answered, last
+from tests.e2e.searched_cloud import SearchedCloud
 from tests.support.questions import joined
 from tests.template.templates import ROOT
 
@@ -20,7 +21,7 @@ THEORY = "What evidence is there for and against the theory that Corin put a new
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     script = [ROOT / "samples" / "script" / "episode-1.jsonl"]
     settings = {"agents": {"adapter": "harness"}, "knowledge": {"enabled": False}}
-    with LocalCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
+    with SearchedCloud(tmp_path_factory.mktemp("cloud"), settings=settings, load=script) as running:
         yield running
 
 

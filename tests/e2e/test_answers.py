@@ -159,9 +159,13 @@ def test_somebody_elses_request_is_unknown_and_untouched(cloud, connect):
     assert of(eve.frames, request_id) == []
 
 
-@pytest.mark.parametrize("token", ["", "nonsense", "expired", "audience"])
+@pytest.mark.parametrize("token", ["", "nonsense", "expired", "audience", "key"])
 def test_nobody_connects_without_a_valid_token(cloud, issuer, token):
-    tokens = {"expired": issuer.token(lasts_s=-60), "audience": issuer.token(aud="another")}
+    tokens = {
+        "expired": issuer.token(lasts_s=-60),
+        "audience": issuer.token(aud="another"),
+        "key": issuer.token(kid=issuer.rsa_kid),  # signed by ES256, and names a key of another kind
+    }
     query = f"?token={tokens.get(token, token)}" if token else ""
     with pytest.raises(InvalidStatus) as refused, open_websocket(cloud.websocket_url + query):
         pass

@@ -22,6 +22,7 @@ from local.places import aws_environment
 from local.testing import LocalCloud
 from tests.e2e.plain_client import Socket
 from tests.e2e.reading import Events, failures, first
+from tests.e2e.searched_cloud import SearchedCloud
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CAMPAIGN = SAMPLES / "campaign"
@@ -50,7 +51,7 @@ _AT_A_TIME = 2
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
     """The local cloud with the campaign, the script and the shelf, which declares nothing; without earlier answers."""
-    with LocalCloud(tmp_path_factory.mktemp("campaign"), settings={"cache": {"enabled": False}}) as cloud:
+    with SearchedCloud(tmp_path_factory.mktemp("campaign"), settings={"cache": {"enabled": False}}) as cloud:
         folders = [*(CAMPAIGN / one for one in COLLECTIONS), SAMPLES / "script", SAMPLES / "shelf"]
         for folder in folders:
             cicada(cloud, "load", str(folder), "--collection", folder.name, "--yes")

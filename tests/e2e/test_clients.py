@@ -54,6 +54,26 @@ def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, is
     assert "thirteen" in answer.text
 
 
+def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, issuer):
+    cloud.arm("bedrock.slow", delay_ms=350)
+    tokens = []
+
+    async def token():
+        tokens.append(issuer.token(lasts_s=600 if tokens else 10))
+        return tokens[-1]
+
+    async def ask():
+        async with CicadaClient(cloud.websocket_url, token=token) as client:
+            stream = client.ask(QUESTION, episodes=["ep1"])
+            return [event async for event in stream], stream.answer
+
+    events, answer = asyncio.run(ask())
+    assert len(tokens) == 2
+    assert isinstance(events[-1], Complete)
+    assert "".join(event.content for event in events if isinstance(event, Chunk)) == answer.text
+    assert "thirteen" in answer.text
+
+
 def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer):
     done = cicada(cloud, issuer, "ask", QUESTION, "--episode", "ep1")
     assert done.returncode == 0, done.stderr

@@ -53,6 +53,30 @@ def test_a_finished_answer_can_be_read_again(connect):
     assert of(again.frames, events[0]["requestId"]) == events
 
 
+def test_events_stop_when_the_token_expires_and_go_on_with_a_fresh_one(cloud, connect):
+    slow_down(cloud, 500)
+    first, other = connect(lasts_s=15), connect()
+    request_id = first.ask(SIMPLE)
+    first.until("chunk")
+    other.send("resume", requestId=request_id, after=0)
+    other.until("resumed")
+    refused = first.until("error")
+    assert (refused["seq"], refused["requestId"], refused["code"]) == (0, None, "unauthorized")
+    seen = of(first.frames, request_id)
+    assert not whole(seen)
+    other.until("chunk", request_id=request_id)  # the answer itself goes on
+    second = connect()
+    second.send("resume", requestId=request_id, after=seen[-1]["seq"])
+    second.until("resumed")
+    second.send("cancel", requestId=request_id)
+    second.until("error", request_id=request_id)
+    events = of(first.frames + second.frames, request_id)
+    assert events == other.events(request_id) == whole_log(connect, request_id)
+    assert not {event["seq"] for event in of(second.frames, request_id)} & {event["seq"] for event in seen}
+    first.send("ping")
+    assert first.receive()["code"] == "unauthorized"  # and nothing came between
+
+
 def test_two_subscribers_see_the_same_events(cloud, connect):
     slow_down(cloud)
     first, second = connect(), connect()

@@ -61,7 +61,13 @@ class Deployment:
         self.table = Table(scheduler, faults, self.judge.wrote, index=(OPEN_INDEX, "open_in", "accepted_at_ms"))
         self.judge.event_item = lambda pk, sk: str(self.table.items[pk][sk]["body"]["S"])
         self.gateway = Gateway(
-            scheduler, faults, self.people, handle=self._handle, shown=self.judge.shown, now_s=lambda: self.true_now_s
+            scheduler,
+            faults,
+            self.people,
+            handle=self._handle,
+            shown=self.judge.shown,
+            sent=lambda socket, frame: self.judge.sent(socket, frame, own_now_s=self.now_s()),
+            now_s=lambda: self.true_now_s,
         )
         self.functions = Functions(scheduler, faults, self.processes, self.crashed, self.tell)
         self.workflow = Workflow(

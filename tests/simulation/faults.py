@@ -57,7 +57,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("frame_lost", "F9", "a client's frame never reaches the function", 0.03, absorbed=True),
     Kind("frame_repeated", "F8", "a client's frame reaches the function twice", 0.05, absorbed=True),
     Kind("reply_lost", "F12", "the reply to a frame never reaches the client", 0.05, absorbed=True),
-    Kind("token_expired", "F29", "the connection's token has run out", 0.02, absorbed=True),
+    Kind("token_expired", "F29", "the token of an open connection expires at any moment", 0.1, absorbed=True),
     # --- functions ---
     Kind("function_killed", "F3", "an invocation is killed before any of its steps", 0.12),
     Kind("function_out_of_memory", "F3", "an invocation runs out of memory at any of its steps", 0.04),

@@ -11,6 +11,8 @@ from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler
 
 TOKEN_LIFE_S = 3600.0
+SHORT_TOKEN_LIFE_S = 40.0
+"""The most that is left of a token that expires in the middle of an answer."""
 
 
 class Device(Protocol):
@@ -28,12 +30,14 @@ class Device(Protocol):
 class Socket:
     """One connection."""
 
-    __slots__ = ("dead_until", "device", "id", "open", "owner", "stuck_until")
+    __slots__ = ("dead_until", "device", "expires_at", "id", "open", "owner", "stuck_until")
 
-    def __init__(self, socket_id: str, owner: str, device: Device) -> None:
+    def __init__(self, socket_id: str, owner: str, device: Device, expires_at: int) -> None:
         self.id = socket_id
         self.owner = owner
         self.device = device
+        self.expires_at = expires_at
+        """When its token expires, in epoch seconds."""
         self.open = True
         self.dead_until = -1.0
         """Until then the gateway takes frames for a reader that is gone."""
@@ -41,7 +45,7 @@ class Socket:
 
 
 class Gateway:
-    """Sockets by id. ``shown`` hears of every frame that reaches a device."""
+    """Sockets by id. ``shown`` hears of every frame that reaches a device, ``sent`` of every one as it sets out."""
 
     def __init__(
         self,
@@ -51,6 +55,7 @@ class Gateway:
         *,
         handle: Callable[[dict[str, Any], Callable[[str], None]], None],
         shown: Callable[[Socket, str], None],
+        sent: Callable[[Socket, str], None],
         now_s: Callable[[], float],
     ) -> None:
         """``handle`` runs the message processor on an event, and calls back with its reply."""
@@ -60,6 +65,7 @@ class Gateway:
         self._world = world
         self._handle = handle
         self._shown = shown
+        self._sent = sent
         self._now_s = now_s
         self._frames = 0
 
@@ -67,9 +73,17 @@ class Gateway:
 
     def connect(self, owner: str, device: Device) -> Socket:
         """Open a socket. ``owner``: as :attr:`cicada.identity.Caller.owner`, a tenant and a subject."""
-        socket = Socket(f"c{len(self.sockets) + 1}", owner, device)
+        short = self._faults.drawn("token_expired")
+        life_s = self._faults.between(0, SHORT_TOKEN_LIFE_S) if short else TOKEN_LIFE_S
+        socket = Socket(f"c{len(self.sockets) + 1}", owner, device, int(self._now_s() + life_s))
         self.sockets[socket.id] = socket
+        if short:
+            self._scheduler.call_at(self._scheduler.now + life_s, lambda: self._expired(socket))
         return socket
+
+    def _expired(self, socket: Socket) -> None:
+        if socket.open:
+            self._faults.note("token_expired")
 
     def close(self, socket: Socket) -> None:
         """Close a socket from the client's side; it may take the gateway a while to know."""
@@ -85,21 +99,21 @@ class Gateway:
         if not socket.open or faults.hit("frame_lost"):
             return
         copies = 2 if faults.hit("frame_repeated") else 1
-        expires_at = self._now_s() + (-1 if faults.hit("token_expired") else TOKEN_LIFE_S)
         for copy in range(copies):
             delay_s = 0.01 + (faults.between(0, 8) if copy else 0.0)
             self._scheduler.call_at(
                 self._scheduler.now + delay_s,
-                lambda: self._handle(self._event(socket, frame_id, body, expires_at), reply),
+                lambda: self._handle(self._event(socket, frame_id, body), reply),
             )
 
         def reply(frame: str) -> None:
+            self._sent(socket, frame)
             if not faults.hit("reply_lost"):
                 self._deliver(socket, frame)
 
-    def _event(self, socket: Socket, frame_id: str, body: str, expires_at: float) -> dict[str, Any]:
+    def _event(self, socket: Socket, frame_id: str, body: str) -> dict[str, Any]:
         tenant, subject = socket.owner.split("/")
-        identity = {"subject": subject, "expires_at": str(int(expires_at)), "tenant": tenant}
+        identity = {"subject": subject, "expires_at": str(socket.expires_at), "tenant": tenant}
         context = {"connectionId": socket.id, "messageId": frame_id, "requestId": frame_id, "authorizer": identity}
         return {"requestContext": context, "body": body}
 
@@ -108,8 +122,9 @@ class Gateway:
     def post_to_connection(self, *, ConnectionId: str, Data: bytes) -> None:  # noqa: N803
         """See boto3."""
         scheduler, faults = self._scheduler, self._faults
-        scheduler.sleep(0.002 + 0.01 * scheduler.random())
         socket = self.sockets[ConnectionId]
+        self._sent(socket, Data.decode())
+        scheduler.sleep(0.002 + 0.01 * scheduler.random())
         if not faults.off:
             self._fail(socket)
         if not socket.open:

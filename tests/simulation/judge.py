@@ -9,6 +9,7 @@ from typing import Any
 from cicada.answering.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
 from cicada.answering.semantic_cache.records import unpack_body
 from cicada.answering.spending import AGENT_CALLS_A_CALL, RequestBudget
+from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
 from cicada.tokens import estimated_tokens
 from tests.simulation.corpus import Index, passages
@@ -233,6 +234,12 @@ class Judge:
         return record
 
     # --- clients ---
+
+    def sent(self, socket: Socket, frame: str, *, own_now_s: float) -> None:
+        """A frame sets out for a device. ``own_now_s``: on the clock of the function that sends it."""
+        if own_now_s >= socket.expires_at and json.loads(frame).get("code") != Unauthorized.code:
+            late_s = own_now_s - socket.expires_at
+            self._fails(f"I11: {frame} is sent to {socket.id} {late_s:.0f} s after its token has expired")
 
     def shown(self, socket: Socket, frame: str) -> None:
         """A frame reaches a device."""

@@ -22,7 +22,7 @@ from cicada.answering.semantic_cache.scope import Scope
 from cicada.delivery.courier import Courier
 from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.outbox import Outbox, Post
-from cicada.delivery.record import Commit
+from cicada.delivery.record import Commit, Subscriber
 from cicada.models.ports import Finished, Usage
 from tests.simulation.one import quiet, run_world
 
@@ -55,8 +55,8 @@ def _posted_before_stored() -> list[Patch]:
     def eager(self: Any, commit: Commit) -> Any:
         head = self._outbox.head
         frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
-        for connection_id in head.subscribers:
-            self._lanes.send(Post(connection_id, frames))
+        for subscriber in head.subscribers:
+            self._lanes.send(Post(subscriber, frames))
         return commit_it(self, commit)
 
     return [(Courier, "_commit", eager)]
@@ -150,6 +150,10 @@ def _citations_trusted() -> list[Patch]:
     return [(cicada.answering.grounding, "check_citations", trusting)]
 
 
+def _expiry_ignored() -> list[Patch]:
+    return [(Subscriber, "expired", lambda _self, _now_s: False)]
+
+
 def _end_forgotten() -> list[Patch]:
     return [(cicada.answering.recovery, "end_request", lambda *_, **__: True)]
 
@@ -167,6 +171,7 @@ MUTATIONS = (
     Mutation("cut_streams_are_whole", "a stream without its finish counts as an answer", _cut_streams_are_whole),
     Mutation("text_lost_in_flight", "text that arrives during a write is dropped", _text_lost_in_flight),
     Mutation("subject_ignored", "a request is found by its id alone", _subject_ignored),
+    Mutation("expiry_ignored", "events go out to a connection whose token has expired", _expiry_ignored),
     Mutation("cache_knows_no_version", "answers of an older version are given again", _cache_knows_no_version),
     Mutation("cache_knows_no_owner", "answers are given to whoever asks", _cache_knows_no_owner),
     Mutation("ungrounded_answers_kept", "answers that rest on nothing are kept", _ungrounded_answers_kept),

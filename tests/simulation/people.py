@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES
 from tests.simulation.faults import Faults
 from tests.simulation.gateway import Gateway, Socket
@@ -138,8 +139,16 @@ class Person:
                 self._fails("I3: a request whose events were shown is unknown to its own asker")
             if self.outcome == "finished" and self.screen.terminal is None and self.screen.seq < event["lastSeq"]:
                 self._tell(self.name, "was told that it has all, and lacks some")
+        elif kind == "error" and event["code"] == Unauthorized.code:
+            self._renew()
         elif kind == "error" and event["code"] in FINAL_REFUSALS:
             self.refused = event["code"]
+
+    def _renew(self) -> None:
+        """The token has expired: leave this connection. The next one is opened with a fresh token."""
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            self._gateway.close(socket)
 
     def _is_all_of_it(self, terminal: dict[str, Any]) -> None:
         """I3: what is displayed at the end is what the log holds."""

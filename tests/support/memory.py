@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cicada.delivery.ports import Conflict, ConnectionGone
-from cicada.delivery.record import Commit, Entry, Head, RequestKey
+from cicada.delivery.record import Commit, Entry, Head, RequestKey, Subscriber
 from cicada.errors import RequestUnknown
 
 
@@ -87,7 +87,7 @@ class InMemoryLog:
             if head.state == "open" and head.accepted_at_ms < accepted_before_ms:
                 yield head.key
 
-    def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
+    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
         self._enter("set_subscribers")
         stored, entries = self._stored(head.key)
         if stored.subscribers != head.subscribers:

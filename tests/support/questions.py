@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.citations import check_citations
 from cicada.corpus.passages import Passage, ScriptLocator
-from cicada.delivery.record import Head, Question, RequestKey
+from cicada.delivery.record import Head, Question, RequestKey, Subscriber
 from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
 from cicada.protocol.events import Accepted, Source, dump_event
 from cicada.retrieval.ports import Hit, SearchQuery, SearchResult
@@ -23,10 +23,18 @@ NOW_S = 1_800_000_000
 ACCEPTED = dump_event(Accepted(route="rag", confidence=0.6, reasoning="a question", strategy="rag"))
 
 
+def following(*connection_ids: str) -> tuple[Subscriber, ...]:
+    """Subscribers whose tokens do not expire."""
+    return tuple(Subscriber(connection_id) for connection_id in connection_ids)
+
+
 def new_head(
-    *subscribers: str, key: RequestKey = KEY, query: str = "Who locked the boathouse?", **changes: Any
+    *subscribers: str | Subscriber,
+    key: RequestKey = KEY,
+    query: str = "Who locked the boathouse?",
+    **changes: Any,
 ) -> Head:
-    """A request as its acceptance creates it."""
+    """A request as its acceptance creates it. Subscribers that are only named have tokens that do not expire."""
     values: dict[str, Any] = {
         "key": key,
         "question": Question(query),
@@ -34,7 +42,7 @@ def new_head(
         "accepted_at_ms": NOW_S * 1000,
         "expires_at": NOW_S + 7 * 24 * 3600,
         "log_bytes": len(ACCEPTED.encode()),
-        "subscribers": subscribers,
+        "subscribers": tuple(one if isinstance(one, Subscriber) else Subscriber(one) for one in subscribers),
     }
     return Head(**(values | changes))
 

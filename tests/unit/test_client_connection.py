@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 
 from cicada import errors as codes
+from cicada.delivery.posting import EXPIRED
 from cicada.protocol.events import (
     Accepted,
+    Attempt,
     Chunk,
     Complete,
     Failed,
@@ -429,6 +431,31 @@ def test_a_token_that_has_expired_is_replaced_without_the_reader_noticing() -> N
         assert again.token == "token-1"
         again.event(stream.request_id, 2, COMPLETE)
         assert await types(stream) == ["accepted", "complete"]
+
+    play(scene, token=fresh)
+
+
+def test_an_answer_whose_token_expires_goes_on_with_a_fresh_one_without_a_lost_or_doubled_word() -> None:
+    tokens = (f"token-{n}" for n in itertools.count())
+
+    async def fresh() -> str:
+        return next(tokens)
+
+    async def scene(world: World) -> None:
+        stream = world.client.ask("?")
+        socket = await world.sent("ask", on=0)
+        socket.event(stream.request_id, 1, ACCEPTED)
+        socket.event(stream.request_id, 2, Attempt(attempt=1, strategy="rag"))
+        socket.event(stream.request_id, 3, Chunk(attempt=1, content="The bell "))
+        socket.push(EXPIRED)
+        again = await world.sent("resume", on=1)
+        assert (again.token, again.sent[-1]["after"]) == ("token-1", 3)
+        assert socket.closed
+        again.event(stream.request_id, 3, Chunk(attempt=1, content="The bell "))
+        again.event(stream.request_id, 4, Chunk(attempt=1, content="rang."))
+        again.event(stream.request_id, 5, COMPLETE)
+        assert await types(stream) == ["accepted", "attempt", "chunk", "chunk", "complete"]
+        assert stream.answer.text == "The bell rang."
 
     play(scene, token=fresh)
 

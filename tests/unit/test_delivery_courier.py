@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -13,11 +14,11 @@ from cicada.delivery.decide import append, begin
 from cicada.delivery.lanes import MAX_WAITING_FRAMES, Lanes
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post
 from cicada.delivery.ports import ConnectionBusy, StoreFault
-from cicada.delivery.record import Spent, Standalone
+from cicada.delivery.record import Spent, Standalone, Subscriber
 from cicada.errors import AnswerTooLong, Cancelled, DeliveryUnavailable, RequestUnknown
 from cicada.protocol.events import Complete, Failed, Metrics, Sources
 from tests.support.memory import InMemoryConnections, InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, following, new_head
 
 COMPLETE = Complete(
     attempt=1,
@@ -36,8 +37,9 @@ class World:
     def __init__(self, *subscribers, **limits):
         self.log = InMemoryLog()
         self.log.create(new_head(*subscribers), ACCEPTED)
-        self.connections = InMemoryConnections(*subscribers)
         head = self.log.head(KEY)
+        self.connections = InMemoryConnections(*(subscriber.connection_id for subscriber in head.subscribers))
+        self.now_s = NOW_S
         self.begun = begin(head, "rag", (), execution="x", worker="w", now_s=NOW_S)
         head = self.log.commit(head, self.begun)
         self.stopped = threading.Event()
@@ -46,9 +48,18 @@ class World:
             OutboxLimits(**(QUICK | limits)),
             begun=self.begun,
             now=time.monotonic(),
-            now_s=lambda: NOW_S,
+            now_s=lambda: self.now_s,
         )
-        self.courier = Courier(outbox, self.log, self.connections, on_failure=self.stopped.set)
+        self.courier = Courier(
+            outbox, self.log, self.connections, on_failure=self.stopped.set, now_s=lambda: self.now_s
+        )
+
+    def await_frames(self, connection_id, count):
+        """Wait until a connection has so many frames."""
+        deadline = time.monotonic() + 30
+        while len(self.connections.frames[connection_id]) < count and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return [json.loads(frame) for frame in self.connections.frames[connection_id]]
 
     def cancel(self):
         head = self.log.head(KEY)
@@ -166,8 +177,48 @@ def test_a_closed_connection_that_cannot_be_forgotten_now_is_met_again():
     world.log.before = before
     with world.courier as courier:
         courier.close(COMPLETE, timeout_s=10)
-    assert world.log.head(KEY).subscribers == ("c1", "c2")
+    assert world.log.head(KEY).subscribers == following("c1", "c2")
     assert len(world.connections.frames["c2"]) == 2
+
+
+def test_a_subscriber_whose_token_expires_is_told_so_and_gets_nothing_more():
+    world = World(Subscriber("c1", NOW_S + 60), Subscriber("c2", NOW_S + 600))
+    with world.courier as courier:
+        courier.text("The bell ")
+        world.await_frames("c1", 2)
+        world.await_frames("c2", 2)
+        world.now_s = NOW_S + 60
+        courier.text("rang twice.")
+        world.await_frames("c1", 3)
+        courier.close(COMPLETE, timeout_s=10)
+    expired, renewed = (world.await_frames(name, 0) for name in ("c1", "c2"))
+    assert [frame["seq"] for frame in expired] == [2, 3, 0]
+    assert (expired[-1]["type"], expired[-1]["code"]) == ("error", "unauthorized")
+    assert [frame["seq"] for frame in renewed] == [2, 3, 4, 5]
+    assert world.log.head(KEY).subscribers == (Subscriber("c2", NOW_S + 600),)
+    assert world.log.head(KEY).state == "complete"
+
+
+def test_the_expiry_counts_when_a_frame_is_posted_not_when_it_was_queued():
+    reports = []
+    now_s = NOW_S
+    blocked, release = threading.Event(), threading.Event()
+    connections = InMemoryConnections("c1")
+
+    def before(connection_id):
+        blocked.set()
+        release.wait(30)
+
+    connections.before = before
+    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: reports.append(outcome), lambda: now_s)
+    lanes.send(Post(Subscriber("c1", NOW_S + 1), ('"one"', '"two"', '"three"')))
+    assert blocked.wait(30)
+    now_s = NOW_S + 1
+    release.set()
+    assert lanes.finish(timeout_s=30)
+    assert reports == ["delivered", "expired"]
+    assert [json.loads(frame) for frame in connections.frames["c1"]][:1] == ["one"]
+    assert [json.loads(frame)["code"] for frame in connections.frames["c1"][1:]] == ["unauthorized"]
 
 
 def test_a_reader_that_hangs_holds_up_neither_the_log_nor_the_watch_nor_the_others():
@@ -201,10 +252,12 @@ def test_a_reader_that_falls_far_behind_counts_as_busy_and_others_get_everything
     release = threading.Event()
     connections = InMemoryConnections("slow", "quick")
     connections.before = lambda connection_id: release.wait(30) if connection_id == "slow" else None
-    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: reports.append((connection_id, outcome)))
+    lanes = Lanes(
+        connections, THREADS, lambda connection_id, outcome: reports.append((connection_id, outcome)), lambda: NOW_S
+    )
     for n in range(MAX_WAITING_FRAMES + 2):
         for name in ("slow", "quick"):
-            lanes.send(Post(name, (f"{name}-{n}",)))
+            lanes.send(Post(Subscriber(name), (f"{name}-{n}",)))
         if n == 0:
             time.sleep(0.01)
     assert ("slow", "busy") in reports
@@ -220,8 +273,8 @@ def test_what_cannot_be_posted_in_time_is_given_up():
     release = threading.Event()
     connections = InMemoryConnections("slow")
     connections.before = lambda connection_id: release.wait(30)
-    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: None)
-    lanes.send(Post("slow", ("one", "two", "three")))
+    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: None, lambda: NOW_S)
+    lanes.send(Post(Subscriber("slow"), ("one", "two", "three")))
     assert not lanes.finish(timeout_s=0.01)
     release.set()
     assert lanes.finish(timeout_s=30)

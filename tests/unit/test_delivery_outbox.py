@@ -136,7 +136,7 @@ def test_a_lost_acknowledgement_counts_as_landed():
     commit = outbox.next(0.0)
     outbox.store_failed(0.0)
     posts = outbox.conflicted(after(outbox.head, commit), commit.entries(), 1.0)
-    assert [post.connection_id for post in posts] == ["c1"]
+    assert [post.subscriber.connection_id for post in posts] == ["c1"]
     assert outbox.idle
 
 
@@ -153,7 +153,7 @@ def test_every_subscriber_gets_every_frame_in_order():
     outbox.text("a")
     outbox.close(COMPLETE)
     posts = deliver(outbox, 0.0)
-    assert [post.connection_id for post in posts] == ["c1", "c2"]
+    assert [post.subscriber.connection_id for post in posts] == ["c1", "c2"]
     assert [json.loads(frame)["seq"] for frame in posts[0].frames] == [3, 4]
     assert posts[0].frames == posts[1].frames
 
@@ -187,9 +187,10 @@ def test_a_reader_that_stays_slow_is_left_alone_longer():
     assert silent == [0, 0, 0]
 
 
-def test_a_closed_connection_is_to_be_forgotten():
+@pytest.mark.parametrize("outcome", ["gone", "expired"])
+def test_a_connection_that_is_closed_or_expired_is_to_be_forgotten(outcome):
     outbox = Outbox(begun("c1"))
-    assert outbox.posted("c1", "gone", 0.0) is True
+    assert outbox.posted("c1", outcome, 0.0) is True
     assert outbox.posted("c1", "delivered", 0.0) is False
 
 
@@ -220,7 +221,7 @@ def test_long_text_goes_out_in_events_that_fit_the_wire(character):
 def test_the_begin_of_the_attempt_is_posted_before_anything_else():
     commit = begin(new_head("c1", "c2"), "rag", (), execution="x1", worker="w1", now_s=NOW_S)
     posts = Outbox(begun("c1", "c2"), begun=commit).opening()
-    assert [post.connection_id for post in posts] == ["c1", "c2"]
+    assert [post.subscriber.connection_id for post in posts] == ["c1", "c2"]
     assert json.loads(posts[0].frames[0])["type"] == "attempt"
 
 

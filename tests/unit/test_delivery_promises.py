@@ -12,7 +12,7 @@ from cicada.delivery.decide import begin, with_subscriber, without_subscriber
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Watch
 from cicada.delivery.ports import Conflict, ConnectionGone
 from cicada.delivery.posting import end_request
-from cicada.delivery.record import Commit
+from cicada.delivery.record import Commit, Subscriber
 from cicada.errors import Cancelled
 from cicada.protocol.events import Complete, Failed, Metrics, StrategyFailure
 from tests.support.memory import InMemoryLog
@@ -196,15 +196,16 @@ class Delivery(RuleBasedStateMachine):
         if not worker.posts:
             return
         post = worker.posts.pop(0)
-        client = self.sockets.get(post.connection_id)
+        connection_id = post.subscriber.connection_id
+        client = self.sockets.get(connection_id)
         if client is None:
-            assert worker.outbox.posted(post.connection_id, "gone", worker.now)
+            assert worker.outbox.posted(connection_id, "gone", worker.now)
             head = self.log.head(KEY)
-            self.log.set_subscribers(head, without_subscriber(head.subscribers, post.connection_id))
+            self.log.set_subscribers(head, without_subscriber(head.subscribers, connection_id))
             return
         for frame in post.frames if outcome != "busy" else ():
             self.show(client, frame)
-        worker.outbox.posted(post.connection_id, "delivered" if outcome == "delivered" else "busy", worker.now)
+        worker.outbox.posted(connection_id, "delivered" if outcome == "delivered" else "busy", worker.now)
 
     @rule(index=workers)
     def kill(self, index):
@@ -214,7 +215,14 @@ class Delivery(RuleBasedStateMachine):
 
     @rule()
     def cancel(self):
-        end_request(self.log, Sockets(self), self.log.head(KEY), Failed.of(Cancelled()), still=lambda head: True)
+        end_request(
+            self.log,
+            Sockets(self),
+            self.log.head(KEY),
+            Failed.of(Cancelled()),
+            still=lambda head: True,
+            now_s=lambda: NOW_S,
+        )
 
     def show(self, client, frame):
         """I6: nothing is shown that is not stored."""
@@ -237,7 +245,7 @@ class Delivery(RuleBasedStateMachine):
         self.connection_count += 1
         self.sockets[name] = client
         head = self.log.head(KEY)
-        self.log.set_subscribers(head, with_subscriber(head.subscribers, name))
+        self.log.set_subscribers(head, with_subscriber(head.subscribers, Subscriber(name)))
         _, entries = self.log.read(KEY)
         for entry in [entry for entry in entries if entry.seq > state.seq][:replayed]:
             self.show(client, entry.frame(KEY.request_id))

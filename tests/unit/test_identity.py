@@ -79,6 +79,12 @@ def test_anything_less_is_refused(bad):
         verifier().identify(connect({"token": bad}))
 
 
+@pytest.mark.parametrize("claim", ["exp", "sub", "iss", "aud"])
+def test_a_missing_claim_is_named_for_the_log(claim):
+    with pytest.raises(Unauthorized, match=f"MissingRequiredClaimError {claim}$"):
+        verifier().identify(connect({"token": token(**{claim: None})}))
+
+
 @pytest.mark.parametrize("event", [connect(), connect({}), {}, connect(None, Authorization="Basic abc")])
 def test_no_token_is_refused(event):
     with pytest.raises(Unauthorized):
@@ -125,12 +131,13 @@ def frame(**authorizer):
 
 
 def test_a_frames_caller_is_the_connections_identity():
-    assert caller_of(frame(subject="mara", expires_at="100"), anonymous=False, now_s=99) == Caller("mara", "c1", "m1")
+    event = frame(subject="mara", expires_at="100")
+    assert caller_of(event, anonymous=False, now_s=99) == Caller("mara", "c1", "m1", expires_at=100)
 
 
 def test_a_frames_tenant_is_the_connections():
     event = frame(subject="mara", expires_at="100", tenant="acme")
-    assert caller_of(event, anonymous=False, now_s=99) == Caller("mara", "c1", "m1", "acme")
+    assert caller_of(event, anonymous=False, now_s=99) == Caller("mara", "c1", "m1", "acme", 100)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +155,7 @@ def test_nothing_in_a_body_can_name_the_caller():
 
 
 def test_without_an_authorizer_everybody_is_anonymous():
-    assert caller_of(frame(), anonymous=True, now_s=0).subject == ANONYMOUS
+    assert caller_of(frame(), anonymous=True, now_s=0) == Caller(ANONYMOUS, "c1", "m1", expires_at=None)
 
 
 # --- settings ---

@@ -10,14 +10,14 @@ from cicada.answering.intake import Intake
 from cicada.answering.recovery import Recovery
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
 from cicada.delivery.ports import ConnectionBusy, StoreFault
-from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey
+from cicada.delivery.record import MAX_SUBSCRIBERS, RequestKey, Subscriber
 from cicada.errors import WorkflowUnavailable
 from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Chunk, Complete, Metrics
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
-from tests.support.questions import NOW_S, REQUEST_ID
+from tests.support.questions import NOW_S, REQUEST_ID, following
 
 RETENTION_S = 3600
 
@@ -50,10 +50,10 @@ class World:
             now_s=lambda: self.now_s,
         )
 
-    def send(self, action, *, connection="c1", subject="mara", frame=None, **fields):
+    def send(self, action, *, connection="c1", subject="mara", frame=None, expires_at=None, **fields):
         self.frames += 1
         body = {"action": action} | ({} if action == "ping" else {"requestId": REQUEST_ID}) | fields
-        caller = Caller(subject, connection, frame or f"frame-{self.frames}")
+        caller = Caller(subject, connection, frame or f"frame-{self.frames}", expires_at=expires_at)
         return json.loads(self.intake.handle(parse_action(json.dumps(body)), caller))
 
     def ask(self, **fields):
@@ -99,7 +99,7 @@ def test_an_ask_is_accepted_with_its_route_and_starts_the_workflow(world):
     assert (reply["route"], reply["strategy"]) == ("rag", "rag")
     assert reply["reasoning"]
     assert world.workflow.started == [(REQUEST_ID, "rag")]
-    assert world.log.head(world.key).subscribers == ("c1",)
+    assert world.log.head(world.key).subscribers == following("c1")
 
 
 def test_small_talk_enters_at_direct(world):
@@ -125,7 +125,7 @@ def test_a_repeated_ask_from_another_tab_is_told_all_that_has_happened(world):
     world.append(CHUNK)
     assert world.ask(connection="c2") == first
     assert [frame["seq"] for frame in world.pushed("c2")] == [2, 3]
-    assert world.log.head(world.key).subscribers == ("c1", "c2")
+    assert world.log.head(world.key).subscribers == following("c1", "c2")
 
 
 def test_the_same_request_id_for_another_question_is_refused(world):
@@ -157,7 +157,7 @@ def test_a_resume_replays_what_was_missed_and_then_follows(world):
     reply = world.send("resume", connection="c2", after=1)
     assert (reply["type"], reply["outcome"], reply["lastSeq"], reply["seq"]) == ("resumed", "live", 3, 0)
     assert [frame["seq"] for frame in world.pushed("c2")] == [2, 3]
-    assert world.append(CHUNK).subscribers == ("c1", "c2")
+    assert world.append(CHUNK).subscribers == following("c1", "c2")
 
 
 def test_a_resume_of_a_finished_answer_replays_its_end_and_subscribes_to_nothing(world):
@@ -167,7 +167,7 @@ def test_a_resume_of_a_finished_answer_replays_its_end_and_subscribes_to_nothing
     reply = world.send("resume", connection="c2", after=0)
     assert (reply["outcome"], reply["lastSeq"]) == ("finished", 4)
     assert [frame["type"] for frame in world.pushed("c2")] == ["accepted", "attempt", "chunk", "complete"]
-    assert world.log.head(world.key).subscribers == ("c1",)
+    assert world.log.head(world.key).subscribers == following("c1")
 
 
 def test_an_event_that_comes_between_subscribing_and_reading_is_not_lost(world):
@@ -177,7 +177,7 @@ def test_an_event_that_comes_between_subscribing_and_reading_is_not_lost(world):
     def after(operation):
         if operation == "set_subscribers":
             world.log.after = lambda operation: None
-            assert "c2" in world.append(CHUNK).subscribers
+            assert world.append(CHUNK).subscribers == following("c1", "c2")
 
     world.log.after = after
     world.send("resume", connection="c2", after=2)
@@ -191,7 +191,7 @@ def test_another_users_request_is_unknown(world, action):
     reply = world.send(action, subject="eve", connection="c2")
     assert reply.get("outcome", reply.get("code")) in ("unknown", "request_unknown")
     assert world.pushed("c2") == []
-    assert world.log.head(world.key).subscribers == ("c1",)
+    assert world.log.head(world.key).subscribers == following("c1")
     assert world.log.head(world.key).state == "open"
 
 
@@ -216,7 +216,7 @@ def test_the_newest_subscribers_are_kept(world):
         world.send("resume", connection=connection, after=2)
     subscribers = world.log.head(world.key).subscribers
     assert len(subscribers) == MAX_SUBSCRIBERS
-    assert subscribers == ("c2", "c3", "c4")
+    assert subscribers == following("c2", "c3", "c4")
 
 
 def test_subscribers_that_change_meanwhile_are_decided_anew(world):
@@ -227,11 +227,11 @@ def test_subscribers_that_change_meanwhile_are_decided_anew(world):
     def before(operation):
         if operation == "set_subscribers" and not raced:
             raced.append(operation)
-            world.log.set_subscribers(world.log.head(world.key), ("c1", "c5"))
+            world.log.set_subscribers(world.log.head(world.key), following("c1", "c5"))
 
     world.log.before = before
     world.send("resume", connection="c2", after=2)
-    assert world.log.head(world.key).subscribers == ("c1", "c5", "c2")
+    assert world.log.head(world.key).subscribers == following("c1", "c5", "c2")
 
 
 def test_a_cancel_ends_the_answer_for_everybody_and_is_told_so(world):
@@ -378,3 +378,57 @@ def test_what_a_user_asked_in_one_tenant_is_unknown_in_another(world):
     world.intake.handle(ask, Caller("mara", "c1", "f1", "club"))
     assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f2", "school")))["outcome"] == "unknown"
     assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f3", "club")))["outcome"] == "live"
+
+
+# --- tokens that expire ---
+
+
+def test_a_subscriber_is_kept_with_the_expiry_of_its_token(world):
+    world.ask(expires_at=NOW_S + 60)
+    world.begin()
+    world.send("resume", connection="c2", after=2, expires_at=NOW_S + 90)
+    subscribers = world.log.head(world.key).subscribers
+    assert subscribers == (Subscriber("c1", NOW_S + 60), Subscriber("c2", NOW_S + 90))
+
+
+def test_an_action_during_which_the_token_expires_is_refused_and_can_be_sent_again(world):
+    def after(operation):
+        if operation == "create":
+            world.now_s = NOW_S + 1
+
+    world.log.after = after
+    refused = world.ask(expires_at=NOW_S + 1)
+    assert (refused["type"], refused["seq"], refused["code"]) == ("error", 0, "unauthorized")
+    assert refused["requestId"] == REQUEST_ID
+    assert world.ask(connection="c2", expires_at=NOW_S + 600)["type"] == "accepted"
+    assert len(world.workflow.started) == 1
+
+
+@pytest.mark.parametrize("posted", [0, 1, 2, 3])
+def test_a_replay_ends_when_the_token_expires_and_goes_on_with_a_fresh_one(world, posted):
+    world.ask()
+    world.begin()
+    world.append(*(CHUNK.model_copy(update={"content": f"{n} "}) for n in range(3)))
+    world.connections.before = lambda connection_id: setattr(world, "now_s", world.now_s + 1)
+    refused = world.send("resume", connection="c2", after=2, expires_at=NOW_S + posted)
+    *replayed, last = world.pushed("c2")
+    if posted == 3:
+        replayed.append(last)
+    else:
+        assert (last["seq"], last["code"], last["requestId"]) == (0, "unauthorized", None)
+    assert [frame["seq"] for frame in replayed] == list(range(3, 3 + posted))
+    assert refused["code"] == "unauthorized"
+    resumed = world.send("resume", connection="c3", after=2 + posted, expires_at=NOW_S + 600)
+    assert (resumed["outcome"], resumed["lastSeq"]) == ("live", 5)
+    assert [frame["seq"] for frame in replayed + world.pushed("c3")] == [3, 4, 5]
+
+
+def test_a_cancellation_reaches_no_subscriber_whose_token_has_expired(world):
+    world.ask(expires_at=NOW_S + 60)
+    world.begin()
+    world.send("resume", connection="c2", after=2, expires_at=NOW_S + 600)
+    world.now_s = NOW_S + 60
+    assert world.send("cancel", connection="c3", expires_at=NOW_S + 600)["code"] == "cancelled"
+    assert [frame["code"] for frame in world.pushed("c1")] == ["unauthorized"]
+    assert [frame["code"] for frame in world.pushed("c2")] == ["cancelled"]
+    assert world.log.head(world.key).subscribers == (Subscriber("c2", NOW_S + 600),)

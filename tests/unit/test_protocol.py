@@ -91,7 +91,29 @@ def test_every_other_character_of_a_question_stays(query):
 def test_a_refusal_repeats_little_of_an_unknown_fields_name():
     with pytest.raises(InvalidMessage) as refusal:
         parse_action(json.dumps({"action": "ping", "x" * 100_000: 1}))
-    assert len(str(refusal.value)) < 300
+    assert len(refusal.value.detail) < 300
+
+
+@pytest.mark.parametrize(
+    ("frame", "place"),
+    [
+        ({"action": "ping", "secret": 1}, ""),
+        (
+            {
+                "action": "profile",
+                "requestId": ID,
+                "operation": "create",
+                "set": [{"field": "hair", "value": "red", "secret": 1}],
+            },
+            "set.0.",
+        ),
+    ],
+)
+def test_the_name_of_an_unknown_field_is_told_to_the_client_and_not_to_the_log(frame, place):
+    with pytest.raises(InvalidMessage) as refusal:
+        parse_action(json.dumps(frame))
+    assert refusal.value.detail == f"{place}secret: Extra inputs are not permitted"
+    assert str(refusal.value) == f"{place}(unknown field): Extra inputs are not permitted"
 
 
 def test_a_request_id_is_compared_without_case():

@@ -23,6 +23,7 @@ SOON_FOUND = (
     "orphans_not_ended",
     "text_lost_in_flight",
     "subject_ignored",
+    "expiry_ignored",
     "ungrounded_answers_kept",
     "citations_trusted",
 )

@@ -11,12 +11,12 @@ import pytest
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Changed, Commit, Entry, Question, RequestKey, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Question, RequestKey, Spent, Standalone, Subscriber
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
 from tests.support.memory import InMemoryLog
-from tests.support.questions import ACCEPTED, KEY, NOW_S, new_head
+from tests.support.questions import ACCEPTED, KEY, NOW_S, following, new_head
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_the_same_request_is_created_once_and_the_second_creator_sees_the_first(
     with pytest.raises(Conflict) as conflict:
         log.create(new_head("c2", origin="frame-2"), ACCEPTED)
     assert conflict.value.head.origin == "frame-1"
-    assert conflict.value.head.subscribers == ("c1",)
+    assert conflict.value.head.subscribers == following("c1")
 
 
 def test_another_users_request_is_unknown(log):
@@ -89,7 +89,7 @@ def test_a_commit_appends_its_events_in_their_places_and_returns_the_subscribers
     commit = append(head, [chunk("Ma"), chunk("ra")])
     after = log.commit(head, commit)
     assert after.last_seq == 4
-    assert after.subscribers == ("c1",)
+    assert after.subscribers == following("c1")
     stored, entries = log.read(KEY)
     assert stored == after
     assert [entry.seq for entry in entries] == [1, 2, 3, 4]
@@ -259,12 +259,45 @@ def test_open_requests_are_listed_until_they_end(log):
 
 def test_subscribers_change_only_from_what_was_seen(log):
     head = begun(log, "c1")
-    changed = log.set_subscribers(head, ("c1", "c2"))
-    assert changed.subscribers == ("c1", "c2")
+    changed = log.set_subscribers(head, following("c1", "c2"))
+    assert changed.subscribers == following("c1", "c2")
     with pytest.raises(Conflict) as conflict:
         log.set_subscribers(head, ())
-    assert conflict.value.head.subscribers == ("c1", "c2")
-    assert log.commit(head, append(head, [chunk("x")])).subscribers == ("c1", "c2")
+    assert conflict.value.head.subscribers == following("c1", "c2")
+    assert log.commit(head, append(head, [chunk("x")])).subscribers == following("c1", "c2")
+
+
+def test_subscribers_are_kept_with_the_expiry_of_their_tokens(log):
+    first, second = Subscriber("c1", NOW_S + 60), Subscriber("c2")
+    log.create(new_head(first, second), ACCEPTED)
+    assert log.head(KEY).subscribers == (first, second)
+    third = Subscriber("c3", NOW_S + 90)
+    assert log.set_subscribers(log.head(KEY), (second, third)).subscribers == (second, third)
+    head = log.head(KEY)
+    begun = log.commit(head, begin(head, "rag", (), execution="x1", worker="w1", now_s=NOW_S))
+    assert begun.subscribers == (second, third)
+
+
+def test_a_record_without_expiries_is_read_and_takes_new_subscribers(dynamodb):
+    log = DynamoDbLog(dynamodb, "requests")
+    log.create(new_head("c1"), ACCEPTED)
+    (item,) = dynamodb.scan(TableName="requests")["Items"]
+    del item["subscribed_until"]
+    dynamodb.put_item(TableName="requests", Item=item)
+    assert log.head(KEY).subscribers == (Subscriber("c1"),)
+    added = (Subscriber("c1"), Subscriber("c2", NOW_S + 60))
+    assert log.set_subscribers(log.head(KEY), added).subscribers == added
+
+
+def test_a_record_whose_subscribers_another_version_changed_is_read(dynamodb):
+    """A version without expiries, while a deployment rolls out, changes the list of connections alone."""
+    log = DynamoDbLog(dynamodb, "requests")
+    log.create(new_head(Subscriber("c1", NOW_S + 60)), ACCEPTED)
+    (item,) = dynamodb.scan(TableName="requests")["Items"]
+    assert item["subscribers"] == {"L": [{"S": "c1"}]}
+    item["subscribers"] = {"L": [{"S": "c2"}]}
+    dynamodb.put_item(TableName="requests", Item=item)
+    assert log.head(KEY).subscribers == (Subscriber("c2"),)
 
 
 def test_items_outlive_the_retention_so_that_expired_can_be_told_from_unknown(dynamodb):

@@ -22,6 +22,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
+from cicada.delivery.posting import EXPIRED
 from cicada.errors import Cancelled, CicadaError, RequestUnknown
 from cicada.protocol.actions import Ask, Cancel, ClientAction, Ping, Resume, parse_action
 from cicada.protocol.events import (
@@ -197,6 +198,19 @@ class ScriptedServer:
                 socket.cut()
 
         self._loop.call_soon_threadsafe(cut)
+
+    def expire(self) -> None:
+        """Let the token of every open connection expire: nothing more is pushed to it after the refusal."""
+
+        def expire() -> None:
+            for log in self._logs.values():
+                log.subscribers.clear()
+            for socket in list(self._sockets):
+                task = self._loop.create_task(socket.send(EXPIRED))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+        self._loop.call_soon_threadsafe(expire)
 
     def forget(self) -> None:
         """Lose every request, as a server does when its time to keep them is over."""

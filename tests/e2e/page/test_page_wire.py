@@ -117,6 +117,20 @@ def test_an_idle_connection_is_kept_by_pings(browser):
         assert banner(page) == ""
 
 
+def test_an_answer_whose_token_expires_goes_on_when_the_page_is_opened_with_a_fresh_one(browser):
+    script = [*WHOLE[:5], Hold(), *WHOLE[5:]]
+    with ScriptedServer({QUESTION: script}) as server, browser.page(f"{server.page_url}?token=first") as page:
+        ask(page, QUESTION)
+        wait_for_text(page, "".join(PIECES[:2]))
+        server.expire()
+        wait_for_banner(page, "Your session is not valid any more. Please connect again.")
+        server.release()
+        page.go(f"{server.page_url}?token=second")
+        assert wait_for_phase(page, "complete")["text"] == ANSWER
+        assert [path.rpartition("=")[2] for path in server.opened] == ["first", "second"]
+        assert len(server.asked) == 1
+
+
 def test_an_ended_session_says_so_and_stops_trying(browser):
     wire = Wire(refused=Unauthorized())
     with ScriptedServer({QUESTION: WHOLE}, wire=wire) as server, browser.page(server.page_url) as page:

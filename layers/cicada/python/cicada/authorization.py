@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import jwt
 
@@ -15,6 +15,9 @@ ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA")
 MAX_TOKEN_CHARS = 4_096
 MAX_SUBJECT_CHARS = 128
 MAX_TENANT_CHARS = 128
+MAX_DATE_S = 253_402_300_799
+"""The last second of the year 9999, in epoch seconds: a claim beyond it is no date."""
+_DATES = ("exp", "nbf", "iat")
 _LEEWAY_S = 10
 """How far the issuer's clock may be off."""
 
@@ -41,7 +44,12 @@ class SigningKeys(Protocol):
     """The issuer's public keys; PyJWT's ``PyJWKClient`` is one."""
 
     def get_signing_key_from_jwt(self, token: str) -> Any:
-        """The key that the token's header names. Raises a subclass of ``jwt.PyJWTError``."""
+        """The key that the token's header names.
+
+        Raises:
+            jwt.PyJWTError: the token names no usable key.
+            Exception: whatever the issuer's document of keys is broken by.
+        """
         ...
 
 
@@ -88,34 +96,67 @@ class TokenVerifier:
 
     def verify(self, token: str) -> Identity:
         """Check a token. Raises Unauthorized, KeysUnavailable."""
-        if len(token) > MAX_TOKEN_CHARS:
-            raise Unauthorized("the token is too long")
+        if len(token) > MAX_TOKEN_CHARS or not token.isascii():
+            raise Unauthorized("the token is too long, or no ASCII")
+        claims = self._claims(token, self._key(token))
+        if not all(_is_date(claims[name]) for name in _DATES if name in claims):
+            raise Unauthorized("exp, nbf or iat is no date")
+        subject = claims["sub"]
+        if not _is_name(subject, MAX_SUBJECT_CHARS):
+            raise Unauthorized("the subject is empty, too long, or no text")
+        return Identity(subject, int(claims["exp"]), self._tenant(claims))
+
+    def _key(self, token: str) -> Any:
+        """The public key that a token names."""
         try:
-            claims = jwt.decode(
+            return self._keys.get_signing_key_from_jwt(token).key
+        except (jwt.PyJWKClientConnectionError, jwt.PyJWKSetError) as error:
+            raise KeysUnavailable(str(error)) from error
+        except jwt.PyJWTError as error:
+            raise _does_not_hold(error) from error
+        except Exception as error:  # one malformed key, or no JSON at all, is met in many ways
+            raise KeysUnavailable(f"the issuer's keys cannot be read: {type(error).__name__}") from error
+
+    def _claims(self, token: str, key: Any) -> dict[str, Any]:
+        """The claims of a token that is signed with a key, is for us, and is valid now."""
+        try:
+            return jwt.decode(
                 token,
-                self._keys.get_signing_key_from_jwt(token).key,
+                key,
                 algorithms=list(ALGORITHMS),
                 audience=self._audience,
                 issuer=self._issuer,
                 leeway=_LEEWAY_S,
                 options={"require": ["exp", "sub", "iss", "aud"]},
             )
-        except jwt.PyJWKClientConnectionError as error:
-            raise KeysUnavailable(str(error)) from error
-        except jwt.PyJWTError as error:
-            raise Unauthorized(f"{type(error).__name__}: {error}") from error
-        subject = claims["sub"]
-        if not isinstance(subject, str) or not 0 < len(subject) <= MAX_SUBJECT_CHARS:
-            raise Unauthorized("the subject is empty or too long")
-        return Identity(subject, int(claims["exp"]), self._tenant(claims))
+        except Exception as error:  # beside its own errors, PyJWT raises TypeError where the key is of another kind
+            raise _does_not_hold(error) from error
 
     def _tenant(self, claims: Mapping[str, Any]) -> str | None:
         if self._tenant_claim is None:
             return None
         tenant = claims.get(self._tenant_claim)
-        if not isinstance(tenant, str) or not 0 < len(tenant) <= MAX_TENANT_CHARS:
+        if not _is_name(tenant, MAX_TENANT_CHARS):
             raise Unauthorized(f"the token's {self._tenant_claim} names no tenant, or is too long")
         return tenant
+
+
+def _does_not_hold(error: Exception) -> Unauthorized:
+    """A refusal that names the error's kind, and the claim that is missing: an error's message may quote the token."""
+    missing = f" {error.claim}" if isinstance(error, jwt.MissingRequiredClaimError) else ""
+    return Unauthorized(f"the token does not hold: {type(error).__name__}{missing}")
+
+
+def _is_date(claim: object) -> bool:
+    """Whether a claim is a number of epoch seconds. PyJWT takes true, and text of digits, for one too."""
+    return isinstance(claim, int | float) and not isinstance(claim, bool) and abs(claim) <= MAX_DATE_S
+
+
+def _is_name(claim: object, most_chars: int) -> TypeGuard[str]:
+    """Whether a claim can name somebody: text that is not empty, not too long, and encodable as UTF-8."""
+    if not isinstance(claim, str) or not 0 < len(claim) <= most_chars:
+        return False
+    return not any("\ud800" <= char <= "\udfff" for char in claim)
 
 
 def _token(event: Mapping[str, Any], headers: Mapping[str, str]) -> str:

@@ -28,6 +28,11 @@ class InvalidMessage(CicadaError):
 
     code, told = "invalid_message", "That message could not be read."
 
+    def __init__(self, message: str = "", *, detail: str | None = None) -> None:
+        """``detail`` is for the client alone, where it repeats what the client wrote; else it is the message."""
+        super().__init__(message)
+        self.detail = detail or message
+
 
 class UnknownAction(InvalidMessage):
     """A well-formed frame whose ``action`` is none of the protocol's."""

@@ -23,11 +23,18 @@ class Caller:
     frame_id: str
     tenant: str | None = None
     """The asker's tenant, where the deployment reads one from the token."""
+    expires_at: int | None = None
+    """When the connection's token expires, in epoch seconds; None where the deployment has no authorizer."""
 
     @property
     def owner(self) -> str:
         """Whose requests these are: a subject in one tenant does not see what it asked in another."""
-        return self.subject if self.tenant is None else f"{quote(self.tenant, safe='')}/{self.subject}"
+        return owner_of(self.subject, self.tenant)
+
+
+def owner_of(subject: str, tenant: str | None) -> str:
+    """The name under which a subject's requests are kept, in its tenant."""
+    return subject if tenant is None else f"{quote(tenant, safe='')}/{subject}"
 
 
 def asker_of(subject: str) -> str:
@@ -55,7 +62,7 @@ def caller_of(event: Mapping[str, Any], *, anonymous: bool, now_s: float) -> Cal
     subject, expires_at = identity.get("subject"), identity.get("expires_at")
     if not subject or not expires_at:
         raise Unauthorized("the connection carries no identity")
-    if float(expires_at) <= now_s:
+    if int(expires_at) <= now_s:
         raise Unauthorized("the token has expired")
     tenant = identity.get("tenant")
-    return Caller(str(subject), connection_id, frame_id, None if tenant is None else str(tenant))
+    return Caller(str(subject), connection_id, frame_id, None if tenant is None else str(tenant), int(expires_at))

@@ -184,7 +184,7 @@ class AttemptRunner:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
         self._tell_fault(head, error)
         failed = strategy_failures(task.failures, task.entry)
-        ended = end_late(head, failed, error, self._log, self._connections)
+        ended = end_late(head, failed, error, self._log, self._connections, now_s=self._now_s)
         return Outcome("out_of_time" if ended else "superseded")
 
     def _answer(
@@ -204,6 +204,7 @@ class AttemptRunner:
             self._connections,
             on_failure=spending.stop,
             concurrency=self._concurrency,
+            now_s=self._now_s,
             monotonic=self._monotonic,
         )
         try:
@@ -247,7 +248,7 @@ class AttemptRunner:
             return Outcome("superseded")
         except AnswerTooLong as error:
             self._tell_fault(head, error)
-            ended = end_too_long(outbox.head, error, self._log, self._connections)
+            ended = end_too_long(outbox.head, error, self._log, self._connections, now_s=self._now_s)
             return Outcome("too_long" if ended else "superseded")
         except CicadaError as error:
             self._tell_fault(head, error)

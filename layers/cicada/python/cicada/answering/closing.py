@@ -39,12 +39,23 @@ def close_exhausted(
     failed = tried(head, strategy_failures(task.failures, task.entry))
     terminal = Failed.of(AllStrategiesFailed(), failed)
     return end_request(
-        log, connections, head, terminal, still=lambda head: may_drive(head, task.execution, now_s()) is None
+        log,
+        connections,
+        head,
+        terminal,
+        still=lambda head: may_drive(head, task.execution, now_s()) is None,
+        now_s=now_s,
     )
 
 
 def end_late(
-    head: Head, failed: Sequence[StrategyFailure], error: OutOfTime, log: RequestLog, connections: Connections
+    head: Head,
+    failed: Sequence[StrategyFailure],
+    error: OutOfTime,
+    log: RequestLog,
+    connections: Connections,
+    *,
+    now_s: Callable[[], float] = time.time,
 ) -> bool:
     """End a request whose time is up, with what was tried. Returns whether this ended it.
 
@@ -54,15 +65,23 @@ def end_late(
         error: what the client is told.
         log: the store.
         connections: the sockets.
+        now_s: epoch seconds.
 
     Raises:
         DeliveryUnavailable: it could not be stored.
     """
     terminal = Failed.of(error, tried(head, failed))
-    return _end(log, connections, head, terminal, still=lambda stands: stands.attempt == head.attempt)
+    return _end(log, connections, head, terminal, still=lambda stands: stands.attempt == head.attempt, now_s=now_s)
 
 
-def end_too_long(mine: Head, error: AnswerTooLong, log: RequestLog, connections: Connections) -> bool:
+def end_too_long(
+    mine: Head,
+    error: AnswerTooLong,
+    log: RequestLog,
+    connections: Connections,
+    *,
+    now_s: Callable[[], float] = time.time,
+) -> bool:
     """End a request whose answer outgrew the log, unless another attempt has begun. Returns whether this ended it.
 
     Raises:
@@ -74,13 +93,20 @@ def end_too_long(mine: Head, error: AnswerTooLong, log: RequestLog, connections:
         mine,
         Failed.of(error, mine.failed),
         still=lambda head: (head.attempt, head.worker) == (mine.attempt, mine.worker),
+        now_s=now_s,
     )
 
 
 def _end(
-    log: RequestLog, connections: Connections, head: Head, terminal: Failed, *, still: Callable[[Head], bool]
+    log: RequestLog,
+    connections: Connections,
+    head: Head,
+    terminal: Failed,
+    *,
+    still: Callable[[Head], bool],
+    now_s: Callable[[], float],
 ) -> bool:
     try:
-        return end_request(log, connections, head, terminal, still=still)
+        return end_request(log, connections, head, terminal, still=still, now_s=now_s)
     except StoreFault as fault:
         raise DeliveryUnavailable(str(fault)) from fault

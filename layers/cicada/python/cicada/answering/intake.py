@@ -17,7 +17,7 @@ from cicada.delivery.decide import START_GRACE_S, with_subscriber
 from cicada.delivery.outbox import Post
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
-from cicada.delivery.record import Entry, Head, Question, RequestKey
+from cicada.delivery.record import Entry, Head, Question, RequestKey, Subscriber
 from cicada.errors import (
     Cancelled,
     CicadaError,
@@ -28,6 +28,7 @@ from cicada.errors import (
     RequestConflict,
     RequestExpired,
     RequestUnknown,
+    Unauthorized,
 )
 from cicada.identity import Caller
 from cicada.protocol.actions import Ask, Cancel, ClientAction, ConfirmChange, ManageProfile, Ping, Resume
@@ -78,8 +79,17 @@ class Intake:
         self._monotonic = monotonic
 
     def handle(self, action: ClientAction, caller: Caller) -> str:
-        """Carry out an action and return the reply frame. An action that fails is refused, in the reply."""
+        """Carry out an action and return the reply frame. An action that fails is refused, in the reply.
+
+        So is one during which the caller's token expires: it is carried out, and can be sent again.
+        """
         request_id = None if isinstance(action, Ping) else action.request_id
+        reply = self._carry_out(action, caller, request_id)
+        if _subscriber(caller).expired(self._now_s()):
+            return reply_frame(Refused.of(Unauthorized(), request_id))
+        return reply
+
+    def _carry_out(self, action: ClientAction, caller: Caller, request_id: str | None) -> str:
         try:
             match action:
                 case Ask():
@@ -129,7 +139,7 @@ class Intake:
             expires_at=int(now_s) + self._retention_s,
             lease_until=int(now_s) + START_GRACE_S,
             log_bytes=len(accepted.encode()),
-            subscribers=(caller.connection_id,),
+            subscribers=(_subscriber(caller),),
         )
         try:
             self._log.create(head, accepted)
@@ -156,7 +166,7 @@ class Intake:
         if head.question != question:
             raise RequestConflict(head.key.request_id)
         tell(logger, "asked_again", "the same question once more", last_seq=head.last_seq)
-        _, entries, _ = self._tail(head.key, caller.connection_id, after=1)
+        _, entries, _ = self._tail(head.key, _subscriber(caller), after=1)
         return entries[0].frame(head.key.request_id)
 
     # --- resume ---
@@ -164,7 +174,7 @@ class Intake:
     def _resume(self, resume: Resume, caller: Caller) -> str:
         key = RequestKey(caller.owner, resume.request_id)
         try:
-            head, entries, replayed = self._tail(key, caller.connection_id, resume.after)
+            head, entries, replayed = self._tail(key, _subscriber(caller), resume.after)
         except RequestUnknown:
             return reply_frame(Resumed(request_id=resume.request_id, outcome="unknown"))
         except RequestExpired:
@@ -173,7 +183,7 @@ class Intake:
         tell(logger, "resumed", "request resumed", after=resume.after, last_seq=len(entries), outcome=outcome)
         return reply_frame(Resumed(request_id=resume.request_id, outcome=outcome, last_seq=len(entries)))
 
-    def _tail(self, key: RequestKey, connection_id: str, after: int) -> tuple[Head, tuple[Entry, ...], bool]:
+    def _tail(self, key: RequestKey, subscriber: Subscriber, after: int) -> tuple[Head, tuple[Entry, ...], bool]:
         """Make a connection a subscriber, then replay to it every event above ``after``.
 
         In this order: an event that is appended between the two is both replayed and pushed, never neither.
@@ -190,23 +200,23 @@ class Intake:
             raise RequestExpired(key.request_id)
         head = self._recovery.recover(head, "resume")
         if head.state == "open":
-            self._subscribe(head, connection_id)
+            self._subscribe(head, subscriber)
         head, entries = self._log.read(key)
-        return head, entries, self._replay(head, entries[after:], connection_id)
+        return head, entries, self._replay(head, entries[after:], subscriber)
 
-    def _replay(self, head: Head, entries: Sequence[Entry], connection_id: str) -> bool:
+    def _replay(self, head: Head, entries: Sequence[Entry], subscriber: Subscriber) -> bool:
         deadline = self._monotonic() + REPLAY_BUDGET_S
         for entry in entries:
             if self._monotonic() > deadline:
                 return False
             frame = entry.frame(head.key.request_id)
-            if post_frames(self._connections, Post(connection_id, (frame,))) != "delivered":
+            if post_frames(self._connections, Post(subscriber, (frame,)), self._now_s) != "delivered":
                 return False
         return True
 
-    def _subscribe(self, head: Head, connection_id: str) -> None:
+    def _subscribe(self, head: Head, subscriber: Subscriber) -> None:
         for _ in range(CONTENTION_TRIES):
-            wanted = with_subscriber(head.subscribers, connection_id)
+            wanted = with_subscriber(head.subscribers, subscriber)
             if wanted == head.subscribers:
                 return
             try:
@@ -231,6 +241,7 @@ class Intake:
             head,
             Failed.of(Cancelled(), head.failed),
             still=lambda head: True,  # noqa: ARG005 - whoever asked may end it at any time
+            now_s=self._now_s,
             spare=caller.connection_id,
         )
         _, entries = self._log.read(key)
@@ -248,3 +259,7 @@ class Intake:
             if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
                 return reply_frame(self._profiles.confirm(event, action, caller.owner))
         raise ConfirmationUnknown(action.confirmation_id)
+
+
+def _subscriber(caller: Caller) -> Subscriber:
+    return Subscriber(caller.connection_id, caller.expires_at)

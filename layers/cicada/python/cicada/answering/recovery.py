@@ -202,7 +202,7 @@ class Recovery:
 
     def _end(self, head: Head, error: CicadaError, *, still: Callable[[Head], bool]) -> bool:
         terminal = Failed.of(error, tried(head, ()))
-        return end_request(self._log, self._connections, head, terminal, still=still)
+        return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
 
 
 def _code_of(error: Exception) -> str:

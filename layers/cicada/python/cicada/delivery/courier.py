@@ -42,6 +42,7 @@ class Courier:
         *,
         on_failure: Callable[[], None] = lambda: None,
         concurrency: Concurrency = THREADS,
+        now_s: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over an outbox.
@@ -52,6 +53,7 @@ class Courier:
             connections: the sockets.
             on_failure: called, beside the caller, when the delivery stops: whoever writes may stop too.
             concurrency: what it runs on.
+            now_s: epoch seconds.
             monotonic: seconds.
         """
         self._outbox = outbox
@@ -59,14 +61,14 @@ class Courier:
         self._monotonic = monotonic
         self._on_failure = on_failure
         self._concurrency = concurrency
-        self._lanes = Lanes(connections, concurrency, self._posted)
+        self._lanes = Lanes(connections, concurrency, self._posted, now_s)
         self._changed = concurrency.condition()
         self._failure: BaseException | None = None
         self._stopping = False
         self._closed = False
         self._running: Running | None = None
         self._writes = 0
-        self._outcomes: dict[PostOutcome, int] = {"delivered": 0, "gone": 0, "busy": 0}
+        self._outcomes: dict[PostOutcome, int] = {"delivered": 0, "gone": 0, "expired": 0, "busy": 0}
 
     def __enter__(self) -> Self:
         self._running = self._concurrency.spawn(self._run, "courier")
@@ -90,7 +92,7 @@ class Courier:
             last_seq=self.head.last_seq,
             writes=self._writes,
             posts=self._outcomes["delivered"],
-            posts_failed=self._outcomes["gone"] + self._outcomes["busy"],
+            posts_failed=sum(self._outcomes.values()) - self._outcomes["delivered"],
         )
 
     def text(self, piece: str) -> None:
@@ -237,7 +239,7 @@ class Courier:
     def _posted(self, connection_id: str, outcome: PostOutcome) -> None:
         with self._changed:
             self._outcomes[outcome] += 1
-            gone = self._outbox.posted(connection_id, outcome, self._monotonic())
+            forget = self._outbox.posted(connection_id, outcome, self._monotonic())
             head = self._outbox.head
-        if gone:
+        if forget:
             forget_subscriber(self._log, head, connection_id)

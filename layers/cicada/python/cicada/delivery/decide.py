@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head
+from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head, Subscriber
 from cicada.errors import AnswerTooLong, WorkerLost
 from cicada.protocol.events import (
     TERMINAL,
@@ -160,15 +160,14 @@ def has_landed(commit: Commit, head: Head, entries: Sequence[Entry]) -> bool:
     return all(by_seq.get(entry.seq) == entry for entry in commit.entries())
 
 
-def with_subscriber(subscribers: tuple[str, ...], connection_id: str) -> tuple[str, ...]:
+def with_subscriber(subscribers: tuple[Subscriber, ...], subscriber: Subscriber) -> tuple[Subscriber, ...]:
     """The subscribers with one more, the newest last; the oldest gives way past the limit."""
-    others = tuple(known for known in subscribers if known != connection_id)
-    return (*others, connection_id)[-MAX_SUBSCRIBERS:]
+    return (*without_subscriber(subscribers, subscriber.connection_id), subscriber)[-MAX_SUBSCRIBERS:]
 
 
-def without_subscriber(subscribers: tuple[str, ...], connection_id: str) -> tuple[str, ...]:
+def without_subscriber(subscribers: tuple[Subscriber, ...], connection_id: str) -> tuple[Subscriber, ...]:
     """The subscribers without one."""
-    return tuple(known for known in subscribers if known != connection_id)
+    return tuple(known for known in subscribers if known.connection_id != connection_id)
 
 
 Orphan = Literal["never_started", "worker_lost"]

@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Changed, Commit, Entry, Head, Question, RequestKey, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Head, Question, RequestKey, Spent, Standalone, Subscriber
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -65,7 +65,8 @@ class DynamoDbLog:
             "last_seq": {"N": "1"},
             "log_bytes": {"N": str(len(accepted.encode()))},
             "log": {"M": {"1": _inline(0, accepted)}},
-            "subscribers": _strings(head.subscribers),
+            "subscribers": _connections(head.subscribers),
+            "subscribed_until": _expiries(head.subscribers),
             "question": {"S": json.dumps(asdict(head.question), ensure_ascii=False)},
             "origin": {"S": head.origin},
             "accepted_at_ms": {"N": str(head.accepted_at_ms)},
@@ -230,14 +231,18 @@ class DynamoDbLog:
                     break
                 start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
+    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
         """See the port."""
         return self._update(
             head.key,
-            "SET #subscribers = :new",
+            "SET #subscribers = :new, #until = :until",
             "#subscribers = :old",
-            {"#subscribers": "subscribers"},
-            {":new": _strings(subscribers), ":old": _strings(head.subscribers)},
+            {"#subscribers": "subscribers", "#until": "subscribed_until"},
+            {
+                ":new": _connections(subscribers),
+                ":until": _expiries(subscribers),
+                ":old": _connections(head.subscribers),
+            },
         )
 
     def _update(
@@ -331,8 +336,19 @@ def _body(key: RequestKey, item: _Item | None) -> str:
     return str(item["body"]["S"])
 
 
-def _strings(values: tuple[str, ...]) -> dict[str, Any]:
-    return {"L": [{"S": value} for value in values]}
+def _connections(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
+    return {"L": [{"S": one.connection_id} for one in subscribers]}
+
+
+def _expiries(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
+    # An attribute of its own: versions before it read the list of connections as it is, while a deployment rolls out.
+    return {"M": {one.connection_id: {"N": str(one.expires_at)} for one in subscribers if one.expires_at is not None}}
+
+
+def _subscribers(item: _Item) -> tuple[Subscriber, ...]:
+    until = item["subscribed_until"]["M"] if "subscribed_until" in item else {}
+    ids = [value["S"] for value in item["subscribers"]["L"]]
+    return tuple(Subscriber(one, int(until[one]["N"]) if one in until else None) for one in ids)
 
 
 def _inline(attempt: int, body: str) -> dict[str, Any]:
@@ -380,5 +396,5 @@ def _head(key: RequestKey, item: _Item) -> Head:
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),
-        subscribers=tuple(value["S"] for value in item["subscribers"]["L"]),
+        subscribers=_subscribers(item),
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
-from cicada.delivery.record import Changed, Commit, Entry, Head, Spent, Standalone
+from cicada.delivery.record import Changed, Commit, Entry, Head, Spent, Standalone, Subscriber
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
 
@@ -59,13 +59,13 @@ class Watch:
 
 @dataclass(frozen=True)
 class Post:
-    """Frames for one connection, in order."""
+    """Frames for one subscriber, in order."""
 
-    connection_id: str
+    subscriber: Subscriber
     frames: tuple[str, ...]
 
 
-PostOutcome = Literal["delivered", "gone", "busy"]
+PostOutcome = Literal["delivered", "gone", "expired", "busy"]
 
 
 @dataclass
@@ -132,7 +132,7 @@ class Outbox:
         if self._begun is None:
             return ()
         frames = tuple(entry.frame(self._head.key.request_id) for entry in self._begun.entries())
-        return tuple(Post(connection_id, frames) for connection_id in self._head.subscribers)
+        return tuple(Post(subscriber, frames) for subscriber in self._head.subscribers)
 
     def text(self, piece: str) -> None:
         """Take a piece of the answer."""
@@ -226,9 +226,9 @@ class Outbox:
             self.first_chunk_at = now
         frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
         return tuple(
-            Post(connection_id, frames)
-            for connection_id in head.subscribers
-            if commit.state != "open" or self._reader(connection_id).suspended_until <= now
+            Post(subscriber, frames)
+            for subscriber in head.subscribers
+            if commit.state != "open" or self._reader(subscriber.connection_id).suspended_until <= now
         )
 
     def conflicted(self, head: Head, entries: Sequence[Entry], now: float) -> tuple[Post, ...]:
@@ -269,7 +269,7 @@ class Outbox:
             reader.suspended_until = now + reader.suspend_s
         else:
             self._readers.pop(connection_id, None)
-        return outcome == "gone"
+        return outcome in ("gone", "expired")
 
     def _reader(self, connection_id: str) -> _Reader:
         return self._readers.setdefault(connection_id, _Reader())

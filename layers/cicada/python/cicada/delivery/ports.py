@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from cicada.delivery.record import Commit, Entry, Head, RequestKey
+from cicada.delivery.record import Commit, Entry, Head, RequestKey, Subscriber
 
 
 class Conflict(Exception):
@@ -70,7 +70,7 @@ class RequestLog(Protocol):
         """
         ...
 
-    def set_subscribers(self, head: Head, subscribers: tuple[str, ...]) -> Head:
+    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
         """Replace the subscribers that ``head`` shows. Raises Conflict if they have changed since."""
         ...
 

@@ -9,31 +9,47 @@ from cicada.delivery.decide import append, has_landed, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
 from cicada.delivery.record import Commit, Head
-from cicada.errors import DeliveryUnavailable
-from cicada.protocol.events import Failed
+from cicada.errors import DeliveryUnavailable, Unauthorized
+from cicada.protocol.events import Failed, Refused, reply_frame
 from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
+EXPIRED = reply_frame(Refused.of(Unauthorized()))
+"""The last frame for a subscriber whose token has expired: what its own frames would be answered by."""
 CONTENTION_TRIES = 5
 """How often a change is decided anew when another writer got in between."""
 
 
-def post_frames(connections: Connections, post: Post) -> PostOutcome:
-    """Post frames in order; stop at the first that does not go out."""
+def post_frames(connections: Connections, post: Post, now_s: Callable[[], float]) -> PostOutcome:
+    """Post frames in order; stop at the first that does not go out.
+
+    Once the subscriber's token has expired, it is sent a refusal in place of the next frame.
+
+    Args:
+        connections: the sockets.
+        post: what goes to whom.
+        now_s: epoch seconds; asked before each frame.
+    """
+    connection_id = post.subscriber.connection_id
     try:
         for frame in post.frames:
-            connections.post(post.connection_id, frame)
+            if post.subscriber.expired(now_s()):
+                connections.post(connection_id, EXPIRED)
+                logger.info("a subscriber's token has expired", extra={"connection_id": connection_id})
+                return "expired"
+            connections.post(connection_id, frame)
     except ConnectionGone:
         return "gone"
     except ConnectionBusy as error:
-        logger.info("a subscriber takes no frames", extra={"connection_id": post.connection_id, "why": str(error)})
+        logger.info("a subscriber takes no frames", extra={"connection_id": connection_id, "why": str(error)})
         return "busy"
     return "delivered"
 
 
 def forget_subscriber(log: RequestLog, head: Head, connection_id: str) -> None:
-    """Take a closed connection off a request; where that fails, its next post is answered *gone* once more."""
+    """Take a connection that is closed, or whose token has expired, off a request; where that fails, the next post to
+    it finds the same once more."""
     try:
         log.set_subscribers(head, without_subscriber(head.subscribers, connection_id))
     except (Conflict, StoreFault) as error:
@@ -41,15 +57,21 @@ def forget_subscriber(log: RequestLog, head: Head, connection_id: str) -> None:
 
 
 def broadcast(
-    log: RequestLog, connections: Connections, head: Head, commit: Commit, *, spare: str | None = None
+    log: RequestLog,
+    connections: Connections,
+    head: Head,
+    commit: Commit,
+    *,
+    now_s: Callable[[], float],
+    spare: str | None = None,
 ) -> None:
-    """Post a commit's events to every subscriber of ``head`` but ``spare``; closed ones are forgotten."""
+    """Post a commit's events to every subscriber of ``head`` but ``spare``; closed and expired ones are forgotten."""
     frames = tuple(entry.frame(head.key.request_id) for entry in commit.entries())
-    for connection_id in head.subscribers:
-        if connection_id == spare:
+    for subscriber in head.subscribers:
+        if subscriber.connection_id == spare:
             continue
-        if post_frames(connections, Post(connection_id, frames)) == "gone":
-            forget_subscriber(log, head, connection_id)
+        if post_frames(connections, Post(subscriber, frames), now_s) in ("gone", "expired"):
+            forget_subscriber(log, head, subscriber.connection_id)
 
 
 def end_request(
@@ -59,6 +81,7 @@ def end_request(
     terminal: Failed,
     *,
     still: Callable[[Head], bool],
+    now_s: Callable[[], float],
     spare: str | None = None,
 ) -> bool:
     """Append a terminal ``error`` under the fence that stands, and post it. Returns whether it ended the request.
@@ -89,6 +112,6 @@ def end_request(
             attempt=head.attempt,
             failed=[f"{one.strategy}: {one.code}" for one in terminal.failed],
         )
-        broadcast(log, connections, head, commit, spare=spare)
+        broadcast(log, connections, head, commit, now_s=now_s, spare=spare)
         return True
     raise DeliveryUnavailable("the log keeps changing")

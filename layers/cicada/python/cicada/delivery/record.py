@@ -24,6 +24,19 @@ class RequestKey:
 
 
 @dataclass(frozen=True)
+class Subscriber:
+    """A connection that follows a request until its token expires."""
+
+    connection_id: str
+    expires_at: int | None = None
+    """Epoch seconds. None for a connection without a token, and in records that were stored without this field."""
+
+    def expired(self, now_s: float) -> bool:
+        """Whether its token has expired: nothing of the request may reach it any more."""
+        return self.expires_at is not None and self.expires_at <= now_s
+
+
+@dataclass(frozen=True)
 class Question:
     """What was asked, as the workers need it."""
 
@@ -131,7 +144,7 @@ class Head:
     """By the last attempt that has changed anything."""
     last_seq: int = 1
     log_bytes: int = 0
-    subscribers: tuple[str, ...] = ()
+    subscribers: tuple[Subscriber, ...] = ()
 
     @property
     def fence(self) -> Fence:

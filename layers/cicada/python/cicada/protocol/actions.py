@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -221,7 +222,8 @@ def parse_action(body: str | bytes) -> ClientAction:
     Raises:
         UnknownAction: ``action`` is none of the protocol's.
         UnsupportedVersion: ``v`` is another version.
-        InvalidMessage: anything else that is no valid action; the message names the field and never repeats its value.
+        InvalidMessage: anything else that is no valid action; the message names the field and never repeats its value,
+            nor the name of a field that the protocol does not have: that is in ``detail``.
     """
     try:
         return _ACTIONS.validate_json(body)
@@ -231,8 +233,15 @@ def parse_action(body: str | bytes) -> ClientAction:
             raise UnknownAction("action is not one of ask, resume, cancel, confirm, ping, profile") from error
         if first["loc"][1:] == ("v",):
             raise UnsupportedVersion(f"v is not {PROTOCOL_VERSION}") from error
-        field = ".".join(str(part) for part in first["loc"][1:])[:MAX_FIELD_CHARS]
-        raise InvalidMessage(f"{field}: {first['msg']}" if field else str(first["msg"])) from error
+        place = [str(part) for part in first["loc"][1:]]
+        known = [*place[:-1], "(unknown field)"] if first["type"] == "extra_forbidden" else place
+        raise InvalidMessage(_problem(known, first["msg"]), detail=_problem(place, first["msg"])) from error
+
+
+def _problem(place: Sequence[str], what: str) -> str:
+    """What is wrong, and where in the frame."""
+    field = ".".join(place)[:MAX_FIELD_CHARS]
+    return f"{field}: {what}" if field else what
 
 
 def request_id_of(body: str | bytes) -> str | None:
