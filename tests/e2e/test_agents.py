@@ -102,7 +102,7 @@ def test_a_theory_that_is_put_forward_is_weighed_with_the_evidence_of_the_openin
     events = socket.answer("My theory: Corin put a new padlock on the water gate. Does the text say so?")
     assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
     assert all_of(events, "receipt") == []  # nobody asked to keep it
-    events = socket.answer("Keep my theory: Corin put a new padlock on the water gate. Does the text say so?")
+    events = socket.answer("Keep my theory: Corin put a new padlock on the water gate.")
     assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
     assert [one["change"]["operation"] for one in all_of(events, "receipt")] == ["created", "updated"]
     assert events[-1]["metrics"]["modelCalls"] == 3  # to keep it, to record the verdict, to tell it
