@@ -14,6 +14,7 @@ from cicada.answering.intake import Intake
 from cicada.answering.profile_counter import ProfileCounter
 from cicada.answering.recovery import Recovery
 from cicada.answering.spending import RequestBudget
+from cicada.answering.time_left import TimeLeft
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
@@ -27,17 +28,21 @@ from cicada.settings import MessageProcessorSettings
 from cicada.telemetry import logger, metrics
 
 settings = MessageProcessorSettings.read(os.environ)
-log = DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table)
-connections = ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG))
-workflow = StepFunctionsStarter(boto3.client("stepfunctions", config=START_CONFIG), settings.state_machine_arn)
+time_left = TimeLeft()
+log = DynamoDbLog(time_left.hold(boto3.client("dynamodb", config=STORE_CONFIG)), settings.requests_table)
+connections = ApiGatewayConnections(time_left.hold(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)))
+workflow = StepFunctionsStarter(
+    time_left.hold(boto3.client("stepfunctions", config=START_CONFIG)), settings.state_machine_arn
+)
 recovery = Recovery(
     log,
     connections,
     workflow,
     budget=RequestBudget(time_s=settings.request_time_s),
+    time_left_s=time_left.seconds,
     on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
 )
-profiles = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
+profiles = DynamoDbProfiles(time_left.hold(boto3.client("dynamodb", config=PROFILES_CONFIG)), settings.requests_table)
 intake = Intake(
     log,
     connections,
@@ -52,7 +57,8 @@ intake = Intake(
 @metrics.log_metrics
 @logger.inject_lambda_context(clear_state=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    """Answer one frame; whatever is wrong with it is said in the reply."""
+    """Answer one frame; whatever is wrong with it, or goes wrong with it, is said in the reply."""
+    time_left.begin(context.get_remaining_time_in_millis() / 1000)
     body = event.get("body") or ""
     logger.append_keys(connection_id=event["requestContext"]["connectionId"])
     try:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 SWEEP_RESERVE_S = 25.0
 """With less time than this left, a sweep leaves the rest to the next: between taking a request up and starting its
 workflow it must not be killed. The store takes 9 s at most, the start 12 s."""
+TAKE_UP_S = 21.0
+"""The same for a resume, which has no other request to look after."""
 
 By = Literal["resume", "sweep"]
 Action = Literal["restarted", "ended"]
@@ -54,6 +57,7 @@ class Recovery:
         *,
         budget: RequestBudget | None = None,
         on_recovered: Callable[[Action], None] = lambda _action: None,
+        time_left_s: Callable[[], float] = lambda: math.inf,
         now_s: Callable[[], float] = time.time,
     ) -> None:
         """Wire it.
@@ -64,6 +68,7 @@ class Recovery:
             workflow: starts the answer workflow.
             budget: what one request may spend.
             on_recovered: told of every request that was taken up, for the metrics.
+            time_left_s: of the invocation: a resume with less than :data:`TAKE_UP_S` leaves a request to the next.
             now_s: epoch seconds.
         """
         self._log = log
@@ -71,6 +76,7 @@ class Recovery:
         self._workflow = workflow
         self._budget = budget or RequestBudget()
         self._on_recovered = on_recovered
+        self._time_left_s = time_left_s
         self._now_s = now_s
 
     def start(self, head: Head, strategy: StrategyName) -> None:
@@ -102,7 +108,7 @@ class Recovery:
         Raises:
             StoreFault, RequestUnknown, DeliveryUnavailable.
         """
-        if orphaned(head, self._now_s()) is None:
+        if orphaned(head, self._now_s()) is None or self._time_left_s() < TAKE_UP_S:
             return head
         self._take_up(head, by)
         return self._log.head(head.key)
