@@ -110,9 +110,8 @@ def _happenings(story: Story) -> Iterator[str]:
 
 def _accepted(line: Line) -> str:
     confidence = line.number("confidence")
-    sure = f" {confidence:.0%} sure:" if confidence is not None else ""
-    reasoning = (line.text("reasoning") or "no reason given").removesuffix(".")
-    return f"route {_said(line, 'route')},{sure} {reasoning}; enters at {_said(line, 'strategy')}"
+    sure = f", {confidence:.0%} sure" if confidence is not None else ""
+    return f"route {_said(line, 'route')}{sure}; enters at {_said(line, 'strategy')}"
 
 
 def _recovered(line: Line) -> str:

@@ -27,9 +27,8 @@ def line(after_ms: int, step: str | None = None, *, at: str = "processor", level
 
 
 def accepted(strategy: str = "rag") -> list[Line]:
-    reasoning = "asks about the script"
     return [
-        line(0, "accepted", route=strategy, confidence=0.93, reasoning=reasoning, strategy=strategy),
+        line(0, "accepted", route=strategy, confidence=0.93, strategy=strategy),
         line(8, "started", strategy=strategy),
     ]
 
@@ -263,7 +262,7 @@ def test_the_sums() -> None:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        (RAG[0], "route rag, 93% sure: asks about the script; enters at rag"),
+        (RAG[0], "route rag, 93% sure; enters at rag"),
         (RAG[1], "workflow started at rag"),
         (line(0, "asked_again", last_seq=3), "the same question once more; the log stands at event 3"),
         (KILLED[3], "from event 3 on, the log stands at 4: live"),
@@ -345,7 +344,7 @@ def test_a_pipe_gets_a_line_a_step_then_the_attempts_the_verdict_and_the_sums(
 ) -> None:
     ending = shown(FALLEN).splitlines()
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "+0.000 s\t\taccepted\troute hybrid, 93% sure: asks about the script; enters at hybrid"
+    assert lines[0] == "+0.000 s\t\taccepted\troute hybrid, 93% sure; enters at hybrid"
     assert lines[2] == "+0.120 s\t1\tattempt\thybrid begins (worker w-1)"
     assert len(lines) == len(FALLEN)
     assert ending[0].startswith("attempt 1: hybrid failed (stream_broken), 0.79 s · 1 model call · 1,800 tokens in")
@@ -375,7 +374,7 @@ def test_lines_beside_the_story_are_shown_where_they_tell_of_trouble_or_where_al
 
 
 def test_what_stands_in_a_line_cannot_drive_the_terminal() -> None:
-    evil = line(0, "accepted", route="rag", reasoning="\x1b[31m\x1b]0;title\x07", strategy="rag")
+    evil = line(0, "accepted", route="\x1b[31m\x1b]0;title\x07", strategy="rag")
     assert "\x1b]" not in shown([evil], terminal=True)
     assert "\x07" not in shown([evil], terminal=True)
 
@@ -385,7 +384,7 @@ FORGED = "x\nattempt 9: forged answered\t+9.9 s\u2028\x85\u200b\u061c\u202e\u206
 
 def test_what_stands_in_a_line_begins_no_row_and_no_field_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
     lines = [
-        line(0, "accepted", route=FORGED, reasoning=FORGED, strategy=FORGED),
+        line(0, "accepted", route=FORGED, strategy=FORGED),
         line(10, "attempt", at="w", attempt=1, strategy=FORGED, worker=FORGED),
         line(20, "fault", at="w", attempt=1, code=FORGED, why=FORGED, message=FORGED),
         line(30, FORGED, level="WARNING", message=FORGED),

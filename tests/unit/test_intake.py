@@ -102,6 +102,15 @@ def test_an_ask_is_accepted_with_its_route_and_starts_the_workflow(world):
     assert world.log.head(world.key).subscribers == following("c1")
 
 
+def test_no_word_of_a_question_is_logged(world, caplog):
+    caplog.set_level("DEBUG")
+    reply = world.ask(query="オズウィンは十時五分に何を見ましたか。")
+    assert any(record.message == "request accepted" for record in caplog.records)
+    logged = " ".join(str(vars(record)) for record in caplog.records)
+    assert not set("オズウィン十時五分何見") & set(logged)
+    assert reply["reasoning"] not in logged
+
+
 def test_small_talk_enters_at_direct(world):
     assert world.ask(query="Hello there!")["strategy"] == "direct"
     assert world.workflow.started == [(REQUEST_ID, "direct")]

@@ -117,17 +117,18 @@ def test_an_idle_connection_is_kept_by_pings(browser):
         assert banner(page) == ""
 
 
-def test_an_answer_whose_token_expires_goes_on_when_the_page_is_opened_with_a_fresh_one(browser):
+def test_an_answer_whose_token_expires_goes_on_once_a_fresh_one_is_given(browser):
     script = [*WHOLE[:5], Hold(), *WHOLE[5:]]
-    with ScriptedServer({QUESTION: script}) as server, browser.page(f"{server.page_url}?token=first") as page:
+    with ScriptedServer({QUESTION: script}) as server, browser.page(server.page_url) as page:
         ask(page, QUESTION)
         wait_for_text(page, "".join(PIECES[:2]))
         server.expire()
         wait_for_banner(page, "Your session is not valid any more. Please connect again.")
         server.release()
-        page.go(f"{server.page_url}?token=second")
+        page.run("document.querySelector('#token').value = 'second'")
+        page.click("#sign-in button")
         assert wait_for_phase(page, "complete")["text"] == ANSWER
-        assert [path.rpartition("=")[2] for path in server.opened] == ["first", "second"]
+        assert server.opened == ["/live", "/live?token=second"]
         assert len(server.asked) == 1
 
 

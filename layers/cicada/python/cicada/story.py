@@ -33,7 +33,7 @@ Step = Literal[
 """Every step, in the order in which they usually come. Their fields, beside ``request_id``, ``asker`` (who asked, as a
 digest) and, where the line is of an attempt's worker, ``strategy``:
 
-- ``accepted``: route, confidence, reasoning, strategy
+- ``accepted``: route, confidence, strategy; its reasoning quotes the question, so it is the asker's alone
 - ``started``: strategy; an execution of the workflow was started
 - ``asked_again``: last_seq; the same question once more
 - ``resumed``: after, last_seq, outcome

@@ -153,7 +153,6 @@ class Intake:
             "request accepted",
             route=classification.route,
             confidence=classification.confidence,
-            reasoning=classification.reasoning,
             strategy=strategy,
         )
         self._recovery.start(head, strategy)
