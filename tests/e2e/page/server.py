@@ -24,13 +24,23 @@ from websockets.http11 import Request, Response
 
 from cicada.delivery.posting import EXPIRED
 from cicada.errors import Cancelled, CicadaError, RequestUnknown
-from cicada.protocol.actions import Ask, Cancel, ClientAction, Ping, Resume, parse_action
+from cicada.protocol.actions import (
+    Ask,
+    Cancel,
+    ClientAction,
+    ConfirmChange,
+    ManageProfile,
+    Ping,
+    Resume,
+    parse_action,
+)
 from cicada.protocol.events import (
     TERMINAL_TYPES,
     Failed,
     LogEvent,
     Pong,
     Refused,
+    Reply,
     Resumed,
     dump_event,
     event_frame,
@@ -129,6 +139,8 @@ class ScriptedServer:
         """The path of every connection that was opened."""
         self.accepting = True
         self.config_status = HTTPStatus.OK
+        self.replies: list[Reply] = []
+        """To the calls that change a profile, in order."""
         self._scripts = scripts
         self._config = config or {}
         self._logs: dict[str, _Log] = {}
@@ -270,6 +282,9 @@ class ScriptedServer:
                 await self._cancel(action, socket)
             case Ping():
                 await socket.send(reply_frame(Pong()))
+            case ConfirmChange() | ManageProfile():
+                reply = self.replies.pop(0).model_copy(update={"request_id": action.request_id})
+                await socket.send(reply_frame(reply))
 
     async def _ask(self, ask: Ask, socket: _Socket) -> None:
         if self.wire.swallow_asks:
