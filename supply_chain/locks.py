@@ -1,0 +1,99 @@
+"""Requirements, and the locks made from them.
+
+Each ``requirements*.txt`` names packages with their versions. The ``.lock`` beside it adds every package that those need
+in turn, and the SHA-256 of every file that the index has of that version. pip takes no other file.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>.+?))? \\$")
+_HASH = re.compile(r"    --hash=sha256:(?P<digest>[0-9a-f]{64})(?: \\)?$")
+_FIRST_REASON = re.compile(r"    # via(?: (?P<reason>.+))?$")
+_REASON = re.compile(r"    #   (?P<reason>.+)$")
+
+
+class LockDamaged(Exception):
+    """A lock has a line that ``make lock`` does not write."""
+
+
+@dataclass(frozen=True)
+class Locked:
+    """One version of one package."""
+
+    name: str
+    version: str
+    marker: Marker | None
+    """Where it is installed; None for everywhere."""
+    hashes: tuple[str, ...]
+    """The SHA-256 of each file of this version, in hexadecimal digits."""
+    needed_by: tuple[str, ...]
+    """The packages that need it; ``-r <file>`` for a file that names it."""
+
+
+def requirement_files(root: Path = ROOT) -> list[Path]:
+    """Every file of requirements: the project's, then each layer's."""
+    return [*sorted(root.glob("requirements*.txt")), *sorted((root / "layers" / "vendor").glob("*/requirements.txt"))]
+
+
+def lock_of(requirements: Path) -> Path:
+    """The lock of a file of requirements."""
+    return requirements.with_suffix(".lock")
+
+
+def layer_locks(root: Path = ROOT) -> dict[str, Path]:
+    """The lock of each vendor layer by the layer's name."""
+    return {path.parent.name: path for path in sorted((root / "layers" / "vendor").glob("*/requirements.lock"))}
+
+
+def read_requirements(path: Path) -> list[Requirement]:
+    """The requirements of a file and of the files that it includes."""
+    found: list[Requirement] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        text = line.partition("#")[0].strip()
+        if text.startswith("-r "):
+            found += read_requirements(path.parent / text.removeprefix("-r ").strip())
+        elif text:
+            found.append(Requirement(text))
+    return found
+
+
+def read_lock(path: Path) -> list[Locked]:
+    """The packages of a lock, by name.
+
+    Raises:
+        LockDamaged: a line is neither a pin, nor a hash or a reason below one.
+    """
+    found: list[Locked] = []
+    pin: re.Match[str] | None = None
+    hashes: list[str] = []
+    reasons: list[str] = []
+
+    def finish() -> None:
+        if pin is not None:
+            name, marker = canonicalize_name(pin["name"]), Marker(pin["marker"]) if pin["marker"] else None
+            found.append(Locked(name, pin["version"], marker, tuple(sorted(hashes)), tuple(reasons)))
+            hashes.clear()
+            reasons.clear()
+
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if start := _PIN.match(line):
+            finish()
+            pin = start
+        elif pin is not None and (digest := _HASH.match(line)):
+            hashes.append(digest["digest"])
+        elif pin is not None and (reason := _FIRST_REASON.match(line) or _REASON.match(line)):
+            reasons += [reason["reason"]] if reason["reason"] else []
+        elif line and not line.startswith("# "):
+            raise LockDamaged(f"{path}, line {number}: unexpected: {line}")
+    finish()
+    return found
