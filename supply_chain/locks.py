@@ -6,6 +6,7 @@ in turn, and the SHA-256 of every file that the index has of that version. pip t
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,23 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
+
+SUPPORTED = tuple(
+    {
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "os_name": "posix",
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "sys_platform": system.lower(),
+        "platform_system": system,
+        "platform_machine": machine,
+    }
+    for python, (system, machine) in itertools.product(
+        ("3.11", "3.12", "3.13", "3.14"), (("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64"))
+    )
+)
+"""The machines that Cicada is developed on, as environments of markers."""
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>.+?))? \\$")
 _HASH = re.compile(r"    --hash=sha256:(?P<digest>[0-9a-f]{64})(?: \\)?$")
@@ -38,6 +56,10 @@ class Locked:
     """The SHA-256 of each file of this version, in hexadecimal digits."""
     needed_by: tuple[str, ...]
     """The packages that need it; ``-r <file>`` for a file that names it."""
+
+    def machines(self) -> int:
+        """On how many of the supported machines it is installed."""
+        return sum(self.marker is None or self.marker.evaluate(machine) for machine in SUPPORTED)
 
 
 def requirement_files(root: Path = ROOT) -> list[Path]:
@@ -97,3 +119,13 @@ def read_lock(path: Path) -> list[Locked]:
             raise LockDamaged(f"{path}, line {number}: unexpected: {line}")
     finish()
     return found
+
+
+def all_locked(root: Path = ROOT) -> dict[tuple[str, str], dict[Path, Locked]]:
+    """Every package that a supported machine or Lambda installs, by name and version; each with the locks that have it."""
+    found: dict[tuple[str, str], dict[Path, Locked]] = {}
+    for path in map(lock_of, requirement_files(root)):
+        for package in read_lock(path):
+            if package.machines():
+                found.setdefault((package.name, package.version), {})[path] = package
+    return dict(sorted(found.items()))
