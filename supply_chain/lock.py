@@ -1,8 +1,8 @@
 """``make lock``: compile every lock from its requirements.
 
-Versions that a lock already has are kept where the requirements allow them. What is said after the command goes to
-``uv pip compile``: ``python -m supply_chain.lock --upgrade-package urllib3`` takes the newest urllib3, ``--upgrade`` the
-newest of everything that is not pinned.
+Versions that a lock already has are kept where the requirements allow them. Further options go to ``uv pip compile``:
+``python -m supply_chain.lock --upgrade-package urllib3`` takes the newest urllib3, ``--upgrade`` the newest of
+everything that is not pinned.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Requirements, and the locks made from them.
 
-Each ``requirements*.txt`` names packages with their versions. The ``.lock`` beside it adds every package that those need
-in turn, and the SHA-256 of every file that the index has of that version. pip takes no other file.
+Each ``requirements*.txt`` names packages with their versions. The ``.lock`` beside it adds every package that those
+need in turn, and the SHA-256 of every file that the index has of that version. pip takes no other file.
 """
 
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE_LOCK = ROOT / "package-lock.json"
 
 SUPPORTED = tuple(
     {
@@ -34,6 +36,7 @@ SUPPORTED = tuple(
 )
 """The machines that Cicada is developed on, as environments of markers."""
 
+_NPM_NEEDS = ("dependencies", "devDependencies", "optionalDependencies")
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>.+?))? \\$")
 _HASH = re.compile(r"    --hash=sha256:(?P<digest>[0-9a-f]{64})(?: \\)?$")
 _FIRST_REASON = re.compile(r"    # via(?: (?P<reason>.+))?$")
@@ -60,6 +63,18 @@ class Locked:
     def machines(self) -> int:
         """On how many of the supported machines it is installed."""
         return sum(self.marker is None or self.marker.evaluate(machine) for machine in SUPPORTED)
+
+
+@dataclass(frozen=True)
+class NpmPackage:
+    """One package of ``package-lock.json``."""
+
+    name: str
+    version: str
+    licence: str | None
+    integrity: str
+    needed_by: tuple[str, ...]
+    """The packages that need it; an empty name for the project itself."""
 
 
 def requirement_files(root: Path = ROOT) -> list[Path]:
@@ -122,10 +137,33 @@ def read_lock(path: Path) -> list[Locked]:
 
 
 def all_locked(root: Path = ROOT) -> dict[tuple[str, str], dict[Path, Locked]]:
-    """Every package that a supported machine or Lambda installs, by name and version; each with the locks that have it."""
+    """Every package that a supported machine or Lambda installs, by name and version, with the locks that have it."""
     found: dict[tuple[str, str], dict[Path, Locked]] = {}
     for path in map(lock_of, requirement_files(root)):
         for package in read_lock(path):
             if package.machines():
                 found.setdefault((package.name, package.version), {})[path] = package
     return dict(sorted(found.items()))
+
+
+def npm_packages(lock: Path = PACKAGE_LOCK) -> list[NpmPackage]:
+    """The packages that npm installs."""
+    entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
+    names = {path: path.rpartition("node_modules/")[2] for path in entries}
+    needed_by: dict[str, set[str]] = {}
+    for path, entry in entries.items():
+        for kind in _NPM_NEEDS:
+            for need in entry.get(kind, {}):
+                needed_by.setdefault(need, set()).add(names[path])
+    found = {
+        (names[path], entry["version"]): NpmPackage(
+            names[path],
+            entry["version"],
+            entry.get("license"),
+            entry.get("integrity", ""),
+            tuple(sorted(needed_by.get(names[path], ()))),
+        )
+        for path, entry in entries.items()
+        if path
+    }
+    return [package for _, package in sorted(found.items())]

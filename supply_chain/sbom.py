@@ -13,7 +13,6 @@ import sys
 import tomllib
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,52 +25,15 @@ from cyclonedx.schema import OutputFormat, SchemaVersion
 from packageurl import PackageURL
 
 from supply_chain.licences import Policy
-from supply_chain.locks import ROOT, Locked, all_locked, layer_locks, read_lock
+from supply_chain.locks import PACKAGE_LOCK, ROOT, Locked, NpmPackage, all_locked, layer_locks, npm_packages, read_lock
 
 FOLDER = ROOT / ".cicada" / "sbom"
-PACKAGE_LOCK = ROOT / "package-lock.json"
 SPECIFICATION = SchemaVersion.V1_6
 
 _LOCK = "cicada:lock"
 """The property that names the locks which hold a component."""
 _NAMESPACE = uuid.UUID("2f9d3f0e-6f0a-5a58-9a5e-5b0f3f6a9c11")
-_NPM_NEEDS = ("dependencies", "devDependencies", "optionalDependencies")
 _NPM_HASHES = {"sha256": HashAlgorithm.SHA_256, "sha384": HashAlgorithm.SHA_384, "sha512": HashAlgorithm.SHA_512}
-
-
-@dataclass(frozen=True)
-class NpmPackage:
-    """One package of ``package-lock.json``."""
-
-    name: str
-    version: str
-    licence: str | None
-    integrity: str
-    needed_by: tuple[str, ...]
-    """The packages that need it; an empty name for the project itself."""
-
-
-def npm_packages(lock: Path = PACKAGE_LOCK) -> list[NpmPackage]:
-    """The packages that npm installs."""
-    entries = json.loads(lock.read_text(encoding="utf-8"))["packages"]
-    names = {path: path.rpartition("node_modules/")[2] for path in entries}
-    needed_by: dict[str, set[str]] = {}
-    for path, entry in entries.items():
-        for kind in _NPM_NEEDS:
-            for need in entry.get(kind, {}):
-                needed_by.setdefault(need, set()).add(names[path])
-    found = {
-        (names[path], entry["version"]): NpmPackage(
-            names[path],
-            entry["version"],
-            entry.get("license"),
-            entry.get("integrity", ""),
-            tuple(sorted(needed_by.get(names[path], ()))),
-        )
-        for path, entry in entries.items()
-        if path
-    }
-    return [package for _, package in sorted(found.items())]
 
 
 def project_bill(policy: Policy) -> str:
