@@ -95,6 +95,16 @@ def test_every_locked_package_has_hashes_and_a_need(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_a_lock_holds_no_requirement_that_is_gone(path: Path) -> None:
+    direct = {
+        package.name
+        for package in read_lock(lock_of(path))
+        if any(reason.startswith("-r ") for reason in package.needed_by)
+    }
+    assert direct == {canonicalize_name(requirement.name) for requirement in read_requirements(path)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_a_lock_names_no_index(path: Path) -> None:
     assert not re.search(r"://|--(extra-)?index-url|--find-links", lock_of(path).read_text(encoding="utf-8"))
 
