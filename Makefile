@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up down clean test unit coverage simulate chaos lint bench deploy
+.PHONY: help setup up down clean test unit coverage simulate chaos lint lock sbom audit bench deploy
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
@@ -49,6 +49,15 @@ lint: setup ## check style and types
 	@$(VENV)/python -m ruff check .
 	@$(VENV)/python -m ruff format --check .
 	@$(VENV)/python -m mypy
+
+lock: setup ## compile the locks after a requirement has changed (docs/supply-chain.md)
+	@$(VENV)/python -m supply_chain.lock
+
+sbom: setup ## write bills of materials (CycloneDX) to .cicada/sbom/, for the project and each layer
+	@$(VENV)/python -m supply_chain.sbom
+
+audit: setup ## look up known vulnerabilities and check licences; needs network (1: found something, 3: incomplete)
+	@$(VENV)/python -m supply_chain.audit
 
 bench: setup ## measure what the docs claim (minutes)
 	@$(VENV)/python -m benchmarks.classifier

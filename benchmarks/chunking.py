@@ -11,7 +11,7 @@ joined to long documents, so that it is known where the words that answer a ques
 - *parts*: the same for what a passage's vector and words are made of (``cicada.corpus.chunking.parts``), and, where
   every abstract is a section, for where its headings stand; with how many texts have to be embedded.
 
-Peers that are not installed are left out; they are in ``requirements-bench.txt``.
+Peers that are not installed are left out; they are in ``requirements-bench.lock``.
 """
 
 from __future__ import annotations

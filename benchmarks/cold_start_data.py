@@ -207,7 +207,7 @@ def _make_lance(prepared: Prepared, name: str) -> None:
         import lancedb
         import pyarrow as pa  # type: ignore[import-untyped]
     except ImportError as error:
-        raise SystemExit("LanceDB is missing: pip install -r requirements-bench.txt, or --no-lancedb") from error
+        raise SystemExit("LanceDB is missing: pip install -r requirements-bench.lock, or --no-lancedb") from error
     schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), DIMENSIONS))])
 
     def batches() -> Iterator[pa.RecordBatch]:

@@ -356,7 +356,7 @@ def main() -> None:
     try:
         duckdb = importlib.import_module("duckdb")
     except ModuleNotFoundError:
-        print("duckdb is missing: pip install -r requirements-bench.txt")
+        print("duckdb is missing: pip install -r requirements-bench.lock")
     else:
         connection = duckdb.connect(":memory:", config={"threads": 1})
         peers.append(("DuckDB", Sql(connection, passages)))

@@ -199,7 +199,7 @@ class Bm25s:
         try:
             bm25s, stemmer = importlib.import_module("bm25s"), importlib.import_module("Stemmer")
         except ModuleNotFoundError as error:
-            sys.exit(f"{error.name} is missing: pip install -r requirements-bench.txt")
+            sys.exit(f"{error.name} is missing: pip install -r requirements-bench.lock")
         self._stem = stemmer.Stemmer("english").stemWords
         self._stop_words = frozenset(importlib.import_module("bm25s.stopwords").STOPWORDS_EN)
         self._index = bm25s.BM25()

@@ -276,7 +276,7 @@ def compare(task: Task) -> Compared:
     try:
         import faiss
     except ImportError:
-        sys.exit("faiss is missing: pip install -r requirements-bench.txt, or --no-faiss")
+        sys.exit("faiss is missing: pip install -r requirements-bench.lock, or --no-faiss")
     faiss.omp_set_num_threads(1)
     flat = faiss.IndexFlatIP(DIMENSIONS)
     for _, block, _ in task.prepared.blocks():

