@@ -153,7 +153,8 @@ def confirm_lines(confirm: Confirm) -> Iterator[Text]:
     """What would be deleted."""
     what = "Delete with its history" if confirm.operation == "delete" else "Remove from"
     yield Text(printable(f"{what}: {_profile(confirm)}"), style="yellow")
-    yield from (Text(f"  {line}") for line in map(field_words, confirm.fields))
+    for field in confirm.fields:
+        yield Text(f"  {one_line(field.field)}: “{one_line(field.before or '')}”")
 
 
 def field_words(field: ChangedField) -> str:
@@ -161,7 +162,7 @@ def field_words(field: ChangedField) -> str:
     name, before, after = (one_line(text or "") for text in (field.field, field.before, field.after))
     if field.before is None:
         return f"{name}: “{after}”"
-    return f"{name}: “{before}”" if field.after is None else f"{name}: “{before}” → “{after}”"
+    return f"{name}: “{before}”, removed" if field.after is None else f"{name}: “{before}” → “{after}”"
 
 
 def _profile(change: ProfileChanged | Confirm) -> str:

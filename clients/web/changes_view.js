@@ -73,7 +73,8 @@ export class ChangesView {
   #confirmation(confirm) {
     const yes = el("button", { type: "button", class: "danger" }, "Delete");
     const no = el("button", { type: "button" }, "Keep");
-    const item = this.#item("confirm", "unverified", confirmWords(confirm), confirm.fields.map(fieldWords), [yes, no]);
+    const lost = confirm.fields.map(({ field, before }) => fieldWords({ field, before: null, after: before }));
+    const item = this.#item("confirm", "unverified", confirmWords(confirm), lost, [yes, no]);
     for (const [button, accept] of /** @type {[HTMLElement, boolean][]} */ ([[yes, true], [no, false]])) {
       button.addEventListener("click", () => {
         const { confirmationId } = confirm;

@@ -96,7 +96,9 @@ def test_a_deletion_is_done_or_not_as_the_user_says(browser, button, accept, tol
         with browser.page(server.page_url) as page:
             ask(page, question)
             wait_for_phase(page, "complete")
-            assert "boatman" in page.run(f"{item('confirm')}.innerText")
+            shown = page.run(f"{item('confirm')}.innerText")
+            assert "occupation: “boatman”" in shown
+            assert "removed" not in shown  # nothing is, yet
             assert server.actions(ConfirmChange) == []
             page.click(f".changes .confirm button{button}")
             outcome(page, "confirm", told)
