@@ -16,6 +16,7 @@ from aiohttp import web
 ORIGINS_VARIABLE = "CICADA_LOCAL_ORIGINS"
 """Names further origins, parted by commas, whose pages may open the WebSocket: of a page that is served elsewhere."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+REFUSED = "The local cloud answers this machine's programs and its own page only.\n"
 SOCKET_PREFIX = "/_ws/"
 CONTROL_PREFIX = "/_cicada/"
 
@@ -40,7 +41,7 @@ class Senders:
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Hand a request on, or answer it with 403."""
         if not self._is_ours(request):
-            raise web.HTTPForbidden(text="The local cloud answers this machine's programs and its own page only.\n")
+            raise web.HTTPForbidden(text=REFUSED)
         return await handler(request)
 
     def _is_ours(self, request: web.Request) -> bool:
@@ -65,6 +66,20 @@ class Senders:
         hostname, port = _host_of(origin)
         _, own_port = _host_of(f"//{request.host}")
         return origin.startswith("http://") and hostname in LOOPBACK and port == own_port
+
+
+def is_from_program(request: web.BaseRequest) -> bool:
+    """Whether a request is of a program of this machine: no browser sends it, and it names this machine as its host."""
+    hostname, _ = _host_of(f"//{request.host}")
+    return hostname in LOOPBACK and not any(name in request.headers for name in ("Origin", "Sec-Fetch-Site"))
+
+
+@web.middleware
+async def programs_only(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer browsers with 403: for ports that serve no page."""
+    if not is_from_program(request):
+        raise web.HTTPForbidden(text=REFUSED)
+    return await handler(request)
 
 
 def _host_of(sender: str) -> tuple[str, int | None]:

@@ -31,6 +31,7 @@ async def _serve() -> None:
     from local.bedrock.minilm import CachedEmbedder
     from local.bedrock.server import add_routes
     from local.faults import Faults
+    from local.senders import programs_only
 
     embedder = CachedEmbedder(Places.default().embeddings)
 
@@ -38,7 +39,7 @@ async def _serve() -> None:
         vectors: list[list[float]] = embedder.embed(texts).tolist()
         return vectors
 
-    app = web.Application()
+    app = web.Application(middlewares=[programs_only])
     answerer = ExtractiveAnswerer(embedder)
     add_routes(app, answer=answerer.answer, fill=answerer.fill, embed=embed, rank=answerer.rank, faults=Faults())
     runner = web.AppRunner(app, access_log=None)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from local.senders import is_from_program
+
 MAX_RESPONSE_BYTES = 6 * 1024 * 1024 + 100
 """What a synchronous invocation may return."""
 _ROOT = "/2018-06-01/runtime"
@@ -87,6 +89,8 @@ class RuntimeApi:
             await self._runner.cleanup()
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if not is_from_program(request):
+            return _refused(403, "Forbidden", "the runtime API answers no browser")
         match request.method, request.path.removeprefix(_ROOT).strip("/").split("/"):
             case "GET", ["invocation", "next"]:
                 return await self._give_next()

@@ -56,6 +56,13 @@ KINDS: tuple[Kind, ...] = (
     Kind("post_slow", "F11", "a post takes up to 1.4 s", 0.03, absorbed=True),
     Kind("frame_lost", "F9", "a client's frame never reaches the function", 0.03, absorbed=True),
     Kind("frame_repeated", "F8", "a client's frame reaches the function twice", 0.05, absorbed=True),
+    Kind(
+        "gateway_error",
+        "F4 F9",
+        "a client's frame is answered by an error of the gateway's own, whether or not the function runs",
+        0.05,
+        absorbed=True,
+    ),
     Kind("reply_lost", "F12", "the reply to a frame never reaches the client", 0.05, absorbed=True),
     Kind("token_expired", "F29", "the token of an open connection expires at any moment", 0.1, absorbed=True),
     # --- functions ---

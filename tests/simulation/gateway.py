@@ -7,12 +7,15 @@ from typing import Any, Protocol
 
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from cicada.protocol.events import GatewayFault
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler
 
 TOKEN_LIFE_S = 3600.0
 SHORT_TOKEN_LIFE_S = 40.0
 """The most that is left of a token that expires in the middle of an answer."""
+_NOT_RUN_SHARE = 0.5
+"""Of the frames that the gateway fails with: for these the function does not run. For the others its reply is lost."""
 
 
 class Device(Protocol):
@@ -98,6 +101,11 @@ class Gateway:
         faults = self._faults
         if not socket.open or faults.hit("frame_lost"):
             return
+        fails = faults.hit("gateway_error")
+        if fails:
+            self._scheduler.call_at(self._scheduler.now + 0.01, lambda: self._deliver_own(socket, frame_id))
+            if faults.between(0, 1) < _NOT_RUN_SHARE:
+                return
         copies = 2 if faults.hit("frame_repeated") else 1
         for copy in range(copies):
             delay_s = 0.01 + (faults.between(0, 8) if copy else 0.0)
@@ -108,7 +116,7 @@ class Gateway:
 
         def reply(frame: str) -> None:
             self._sent(socket, frame)
-            if not faults.hit("reply_lost"):
+            if not fails and not faults.hit("reply_lost"):
                 self._deliver(socket, frame)
 
     def _event(self, socket: Socket, frame_id: str, body: str) -> dict[str, Any]:
@@ -155,6 +163,12 @@ class Gateway:
             raise ReadTimeoutError(endpoint_url="gateway")
         if faults.hit("post_slow"):
             scheduler.sleep(faults.between(0.1, 1.4))
+
+    def _deliver_own(self, socket: Socket, frame_id: str) -> None:
+        """An error of the gateway's own, which names no request."""
+        if socket.open:
+            fault = GatewayFault(message="Internal server error", connection_id=socket.id, request_id=frame_id)
+            socket.device.receive(fault.model_dump_json(by_alias=True))
 
     def _deliver(self, socket: Socket, frame: str) -> None:
         if socket.open:

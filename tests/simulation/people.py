@@ -20,6 +20,9 @@ LEAST_PAUSE_S = 1.0
 """Between two resumes, where something is known to be missing."""
 LONGEST_PATIENCE_S = 60.0
 """Its patience doubles up to this."""
+FIRST_RESEND_S = 1.0
+LONGEST_RESEND_S = 20.0
+"""Bounds of the pause after an error of the gateway's own, which doubles with each."""
 FINAL_REFUSALS = frozenset({"request_conflict", "request_expired", "invalid_message"})
 
 
@@ -101,6 +104,7 @@ class Person:
         self._task: Task | None = None
         self._news = False
         self._spoken_at = 0.0
+        self._gateway_errors = 0
         self._resumed_early = False
         """It has resumed before it knew of any event: an answer to that may come late."""
 
@@ -115,6 +119,9 @@ class Person:
         """See :class:`tests.simulation.gateway.Device`."""
         event = json.loads(frame)
         self._tell(self.name, f"receives {frame[:160]}")
+        if "type" not in event:
+            self._send_again()
+            return
         if event["seq"] == 0:
             self._reply(event)
         elif self.screen.take(event):
@@ -159,6 +166,18 @@ class Person:
             attempt = terminal["attempt"]
             if self.screen.text != record.text_of(attempt):
                 self._fails(f"I3: {self.screen.text!r} is displayed, {record.text_of(attempt)!r} is stored")
+
+    def _send_again(self) -> None:
+        """An error of the gateway's own: it may be about what was said last, unless that is answered meanwhile."""
+        seq, spoken_at = self.screen.seq, self._spoken_at
+        self._gateway_errors += 1
+        most_s = min(LONGEST_RESEND_S, FIRST_RESEND_S * 2 ** (self._gateway_errors - 1))
+
+        def again() -> None:
+            if not self.satisfied and (self.screen.seq, self._spoken_at) == (seq, spoken_at):
+                self._speak()
+
+        self._scheduler.call_at(self._scheduler.now + self._faults.between(most_s / 2, most_s), again)
 
     # --- what it does ---
 

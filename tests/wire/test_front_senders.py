@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 from collections.abc import Iterator
@@ -9,11 +10,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from aiohttp.test_utils import make_mocked_request
+from aiohttp import ClientSession, web
+from aiohttp.test_utils import TestServer, make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.senders import LOOPBACK, Senders
+from local.functions.runtime_api import RuntimeApi
+from local.senders import LOOPBACK, Senders, programs_only
 from tests.wire.local_services import Services, running_services
 
 ROUTES = [
@@ -154,3 +157,46 @@ def test_no_other_origin_opens_a_socket(origin: str) -> None:
     own = {f"http://{name}:4600" for name in ("localhost", "127.0.0.1", "[::1]")}
     with contextlib.suppress(ValueError):
         assert check({"Host": "localhost:4600", "Origin": origin, "Upgrade": "websocket"}) == (origin in own)
+
+
+BROWSERS: list[dict[str, str]] = [
+    {"Origin": "https://evil.example"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "none"},
+    {"Host": "rebound.example"},
+]
+
+
+@pytest.mark.parametrize("headers", BROWSERS, ids=str)
+@pytest.mark.parametrize("path", ["/2018-06-01/runtime/invocation/next", "/2018-06-01/runtime/init/error"])
+def test_the_runtime_api_gives_no_browser_an_invocation(headers: dict[str, str], path: str) -> None:
+    reported: list[object] = []
+
+    async def status() -> int:
+        runtime = RuntimeApi(reported.append)
+        address = await runtime.start()
+        try:
+            async with ClientSession() as session:
+                method = "GET" if path.endswith("next") else "POST"
+                async with session.request(method, f"http://{address}{path}", headers=headers) as answer:
+                    return answer.status
+        finally:
+            await runtime.close()
+
+    assert asyncio.run(status()) == 403
+    assert reported == []
+
+
+@pytest.mark.parametrize("headers", [{}, *BROWSERS], ids=str)
+def test_a_port_for_programs_answers_no_browser(headers: dict[str, str]) -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="answered")
+
+    async def status() -> int:
+        app = web.Application(middlewares=[programs_only])
+        app.router.add_get("/", answer)
+        async with TestServer(app, host="127.0.0.1") as server, ClientSession() as session:
+            async with session.get(server.make_url("/"), headers=headers) as answered:
+                return answered.status
+
+    assert asyncio.run(status()) == (403 if headers else 200)
