@@ -314,9 +314,16 @@ def test_a_misfit_before_a_time_out_is_a_part_of_what_was_paid_for():
         release.wait(5)
         return used(GOOD)
 
-    model = BedrockStructuredModel(Client(used(BAD), never), "a.model", sampling=Sampling())
+    now_s = 0.0
+
+    def misfit() -> dict[str, Any]:
+        nonlocal now_s
+        now_s = 59.9
+        return used(BAD)
+
+    model = BedrockStructuredModel(Client(misfit, never), "a.model", sampling=Sampling(), clock=lambda: now_s)
     with pytest.raises(ModelUnavailable) as raised:
-        model.fill(Prompt("", "?"), PassageScores, time_budget_s=0.05, leash=Unheld())
+        model.fill(Prompt("", "?"), PassageScores, time_budget_s=60, leash=Unheld())
     release.set()
     assert raised.value.usage == Usage(100, 5, reported=False)
 

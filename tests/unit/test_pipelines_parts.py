@@ -317,7 +317,7 @@ def test_a_late_batch_is_stopped_and_its_passages_are_unscored():
     model = ScriptedModel(
         {PassageMarks: lambda prompt: held if "slow" in prompt.user else PassageMarks(marks=[marks(1, 8)])}
     )
-    reranked = ModelReranker(model, batch_texts=1).rerank("fog", ["quick", "slow"], time_budget_s=0.2, leash=Unheld())
+    reranked = ModelReranker(model, batch_texts=1).rerank("fog", ["quick", "slow"], time_budget_s=1, leash=Unheld())
     held.set()
     assert (reranked.scores, reranked.unscored) == ((pytest.approx(0.8), 0.0), (1,))
     assert model.stopped.is_set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -130,8 +131,8 @@ def leash() -> Spending:
     return Spending("rag", calls=4, deadline=float("inf"))
 
 
-def read(model: TextModel, leash: Any = None, time_budget_s: float = 20.0) -> list[TextDelta | Finished]:
-    return list(model.stream(PROMPT, time_budget_s=time_budget_s, leash=leash or Unheld()))
+def read(model: TextModel, leash: Any = None) -> list[TextDelta | Finished]:
+    return list(model.stream(PROMPT, time_budget_s=PATIENCE_S, leash=leash or Unheld()))
 
 
 def test_the_last_item_is_one_finish_with_the_usage_and_all_others_are_text(house):
@@ -215,8 +216,15 @@ def test_no_more_calls_go_out_than_the_leash_allows(house):
 def test_the_time_budget_holds_in_mid_stream(house):
     house.says("word " * 10_000)
     house.arm("slow", delay_ms=10)
+    skipped_s = 0.0
+    model = house.model(
+        max_tokens=8000 if house.name == "bedrock" else 80_000, clock=lambda: time.monotonic() + skipped_s
+    )
+    answer = model.stream(PROMPT, time_budget_s=MINUTE_MS / 1000, leash=Unheld())
+    assert isinstance(next(answer), TextDelta)
+    skipped_s = MINUTE_MS / 1000 - 0.4
     with pytest.raises(StreamBroken, match="time budget"):
-        read(house.model(max_tokens=8000 if house.name == "bedrock" else 80_000), time_budget_s=0.4)
+        list(answer)
 
 
 # --- stops ---
@@ -291,12 +299,36 @@ def test_a_stop_on_a_connection_that_has_carried_other_calls_strikes_its_own(hou
     model = house.model(silence_s=60.0)
     for _ in range(3):
         assert isinstance(read(model, leash)[-1], Finished)
+    until(lambda: house.streams()["open"] == 0)
     house.arm("slow", first_ms=MINUTE_MS)
     reading = Reading(model, leash)
     until(lambda: house.streams()["open"] == 1)
     leash.stop()
     with pytest.raises(Stopped):
         reading.done.result(PATIENCE_S)
+    until(lambda: house.streams()["closed_by_caller"] == 1)
+
+
+def test_a_stop_of_one_answer_leaves_another_of_the_same_client_alone(house, leash):
+    house.says("word " * 100)
+    house.arm("slow", delay_ms=MINUTE_MS, times=1)
+    model = house.model(silence_s=60.0)
+    stopped = Reading(model, leash)
+    stopped.wait_for(1)
+    house.arm("slow", delay_ms=5)
+    whole = Reading(model, Spending("direct", calls=1, deadline=float("inf")))
+    whole.wait_for(1)
+    leash.stop()
+    with pytest.raises(Stopped):
+        stopped.done.result(PATIENCE_S)
+    whole.done.result(PATIENCE_S)
+    assert isinstance(whole.pieces[-1], Finished)
+
+
+def test_a_call_that_runs_out_of_time_closes_its_connection(house, leash):
+    house.arm("slow", first_piece_ms=MINUTE_MS)
+    with pytest.raises(ModelUnavailable, match="time budget"):
+        list(house.model().stream(PROMPT, time_budget_s=1.5, leash=leash))
     until(lambda: house.streams()["closed_by_caller"] == 1)
 
 
