@@ -19,7 +19,7 @@ from cicada.corpus.documents import Block, Document
 from cicada.index.lexical.detection import detect
 from cicada.ingest.enrichment.codes import without_codes
 from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words, sentences
-from cicada.ingest.enrichment.words import DESCRIBING, NAMING_FIELDS, NARRATORS
+from cicada.ingest.enrichment.words import DESCRIBING, GERMAN_ARTICLES, NAMING_FIELDS, NARRATORS, NOBODY
 from cicada.text.tokens import normalised, tokens
 
 MAX_ENTITIES = 32
@@ -33,9 +33,7 @@ _UNSPACED = "\u3005-\u9fff"
 _BEGINS = re.compile(rf"(?<![^\W{_UNSPACED}])(?:[^\W{_UNSPACED}_]+|[{_UNSPACED}])")
 """A name is looked for from every word on, and from every sign of a script that has no spaces."""
 _GOES_ON = re.compile(r"[A-Za-z0-9\u00c0-\u04ff]")
-_NOBODY = frozenset("皆 母 父 兄 姉 弟 妹 娘 息子 奥 客 医者 店員 店主 神 御 叔父 叔母 祖父 祖母".split())
 _GERMAN_NOUNS = ("ung", "heit", "keit", "schaft", "ion", "tät", "nis", "tum", "ment", "gerät", "plan", "anlage")
-_ARTICLES = frozenset("der die das den dem des ein eine einen einem einer eines kein keine im am zum zur".split())
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
 
 _Key = tuple[str, ...]
@@ -141,7 +139,7 @@ class _Evidence:
     def _count(self, mention: Mention) -> None:
         key = _key(mention.words)
         self._written[key][mention.text] += 1
-        if len(key) == 1 and mention.after in _ARTICLES:
+        if len(key) == 1 and mention.after in GERMAN_ARTICLES:
             self._things.update(key)
         if not mention.opens:
             self._inside[key] += 1
@@ -187,7 +185,7 @@ class _Evidence:
 
 
 def _names_without_capitals(text: str) -> list[str]:
-    honoured = [name for name in _HONOURED.findall(text) if name not in _NOBODY]
+    honoured = [name for name in _HONOURED.findall(text) if name not in NOBODY]
     return [*honoured, *_JOINED.findall(text)]
 
 

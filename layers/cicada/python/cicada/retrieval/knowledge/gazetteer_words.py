@@ -13,7 +13,11 @@ from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.words import folded, stemmed
 from cicada.text.letters import UNSPACED, spaced_letter
 from cicada.text.tokens import normalised
+from cicada.text.word_lists import word_lists
 
+_LISTS = word_lists("cicada.retrieval.knowledge", "gazetteer_words.json")
+_ASKING = _LISTS["asking"]
+"""Words of asking, and words of every day that are given names as well."""
 MAX_TEXT_CHARS = 4_000
 """Of a longer text, this much is looked at."""
 _POSSESSIVE = re.compile(r"(?:'s|'|s')$")
@@ -21,9 +25,7 @@ _ELIDED = re.compile(r"(?:l|d|qu|j|m|t|s|c|n|un|all|dell|nell|sull|dall)'(?=..)"
 """An article or pronoun before a word that begins with a vowel, in French and Italian."""
 _LEAST_STEM = 3
 """Letters that a word and its inflection have in common at least."""
-_ENDINGS = frozenset(
-    "s es en n e er ern ens em y ies f fe ves i ae a o os as us is um on in ar ir x aux ' 's s'".split()
-) | {""}
+_ENDINGS = _LISTS["noun_endings"] | {""}
 """What a noun and its inflection may differ in, in languages of Latin letters. Those of verbs are none of them:
 *hoping* is not *Hope*."""
 _MOST_ENDING = 3
@@ -129,18 +131,6 @@ def inflects(one: str, other: str) -> bool:
 def is_frequent(word: str) -> bool:
     """Whether a folded word is one of the most frequent of a language: a name only if it is written large."""
     return word in EVIDENCE or word in _ASKING or len(word) < 2
-
-
-_ASKING = frozenset(
-    "tell remind show list explain describe compare does did doing done am me my mine our ours us your yours myself "
-    "should could would may might must shall will want wants need needs know knows give gives get gets got take takes "
-    "make makes made let use uses using work works many much any some every each other another again ever never "
-    "please thanks hello yes no not since during between into against without within why where whose whom which "
-    "name names thing things one two three four five six seven eight nine ten first last next "
-    "bitte erzähle sag zeige wieviel welche welcher welches warum weshalb kann kannst muss soll mein meine dein deine "
-    "hope grace joy faith bill mark art chase frank grant miles dean rob sue".split()
-)
-"""Words of asking, and words of every day that are given names as well."""
 
 
 @lru_cache(maxsize=16_384)
