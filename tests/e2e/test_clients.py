@@ -14,18 +14,18 @@ from clients.python import CicadaClient
 QUESTION = "How many strokes of the fog bell did Ilse count?"
 
 
-def cicada(cloud, issuer, *words):
+def cicada(cloud, token, *words):
     """Run the command line as a user does."""
     command = [sys.executable, "-m", "clients.cli", *words]
     if words[0] == "ask":
-        command += ["--url", cloud.websocket_url, "--token", issuer.token()]
+        command += ["--url", cloud.websocket_url, "--token", token]
     environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
 
 
-def test_the_python_client_streams_an_answer(cloud, issuer):
+def test_the_python_client_streams_an_answer(cloud, issuer, user):
     async def ask():
-        async with CicadaClient(cloud.websocket_url, token=issuer.token()) as client:
+        async with CicadaClient(cloud.websocket_url, token=issuer.token(user)) as client:
             return [event async for event in client.ask(QUESTION, episodes=["ep1"])]
 
     events = asyncio.run(ask())
@@ -34,11 +34,11 @@ def test_the_python_client_streams_an_answer(cloud, issuer):
     assert isinstance(events[-1], Complete)
 
 
-def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, issuer):
+def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, issuer, user):
     cloud.arm("bedrock.slow", delay_ms=80)
 
     async def ask():
-        async with CicadaClient(cloud.websocket_url, token=issuer.token()) as client:
+        async with CicadaClient(cloud.websocket_url, token=issuer.token(user)) as client:
             stream = client.ask(QUESTION, episodes=["ep1"])
             texts = []
             async for event in stream:
@@ -54,12 +54,12 @@ def test_the_python_client_survives_a_network_that_cuts_its_connection(cloud, is
     assert "thirteen" in answer.text
 
 
-def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, issuer):
+def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, issuer, user):
     cloud.arm("bedrock.slow", delay_ms=350)
     tokens = []
 
     async def token():
-        tokens.append(issuer.token(lasts_s=600 if tokens else 10))
+        tokens.append(issuer.token(user, lasts_s=600 if tokens else 10))
         return tokens[-1]
 
     async def ask():
@@ -74,15 +74,15 @@ def test_the_python_client_renews_its_token_in_the_middle_of_an_answer(cloud, is
     assert "thirteen" in answer.text
 
 
-def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer):
-    done = cicada(cloud, issuer, "ask", QUESTION, "--episode", "ep1")
+def test_the_command_line_prints_an_answer_with_its_sources(cloud, issuer, user):
+    done = cicada(cloud, issuer.token(user), "ask", QUESTION, "--episode", "ep1")
     assert done.returncode == 0, done.stderr
     assert "thirteen" in done.stdout
     assert "[1]" in done.stdout or "1." in done.stdout
 
 
-def test_the_command_line_speaks_json_lines_to_machines(cloud, issuer):
-    done = cicada(cloud, issuer, "ask", QUESTION, "--episode", "ep1", "--json")
+def test_the_command_line_speaks_json_lines_to_machines(cloud, issuer, user):
+    done = cicada(cloud, issuer.token(user), "ask", QUESTION, "--episode", "ep1", "--json")
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert events[0]["type"] == "accepted"
@@ -90,17 +90,17 @@ def test_the_command_line_speaks_json_lines_to_machines(cloud, issuer):
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
 
 
-def test_the_command_line_fails_with_a_status_of_its_own(cloud, issuer):
+def test_the_command_line_fails_with_a_status_of_its_own(cloud, issuer, user):
     cloud.arm("bedrock.error", exception="AccessDeniedException", status=403)
-    done = cicada(cloud, issuer, "ask", QUESTION)
+    done = cicada(cloud, issuer.token(user), "ask", QUESTION)
     assert done.returncode == 1
 
 
-def test_the_command_line_searches_the_deployments_index(cloud, issuer):
+def test_the_command_line_searches_the_deployments_index(cloud, issuer, user):
     outputs = cloud.outputs
     done = cicada(
         cloud,
-        issuer,
+        issuer.token(user),
         *("search", "who rang the fog bell", "--episode", "ep1", "--json"),
         "--bucket",
         outputs["IndexBucket"],

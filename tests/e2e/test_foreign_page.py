@@ -64,8 +64,8 @@ def foreign_url() -> Iterator[str]:
     server.server_close()
 
 
-def test_it_can_neither_read_nor_write_nor_open_a_socket(cloud, issuer, foreign_url):
-    socket = f"{cloud.websocket_url}?token={issuer.token()}"
+def test_it_can_neither_read_nor_write_nor_open_a_socket(cloud, issuer, user, foreign_url):
+    socket = f"{cloud.websocket_url}?token={issuer.token(user)}"
     with Browser() as browser, browser.page(foreign_url) as page:
         found = page.run(f"{ATTACKS}('{cloud.endpoint_url}', '{socket}')")
     assert {found[one] for one in ("list", "bucket", "control", "image", "socket")} == {"refused"}

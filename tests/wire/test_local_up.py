@@ -97,8 +97,11 @@ def test_a_port_that_another_cicada_has_is_refused_by_name(cloud: LocalCloud, tm
     assert "Traceback" not in second.stderr
 
 
-def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
+def test_a_port_that_another_program_has_is_refused_too(tmp_path: Path, address: str) -> None:
+    """Under either address: a browser may ask both for localhost, and would take the other's page for ours."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.create_server((address, 0), family=family) as other:
         port = other.getsockname()[1]
         taken = command("up", "--plain", "--no-load", "--port", str(port), "--home", str(tmp_path / "other"))
     assert taken.returncode == 1
