@@ -194,6 +194,17 @@ def test_a_heading_with_nothing_below_it_is_kept() -> None:
     assert texts(items)[-1] == "The end"
 
 
+def test_a_heading_whose_sections_share_a_chunk_with_those_of_another_is_kept() -> None:
+    items = cut(
+        heading("Contacts"),
+        paragraph("Call 112.", "Contacts"),
+        heading("Pump P-7"),
+        heading("Pump P-7", "Limits"),
+        paragraph("At most 4.5 bar.", "Pump P-7", "Limits"),
+    )
+    assert texts(items) == ["Contacts\n\nCall 112.\n\nPump P-7\n\nLimits\n\nAt most 4.5 bar."]
+
+
 def test_a_page_is_where_the_chunk_begins_and_a_chunk_over_two_pages_says_so() -> None:
     items = cut(paragraph("It began here.", page=3), paragraph("It ended here.", page=4))
     assert [(located(item).page, item.passage.metadata.get("pages")) for item in items] == [(3, "3-4")]

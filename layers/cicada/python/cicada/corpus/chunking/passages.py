@@ -7,13 +7,12 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from cicada.corpus.chunking.cutting import groups_of
 from cicada.corpus.chunking.likeness import Embed, by_embedding, by_words
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.parts import parts_of
-from cicada.corpus.chunking.sections import runs_of
+from cicada.corpus.chunking.sections import common_path, runs_of
 from cicada.corpus.chunking.units import Edge, Unit, joined
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.declared.sectioning import Sectioning
@@ -69,7 +68,7 @@ def chunks_of(
             yield Chunk(
                 text=lead + joined([*repeated, *group]),
                 own=own,
-                section=_common([unit.section for unit in group]),
+                section=common_path([unit.section for unit in group]),
                 path=group[0].section,
                 pages=tuple(sorted({unit.page for unit in group if unit.page is not None})),
             )
@@ -130,12 +129,6 @@ def passages_of(
         seen[key] += 1
         items.append(Indexable(passage, parts_of(chunk.text, headings)))
     return items
-
-
-def _common(sections: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
-    """The headings above all of a chunk."""
-    levels = takewhile(lambda names: len(set(names)) == 1, zip(*sections, strict=False))
-    return tuple(names[0] for names in levels)
 
 
 def _id(source: str, chunk: Chunk, earlier: int) -> str:

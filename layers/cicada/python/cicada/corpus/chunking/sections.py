@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from cicada.corpus.chunking.cutting import least_groups
 from cicada.corpus.chunking.units import Unit, units_of
@@ -24,6 +24,8 @@ def _alike(_path: tuple[str, ...]) -> Hashable:
 @dataclass(frozen=True)
 class _Section:
     path: tuple[str, ...]
+    above: Sequence[Block]
+    """Headings with nothing of their own, which its path tells."""
     blocks: Sequence[Block]
     body: Sequence[Unit]
     """Without its heading, which its path tells."""
@@ -53,6 +55,12 @@ def runs_of(blocks: Sequence[Block], limit: int, apart: Apart = _alike) -> Itera
     yield from _together(small, limit, least)
 
 
+def common_path(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """The headings above all of several sections."""
+    levels = takewhile(lambda names: len(set(names)) == 1, zip(*paths, strict=False))
+    return tuple(names[0] for names in levels)
+
+
 def _sections(blocks: Sequence[Block], limit: int) -> Iterator[_Section]:
     groups: list[list[Block]] = []
     for block in blocks:
@@ -60,13 +68,16 @@ def _sections(blocks: Sequence[Block], limit: int) -> Iterator[_Section]:
         if begins or groups[-1][0].kind == "record":
             groups.append([])
         groups[-1].append(block)
+    above: list[Block] = []
     for group, following in zip_longest(groups, groups[1:]):
         path = group[0].section
         told = group[0].kind == "heading" and path[-1:] == (group[0].text,)
         below = group[1:]
         if not below and told and following and following[0].section[: len(path)] == path != following[0].section:
+            above += group
             continue
-        yield _Section(path, group, units_of(below if told and below else group, limit))
+        yield _Section(path, above, group, units_of(below if told and below else group, limit))
+        above = []
 
 
 def _belongs(section: _Section, first: _Section, level: int) -> bool:
@@ -78,5 +89,12 @@ def _belongs(section: _Section, first: _Section, level: int) -> bool:
 def _together(small: Sequence[_Section], limit: int, least: int) -> Iterator[Sequence[Unit]]:
     for start, end in least_groups([section.body for section in small], least):
         shared = small[start:end]
-        alone = len(shared) == 1
-        yield shared[0].body if alone else units_of([block for section in shared for block in section.blocks], limit)
+        yield shared[0].body if len(shared) == 1 else units_of([*_blocks(shared)], limit)
+
+
+def _blocks(shared: Sequence[_Section]) -> Iterator[Block]:
+    """The blocks of sections that share a run, with every heading that the path above all of them does not tell."""
+    common = common_path([section.path for section in shared])
+    for section in shared:
+        yield from (heading for heading in section.above if heading.section != common[: len(heading.section)])
+        yield from section.blocks
