@@ -1,8 +1,13 @@
-"""For all tests: what they assert is behaviour, so no example of a property fails for the time that it takes."""
+"""For all tests: no example of a property fails for the time that it takes, and what they start heeds Ctrl-C."""
 
 from __future__ import annotations
+
+import signal
 
 from hypothesis import settings
 
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup; programs inherit it
+    signal.signal(signal.SIGINT, signal.default_int_handler)

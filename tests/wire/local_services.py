@@ -10,6 +10,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -165,9 +166,19 @@ def deployed_stack(services: Services, name: str, template: Mapping[str, Any]) -
     )
     client.execute_change_set(StackName=name, ChangeSetName="first")
     try:
-        yield client.describe_stacks(StackName=name)["Stacks"][0]
+        yield _settled(client, name)
     finally:
         client.delete_stack(StackName=name)
+
+
+def _settled(client: Any, name: str) -> Any:
+    """A stack's description once it is made, or has failed: moto makes it beside the call that asks for it."""
+    for _ in range(600):
+        stack = client.describe_stacks(StackName=name)["Stacks"][0]
+        if not stack["StackStatus"].endswith("IN_PROGRESS"):
+            return stack
+        time.sleep(0.05)
+    raise AssertionError(f"{name} is still {stack['StackStatus']}")
 
 
 def outputs_of(stack: Mapping[str, Any]) -> dict[str, str]:
