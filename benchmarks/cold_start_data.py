@@ -149,7 +149,7 @@ def _make_index(prepared: Prepared) -> None:
     from cicada.index.lexical import ANALYZER_VERSION
     from cicada.index.manifest import Manifest, SegmentEntry
     from cicada.index.publish import publish
-    from cicada.index.writer import write_segment
+    from cicada.index.writing import write_segment
     from tests.support.object_stores import InMemoryStore
 
     store = InMemoryStore()

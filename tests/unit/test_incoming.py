@@ -108,6 +108,8 @@ class World:
         self.folder = Folder(**contents)
         self.index = Index()
         self.recipe = RECIPE
+        self.passages: dict[str, int] = {}
+        """How many the index holds of a document, where it is not its one."""
         self.running: set[str] = set()
         """The executions that have not ended."""
 
@@ -119,7 +121,7 @@ class World:
             "shelf",
             run,
             self.recipe,
-            held=lambda _collection: dict.fromkeys(self.index.held, 1),
+            held=lambda _collection: dict.fromkeys(self.index.held, 1) | self.passages,
             is_running=self.running.__contains__,
             **bounds,
         )
@@ -360,6 +362,14 @@ def test_a_document_that_the_index_has_lost_is_loaded_again():
     world.prepare(summary)
     world.finish("r2")
     assert world.index.held == {"a": "one", "b": "two"}
+
+
+def test_a_document_of_which_the_index_has_lost_a_passage_is_loaded_again():
+    world = World(a="one", b="two")
+    world.run("r1")
+    assert world.plan("r2").documents == 0
+    world.passages = {"a": 2}  # it was prepared as one
+    assert world.plan("r3").documents == 1
 
 
 def test_an_upload_that_was_never_loaded_takes_nothing_with_it_when_it_is_deleted():

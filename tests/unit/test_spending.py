@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.spending import ModelCall, RequestBudget, Spending
+from cicada.answering.spending import Allowance, ModelCall, RequestBudget, Spending
 from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
@@ -108,3 +108,15 @@ def test_text_beyond_ascii_counts_a_token_a_character():
 
 def test_digits_and_signs_count_a_token_each():
     assert estimated_tokens("1 234,56") == 7
+
+
+def test_what_a_call_did_not_take_is_there_again_and_no_more():
+    allowance = Allowance("retrieval", calls=3, tokens=1_000, cost_usd=1.0)
+    most = Usage(900, 100)
+    allowance.allow("local.m", most)
+    with pytest.raises(BudgetSpent):
+        allowance.allow("local.m", Usage(1))
+    allowance.settle("local.m", most, Usage(250, 50))
+    allowance.allow("local.m", Usage(700))
+    with pytest.raises(BudgetSpent):
+        allowance.allow("local.m", Usage(1))
