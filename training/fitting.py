@@ -23,9 +23,11 @@ _LARGEST = 127
 _TEMPERATURES = tuple(round(0.3 + 0.05 * step, 2) for step in range(40))
 
 
-def matrix_of(texts: Sequence[str], buckets: int) -> csr_matrix:
+def matrix_of(texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]] | None = None) -> csr_matrix:
     """The texts' features, each row of length 1: shape ``(len(texts), buckets)``."""
-    rows = [sorted(feature.bucket for feature in features_of(text, buckets).features) for text in texts]
+    given = beside if beside is not None else [()] * len(texts)
+    found = (features_of(text, buckets, names).features for text, names in zip(texts, given, strict=True))
+    rows = [sorted(feature.bucket for feature in features) for features in found]
     values = np.concatenate([np.full(len(row), 1.0 / math.sqrt(len(row))) for row in rows])
     starts = np.cumsum([0, *(len(row) for row in rows)])
     return csr_matrix((values, np.concatenate([np.array(row) for row in rows]), starts), shape=(len(texts), buckets))
@@ -76,7 +78,13 @@ def quantised(weights: NDArray[np.float64]) -> tuple[float, array[int]]:
 
 
 def tempered(
-    names: Sequence[str], buckets: int, scale: float, packed: array[int], texts: Sequence[str], labels: Sequence[str]
+    names: Sequence[str],
+    buckets: int,
+    scale: float,
+    packed: array[int],
+    texts: Sequence[str],
+    labels: Sequence[str],
+    beside: Sequence[Sequence[str]],
 ) -> float:
     """The temperature under which the classifier's probabilities of the true labels are likeliest.
 
@@ -86,8 +94,8 @@ def tempered(
     def loss(temperature: float) -> float:
         model = LinearClassifier(names, buckets, scale, temperature, packed)
         return -math.fsum(
-            math.log(max(model.decide(text).probabilities[label], 1e-12))
-            for text, label in zip(texts, labels, strict=True)
+            math.log(max(model.decide(text, beside=given).probabilities[label], 1e-12))
+            for text, label, given in zip(texts, labels, beside, strict=True)
         )
 
     return min(_TEMPERATURES, key=loss)

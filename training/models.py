@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -29,6 +29,8 @@ class Labelled:
     label: str
     language: str
     author: str
+    beside: tuple[str, ...] = ()
+    """Further features of it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ class Model:
     labels: tuple[str, ...]
     buckets: int
     decay: float
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """What a sentence of a label counts, where not 1."""
 
     @property
     def path(self) -> Path:
@@ -72,8 +76,9 @@ def train(model: Model) -> bytes:
     sentences = model.sentences()
     mine = [one for one in sentences if one.author not in (*split["tuning"], *split["held_aside"])]
     tuning = [one for one in sentences if one.author in split["tuning"]] or mine
-    matrix = matrix_of([one.query for one in mine], model.buckets)
-    weights = fitted(matrix, [one.label for one in mine], model.labels, decay=model.decay)
+    matrix = matrix_of([one.query for one in mine], model.buckets, [one.beside for one in mine])
+    shares = [model.weights.get(one.label, 1.0) for one in mine]
+    weights = fitted(matrix, [one.label for one in mine], model.labels, decay=model.decay, weights=shares)
     scale, packed = quantised(weights)
     temperature = tempered(
         model.labels,
@@ -82,6 +87,7 @@ def train(model: Model) -> bytes:
         packed,
         [one.query for one in tuning],
         [one.label for one in tuning],
+        [one.beside for one in tuning],
     )
     return dumped(model.labels, model.buckets, scale, temperature, packed)
 
@@ -94,7 +100,7 @@ def report(model: Model, sentences: Sequence[Labelled]) -> str:
     for one in sentences:
         for group in (one.author, one.language):
             seen[group] += 1
-            right[group] += classifier.decide(one.query).label == one.label
+            right[group] += classifier.decide(one.query, beside=one.beside).label == one.label
     return "\n".join(
         f"{group:<12} {right[group]:>5} of {seen[group]:>5}  {right[group] / seen[group]:.3f}" for group in seen
     )

@@ -10,9 +10,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cicada.answering.conversation import Bounds, Conversation
-from cicada.answering.conversation.conversation import BY_RULE, FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
+from cicada.answering.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
 from cicada.answering.conversation.prompt import COMPLETE_SYSTEM, completing_prompt
-from cicada.answering.conversation.rule import MAX_TOPIC_CHARS, complete_by_rule
 from cicada.answering.conversation.sessions import Stored
 from cicada.answering.conversation.turns import (
     MAX_ANSWER_CHARS,
@@ -93,6 +92,12 @@ def conversation(sessions, *pieces, model=None, **options):
     return Conversation(sessions, model, now_s=lambda: NOW_S, **options)
 
 
+def assert_as_asked(done):
+    """The question in the asker's words, and the asker is told."""
+    assert (done.query, done.by) == (FOLLOW_UP, "as_is")
+    assert (done.degraded.code, done.degraded.message) == ("question_not_completed", NOT_COMPLETED)
+
+
 # --- completing ---
 
 
@@ -161,35 +166,37 @@ def test_ids_cannot_be_chosen_to_collide():
         "Mara " * 100,
     ],
 )
-def test_what_is_not_the_completed_question_is_refused_and_the_rule_takes_over(sessions, refused):
-    done = conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", allowance())
-    assert done.by == "rule"
-    assert done.query == "And what did she say next? (locked, boathouse, Mara)"
-    assert done.degraded is not None
-    assert (done.degraded.code, done.degraded.message) == ("question_not_completed", BY_RULE)
+def test_what_is_not_the_completed_question_is_refused_and_the_question_stays(sessions, refused):
+    assert_as_asked(conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", allowance()))
 
 
-def test_a_failing_model_is_replaced_by_the_rule(sessions):
-    done = conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", allowance())
-    assert done.by == "rule"
+def test_where_the_model_fails_the_question_stays(sessions):
+    assert_as_asked(conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", allowance()))
+
+
+@pytest.mark.parametrize("written", ["UNCHANGED", " unchanged. ", FOLLOW_UP])
+def test_the_model_may_find_that_nothing_is_to_be_completed(sessions, written):
+    done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", allowance())
+    assert (done.query, done.by, done.degraded) == (FOLLOW_UP, "as_is", None)
 
 
 def test_the_last_call_is_left_to_the_answer(sessions):
     model = ScriptedModel(COMPLETED)
     done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", allowance(calls=1))
-    assert (done.by, model.prompts) == ("rule", [])
+    assert_as_asked(done)
+    assert model.prompts == []
 
 
 def test_a_retry_does_not_take_the_answers_call(sessions):
     spending = allowance(calls=2)
     done = conversation(sessions, model=RetryingModel(COMPLETED)).complete(ask(FOLLOW_UP), "mara", spending)
-    assert done.by == "rule"
+    assert_as_asked(done)
     assert spending.calls_left == 1
 
 
-def test_a_spent_budget_leaves_it_to_the_rule(sessions):
+def test_with_a_spent_budget_the_question_stays(sessions):
     spending = allowance(budget=RequestBudget(tokens=400))
-    assert conversation(sessions).complete(ask(FOLLOW_UP), "mara", spending).by == "rule"
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", spending))
 
 
 @pytest.mark.parametrize(("left_s", "given_s"), [(100, 4), (1.5, 1.5)])
@@ -199,8 +206,8 @@ def test_the_model_gets_a_few_seconds_of_what_is_left(sessions, left_s, given_s)
     assert model.time_budget_s == given_s
 
 
-def test_without_time_the_rule_completes(sessions):
-    assert conversation(sessions).complete(ask(FOLLOW_UP), "mara", allowance(time_s=0)).by == "rule"
+def test_without_time_the_question_stays(sessions):
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", allowance(time_s=0)))
 
 
 def test_a_stop_passes_through(sessions):
@@ -208,35 +215,6 @@ def test_a_stop_passes_through(sessions):
     spending.stop()
     with pytest.raises(Stopped):
         conversation(sessions).complete(ask(FOLLOW_UP), "mara", spending)
-
-
-def test_a_topic_is_looked_for_in_earlier_turns_and_without_one_the_question_stays(sessions):
-    sessions.stored[SESSION] = Stored(Session((turn(1), turn(2, "What was that?", "No."))), 1)
-    done = conversation(sessions, ModelBusy("x")).complete(ask("why?"), "mara", allowance())
-    assert done.query == "why? (locked, boathouse, Mara)"
-    sessions.stored[SESSION] = Stored(Session((turn(2, "What was that?", ""),)), 1)
-    done = conversation(sessions, ModelBusy("x")).complete(ask("why?"), "mara", allowance())
-    assert (done.query, done.by) == ("why?", "as_is")
-    assert done.degraded is not None
-    assert done.degraded.message == NOT_COMPLETED
-
-
-def test_a_question_completed_by_rule_hands_its_topic_on():
-    first = complete_by_rule("why?", [turn()])
-    following = complete_by_rule("and then?", [turn(2, first, "")])
-    assert set(following.partition("(")[2].rstrip(")").split(", ")) == {"locked", "boathouse", "Mara"}
-
-
-def test_without_spaces_between_words_the_whole_last_question_is_the_topic():
-    asked = "誰がボート小屋に鍵をかけましたか？"
-    assert complete_by_rule("なぜですか？", [turn(1, asked, "")]) == f"なぜですか？ ({asked})"
-
-
-@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
-@hypothesis_settings(max_examples=40)
-def test_the_rule_takes_any_text_and_stays_within_its_bound(question, asked, answer):
-    completed = complete_by_rule(question, [turn(1, asked, answer)])
-    assert completed is None or len(completed) <= len(question) + MAX_TOPIC_CHARS + 3
 
 
 # --- the store's failures and the conversation's age ---
@@ -251,7 +229,7 @@ def test_an_unreadable_session_is_told_where_the_question_leans_on_it(sessions):
     assert (follow_up.query, follow_up.by) == (FOLLOW_UP, "as_is")
     assert follow_up.degraded is not None
     assert follow_up.degraded.message == NOT_READ
-    whole = conversation(sessions).complete(ask("Who hid the key?"), "mara", allowance())
+    whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", allowance())
     assert whole.degraded is None
 
 
@@ -272,7 +250,7 @@ def test_a_conversation_is_told_to_be_forgotten_where_no_turn_of_it_fitted():
     done = keeper.complete(ask(FOLLOW_UP), "mara", allowance())
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
-    assert keeper.complete(ask("Who hid the key?"), "mara", allowance()).degraded is None
+    assert keeper.complete(ask("Where did Jonas hide the key?"), "mara", allowance()).degraded is None
 
 
 def test_of_what_the_store_has_deleted_nothing_can_be_told():

@@ -1,7 +1,8 @@
 """Completes a follow-up question from the turns of its prompt, as a model is asked to; by rule, and in English best.
 
-Pronouns become the last name or thing that fits, an ellipsis takes up the last question. Nothing here can fail: what no
-rule fits is the last question and this one, joined.
+Whether there is anything to complete, the library's own classifier tells it. Pronouns become the last name or thing
+that fits, an ellipsis takes up the last question. Nothing here can fail: what no rule fits is the last question and
+this one, joined.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cicada.answering.conversation.keeping import UNCHANGED
+from cicada.answering.conversation.leaning import leaning
+
 MAX_CHARS = 400
+LEAST_LEANING = 0.45
+"""The probability of leaning on the turns below which a question needs none of them."""
 _TURN = re.compile(r"<turn\b[^<>]*+>\s*+<asked>([^<]*+)</asked>\s*+<answered>([^<]*+)</answered>\s*+</turn>")
 _QUESTION = re.compile(r"<question>([^<]*+)</question>")
 _OPENER = re.compile(r"(?:(?:and|but|so|or|then|also|ok|okay|well|oh)\b[,\s]*)+", re.I)
@@ -53,9 +59,11 @@ def asks_to_complete(user: str) -> bool:
 
 
 def complete_from(user: str) -> str:
-    """The completed question of such a turn: one line of at most :data:`MAX_CHARS`."""
+    """The completed question of such a turn: one line of at most :data:`MAX_CHARS`, or that it needs nothing."""
     turns = [Exchange(_line(asked), _line(answered)) for asked, answered in _TURN.findall(user)]
     question = _line(_QUESTION.findall(user)[-1])
+    if leaning(question) < LEAST_LEANING:
+        return UNCHANGED
     completed = completed_question(question, turns)
     return completed if len(completed) <= MAX_CHARS else question
 
@@ -75,7 +83,7 @@ def completed_question(question: str, turns: Sequence[Exchange]) -> str:
     if len(bare.split()) <= 3 and (_PLACE.fullmatch(bare) or (_NAME.fullmatch(bare) and bare.lower() not in _COMMON)):
         return _sentence(_instead(last, bare))
     resolved = _resolved(bare, turns)
-    if resolved != bare or bare != question.rstrip(" ?!."):
+    if resolved != bare:
         return _sentence(resolved)
     return f"{turns[-1].asked} {question}"
 

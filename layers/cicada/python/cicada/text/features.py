@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
@@ -39,6 +39,8 @@ _SIGNS = str.maketrans(
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|(?<!\w)\'[^\'\n]{3,200}\'(?!\w)')
 _RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)?|[?!.,;:\"()\-/]|\S")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
+_COPIES = 3
+"""Of a feature that is given beside the text."""
 _SENTENCE_END = frozenset(".?!;:")
 
 
@@ -65,12 +67,13 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
 
 
-def features_of(text: str, buckets: int) -> Featured:
+def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured:
     """The distinct features of a text.
 
     Args:
         text: any text; characters beyond the bounds above are not read.
         buckets: features are hashed into this many.
+        beside: further features of the whole text, each by a name; they count three times what an n-gram does.
     """
     shown = plain(text)
     quoted = [match.span() for match in _QUOTED.finditer(shown)]
@@ -78,6 +81,9 @@ def features_of(text: str, buckets: int) -> Featured:
     found: dict[int, int] = {}
     for word, feature in _strings(shown, quoted, words):
         found.setdefault(crc32(feature.encode()) % buckets, word)
+    for name in beside:
+        for copy in range(_COPIES):
+            found.setdefault(crc32(f"{copy} {name}".encode()) % buckets, -1)
     return Featured(tuple(words), tuple(Feature(bucket, word) for bucket, word in found.items()))
 
 

@@ -10,7 +10,7 @@ import json
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 
@@ -68,9 +68,15 @@ class LinearClassifier:
         weights.frombytes(body)
         return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], weights)
 
-    def decide(self, text: str, *, most_telling: int = 3) -> Decision:
-        """Classify a text: deterministic and total, in time that is bounded whatever the text's length."""
-        featured = features_of(text, self.buckets)
+    def decide(self, text: str, *, beside: Iterable[str] = (), most_telling: int = 3) -> Decision:
+        """Classify a text: deterministic and total, in time that is bounded whatever the text's length.
+
+        Args:
+            text: any text.
+            beside: further features, see :func:`cicada.text.features.features_of`.
+            most_telling: how many words are told at most.
+        """
+        featured = features_of(text, self.buckets, beside)
         scores = self._scores(featured)
         most = max(scores)
         exponentials = [math.exp(score - most) for score in scores]

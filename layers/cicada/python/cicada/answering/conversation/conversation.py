@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.conversation.allowance import OneCall
-from cicada.answering.conversation.needs import needs_context
+from cicada.answering.conversation.keeping import UNCHANGED, refusal, tidied
+from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.prompt import completing_prompt
-from cicada.answering.conversation.rule import complete_by_rule
 from cicada.answering.conversation.sessions import SessionChanged, Sessions
 from cicada.answering.conversation.turns import Bounds, SessionKey, Turn
-from cicada.answering.conversation.validation import refusal, tidied
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import AnswerGiven
 from cicada.answering.writing import write_whole
@@ -35,8 +34,7 @@ LEAST_CALLS = 2
 
 NOT_READ = "The question seems to lean on the conversation, which could not be read, so it was taken as it was asked."
 FORGOTTEN = "The question seems to lean on a conversation that is no longer kept, so it was taken as it was asked."
-BY_RULE = "The question leans on the conversation and could only be completed by the words of the last question."
-NOT_COMPLETED = "The question leans on the conversation and could not be completed, so it was taken as it was asked."
+NOT_COMPLETED = "The question seems to lean on the conversation and could not be completed, so it was taken as asked."
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Completed:
     """A question as it can be understood by itself."""
 
     query: str
-    by: Literal["as_is", "model", "rule"]
+    by: Literal["as_is", "model"]
     """``as_is``: in the asker's own words, which needed nothing or could not be helped."""
     degraded: Degraded | None = None
     """What is to be told if it could not be completed as it should."""
@@ -80,7 +78,8 @@ class Conversation:
     def complete(self, question: Question, subject: str, spending: Spending) -> Completed:
         """A question, completed from its session's turns if it leans on them.
 
-        What does not lean on them is never sent to a model. Whatever fails, there is a question to be answered.
+        What plainly needs none of them is never sent to a model. Where a model may not be asked, fails or writes
+        something else than the question, it is taken as it was asked.
 
         Raises:
             Stopped: nobody wants the answer any more.
@@ -93,14 +92,14 @@ class Conversation:
             stored = self._sessions.read(key).session
         except StoreFault as fault:
             tell(logger, "fault", "session not read", level=logging.WARNING, code="session_unread", why=str(fault))
-            return _as_asked(question, NOT_READ if needs_context(question.query, ()) else None)
+            return _as_asked(question, None if is_whole(question.query) else NOT_READ)
         turns = stored.at(self._now_s(), self._bounds).turns
         had_any = bool(stored.turns) or stored.forgotten_until_ms > 0
-        if not had_any or not needs_context(question.query, turns):
+        if not had_any or is_whole(question.query):
             return _as_asked(question)
         if not turns:
             return _as_asked(question, FORGOTTEN)
-        completed = self._by_model(question.query, turns, spending) or _by_rule(question, turns)
+        completed = self._by_model(question.query, turns, spending) or _as_asked(question, NOT_COMPLETED)
         took_ms = round((spending.monotonic() - started) * 1000)
         tell(logger, "question_completed", "question completed", by=completed.by, took_ms=took_ms)
         return completed
@@ -152,6 +151,8 @@ class Conversation:
             tell(logger, "fault", "question not completed", level=logging.WARNING, code=error.code, why=str(error))
             return None
         completed = tidied(written.text)
+        if completed.rstrip(".").upper() == UNCHANGED or completed == query.strip():
+            return Completed(query, "as_is")
         why = refusal(completed, query, turns)
         if why is not None:
             tell(logger, "fault", "completed question refused", level=logging.WARNING, code="not_a_question", why=why)
@@ -163,14 +164,6 @@ def _session_key(question: Question, subject: str) -> SessionKey | None:
     return SessionKey(subject, question.tenant, question.session_id) if question.session_id else None
 
 
-def _by_rule(question: Question, turns: Sequence[Turn]) -> Completed:
-    query = complete_by_rule(question.query, turns)
-    return _as_asked(question, NOT_COMPLETED) if query is None else Completed(query, "rule", _degraded(BY_RULE))
-
-
 def _as_asked(question: Question, message: str | None = None) -> Completed:
-    return Completed(question.query, "as_is", _degraded(message) if message else None)
-
-
-def _degraded(message: str) -> Degraded:
-    return Degraded(code="question_not_completed", message=message)
+    degraded = Degraded(code="question_not_completed", message=message) if message else None
+    return Completed(question.query, "as_is", degraded)

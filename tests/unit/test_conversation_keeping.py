@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cicada.answering.conversation.keeping import MAX_COMPLETED_CHARS, refusal, tidied
 from cicada.answering.conversation.turns import Turn
-from cicada.answering.conversation.validation import MAX_COMPLETED_CHARS, refusal, tidied
+from cicada.answering.conversation.words import content_words, ways_of_asking, words_of
 
 BOATHOUSE = Turn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
 
@@ -36,10 +37,12 @@ def test_a_completed_question_is_taken(completed, question):
         ("What did Mara say? " * 30, "it is too long"),
         ("<question>What did Mara say?</question>", "it has markup"),
         ("マラは次に何と言いましたか？", "it is in another script"),
-        ("What did Mara say in episode 3?", "it has a number that nobody named"),
-        ("What did Corin say next?", "it has a name that nobody named"),
+        ("What did Mara say in episode 3?", "it has other numbers"),
+        ("What did Corin say next?", "it says what nobody said"),
+        ("What did Mara not say next?", "it asks in another way"),
+        ("Why did Mara say that?", "it asks in another way"),
         ("What did Mara say about the hidden treasure map?", "it says what nobody said"),
-        ("I cannot answer that question without passages.", "it says what nobody said"),
+        ("She did say that a smuggler keeps the lighthouse.", "it says what nobody said"),
     ],
 )
 def test_anything_else_is_refused_with_its_reason(completed, why):
@@ -56,7 +59,25 @@ def test_a_long_question_hides_no_instruction_among_its_own_words():
 
 def test_what_drops_the_questions_own_words_is_another_question():
     question = "And did she burn the letter in the kitchen?"
-    assert refusal("Who locked the boathouse?", question, [BOATHOUSE]) == "it is another question"
+    assert refusal("Did Mara lock the boathouse?", question, [BOATHOUSE]) == "it lacks a word of the question"
+    assert refusal("Did Mara burn the letter?", question, [BOATHOUSE]) == "it lacks a word of the question"
+
+
+@pytest.mark.parametrize(
+    ("question", "completed"),
+    [
+        ("why did she never tell him?", "Why did Mara tell him?"),
+        ("who said that in episode 2", "Who locked the boathouse in episode 10?"),
+        ("et pourquoi elle n'a rien dit ?", "Pourquoi Mara a dit cela ?"),
+        ("und warum hat sie nichts gesagt?", "Warum hat Mara das gesagt?"),
+        ("なぜ言わなかったの?", "マラはなぜ言ったの?"),
+        ("那她为什么不说?", "玛拉为什么说?"),
+        ("who?", "What did Mara lock?"),
+    ],
+)
+def test_negations_numbers_and_question_words_stay(question, completed):
+    turn = Turn("r", 1, f"{completed} 10", "", "")
+    assert refusal(completed, question, [turn]) in ("it asks in another way", "it has other numbers")
 
 
 @pytest.mark.parametrize(
@@ -79,7 +100,7 @@ def test_other_languages_are_taken(asked, answered, question, completed):
 
 def test_a_foreign_name_in_katakana_must_be_known():
     turn = Turn("r", 1, "誰が鍵をかけましたか？", "誰が鍵をかけましたか？", "マラです。")
-    assert refusal("タムシンはなぜ鍵をかけましたか？", "なぜですか？", [turn]) == "it has a name that nobody named"
+    assert refusal("タムシンはなぜ鍵をかけましたか？", "なぜですか？", [turn]) == "it says what nobody said"
 
 
 @pytest.mark.parametrize(
@@ -102,3 +123,12 @@ def test_any_text_is_judged_and_what_is_taken_is_one_line_within_its_bound(compl
     if refusal(tidied(completed), question, [BOATHOUSE]) is None:
         assert len(tidied(completed)) <= MAX_COMPLETED_CHARS
         assert len(tidied(completed).splitlines()) == 1
+
+
+@given(st.text(max_size=120))
+@settings(max_examples=200)
+def test_a_question_is_always_its_own_completion(text):
+    if any(map(str.isalnum, text)) and len(text.splitlines()) == 1:
+        assert refusal(text, text, [BOATHOUSE]) is None
+    assert set(content_words(text)) <= set(words_of(text))
+    assert ways_of_asking(text) == ways_of_asking(text + " ")

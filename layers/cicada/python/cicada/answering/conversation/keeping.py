@@ -1,0 +1,78 @@
+"""Whether what a model wrote is the question that was asked, completed from the conversation, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from cicada.answering.conversation.turns import Turn
+from cicada.answering.conversation.words import content_words, ways_of_asking, words_of
+from cicada.index.lexical.scripts import is_unspaced, script_of
+
+MAX_COMPLETED_CHARS = 400
+UNCHANGED = "UNCHANGED"
+"""What a model writes for a question that needs nothing."""
+_MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
+_NUMBER = re.compile(r"\d+")
+_LEAST_STEM = 3
+_MOST_ENDING = 3
+
+
+def tidied(written: str) -> str:
+    """What a model wrote without the white space and the one pair of quotation marks that may stand around it."""
+    text = written.strip()
+    for opening, closing in _MARKS:
+        if len(text) > 1 and text.startswith(opening) and text.endswith(closing):
+            inner = text[1:-1]
+            return inner.strip() if opening not in inner and closing not in inner else text
+    return text
+
+
+def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
+    """Why a completed question is not taken, in words without any of its text; None if it is taken.
+
+    Taken is one line of at most :data:`MAX_COMPLETED_CHARS` that keeps every telling word, number, negation and
+    question word of the question, and adds only what stands in the turns.
+    """
+    if not any(map(str.isalnum, completed)):
+        return "it is empty"
+    if len(completed.splitlines()) > 1:
+        return "it has several lines"
+    if len(completed) > MAX_COMPLETED_CHARS:
+        return "it is too long"
+    if "<" in completed and "<" not in question:
+        return "it has markup"
+    said = " ".join(f"{turn.query} {turn.asked} {turn.answer}" for turn in turns)
+    if _script(completed) not in {_script(question), *(_script(turn.asked) for turn in turns[-1:])}:
+        return "it is in another script"
+    asked, done = set(_NUMBER.findall(question)), set(_NUMBER.findall(completed))
+    if not asked <= done <= asked | set(_NUMBER.findall(said)):
+        return "it has other numbers"
+    if not ways_of_asking(question) <= ways_of_asking(completed) <= ways_of_asking(f"{question} {said}"):
+        return "it asks in another way"
+    if any(_lacking(content_words(question), words_of(completed))):
+        return "it lacks a word of the question"
+    if any(_lacking(content_words(completed), words_of(f"{question} {said}"))):
+        return "it says what nobody said"
+    return None
+
+
+def _lacking(wanted: Iterable[str], words: Sequence[str]) -> Iterable[str]:
+    """The words that are not there, not even with another ending: *Mara's*, *Марой*, *locked*."""
+    there = frozenset(words)
+    return (word for word in wanted if word not in there and not any(_inflects(word, one) for one in there))
+
+
+def _inflects(word: str, other: str) -> bool:
+    if is_unspaced(word) or any(map(str.isdigit, word)):
+        return False
+    stem = word[: max(_LEAST_STEM, len(word) - _MOST_ENDING)]
+    return other.startswith(stem) and abs(len(other) - len(word)) <= _MOST_ENDING
+
+
+def _script(text: str) -> str:
+    """The script that most of a text's letters are in; kana and Han are one, as Japanese has both."""
+    counted = Counter(script_of(letter) for letter in text if letter.isalpha())
+    counted["han"] += counted.pop("kana", 0)
+    return counted.most_common(1)[0][0] if counted.total() else ""

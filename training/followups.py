@@ -1,0 +1,62 @@
+"""Train the classifier that says whether a question can be understood by itself: ``python -m training.followups``.
+
+Beside the follow-ups, the questions of the same authors that were written to be routed train it: each is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from cicada.answering.conversation.leaning import shape_of
+from training.models import DATA, Labelled, Model, main
+
+LEANS, WHOLE = "leans", "whole"
+
+
+class FollowUps(Model):
+    """Its files have a field ``needs`` in place of ``label``."""
+
+    def sentences(self) -> list[Labelled]:
+        """See :class:`Model`; of the routing files those of authors who also wrote follow-ups."""
+        found: list[Labelled] = []
+        for path in sorted((DATA / self.name).glob("*.jsonl")):
+            found += _follow_ups(path)
+            routing = DATA / "routing" / path.name
+            if routing.exists() and path.stem not in self.split()["tuning"]:
+                found += _whole(routing)
+        return found
+
+
+def _follow_ups(path: Path) -> Iterator[Labelled]:
+    for told in _lines(path):
+        yield _labelled(told, LEANS if told["needs"] else WHOLE, path.stem)
+
+
+def _whole(path: Path) -> Iterator[Labelled]:
+    for told in _lines(path):
+        yield _labelled(told, WHOLE, path.stem)
+
+
+def _labelled(told: Mapping[str, str], label: str, author: str) -> Labelled:
+    return Labelled(told["query"], label, told["language"], author, shape_of(told["query"]))
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+MODEL = FollowUps(
+    name="followups",
+    package="cicada.answering.conversation",
+    labels=(LEANS, WHOLE),
+    buckets=1 << 15,
+    decay=3e-5,
+    weights={LEANS: 4.0},
+)
+
+if __name__ == "__main__":
+    sys.exit(main(MODEL))
