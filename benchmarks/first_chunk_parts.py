@@ -15,7 +15,7 @@ from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import number_sources
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import Looked
+from cicada.answering.semantic_cache.cache import Looked, NoEarlierAnswers
 from cicada.answering.strategy import AnswerGiven, Asked, Strategy
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.record import RequestKey
@@ -108,7 +108,7 @@ class Worker:
         self._arrived: Callable[[str], None] = lambda _frame: None
         strategies: dict[StrategyName, Strategy] = {
             "direct": DirectStrategy(model),
-            "rag": RagStrategy(retriever, model, top_k=10, min_score=0.5, prompt_passages=10),
+            "rag": RagStrategy(retriever, NoEarlierAnswers(), model, top_k=10, min_score=0.5, prompt_passages=10),
             "hybrid": HybridStrategy(retriever, cache, model, top_k=10, min_score=0.5, prompt_passages=10),
             "cag": CagStrategy(retriever, cache, model, prompt_passages=10),
         }

@@ -290,10 +290,15 @@ class Cache(Group):
         description="answers that are kept in one scope: those of one user, tenant or deployment (by `cache.sharing`) "
         "to questions of one language with the same filters, over one version of the corpus",
     )
+    confirm: Literal["off", "model"] = Field(
+        "off",
+        description="whether `models.directModelId` is asked if a near earlier question, which is not the same to the "
+        "word, asks the same (a short call, billed)",
+    )
     replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="similarity of two questions from which the earlier answer is given again; `null` takes the value "
-        "measured for the embedding model",
+        description="with `cache.confirm`: similarity of two questions from which the model is asked; `null` takes the "
+        "embedding model's value",
     )
     near_threshold: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,

@@ -209,6 +209,7 @@ class AnsweringStack(Stack):
             "CACHE_SHARING": cache.sharing,
             "CACHE_TTL_S": cache.ttl_days * DAY_S,
             "CACHE_MAX_ENTRIES": cache.max_entries,
+            "CACHE_CONFIRM": cache.confirm,
             "CACHE_REPLAY_THRESHOLD": cache.replay_threshold,
             "CACHE_NEAR_THRESHOLD": cache.near_threshold,
             "CONVERSATION_ENABLED": str(conversation.enabled).lower(),

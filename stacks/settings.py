@@ -213,7 +213,9 @@ class Settings(Group):
         budget = RequestBudget(
             tokens=self.budget.request_tokens,
             cost_usd=self.budget.request_cost_usd,
-            retrieval_share=retrieval_share(self.retrieval.pipeline, knowledge=self.knowledge.enabled),
+            retrieval_share=retrieval_share(
+                self.retrieval.pipeline, knowledge=self.knowledge.enabled, confirms=self.cache.confirm == "model"
+            ),
         )
         parts = round(MAX_MODEL_CALLS / (1 - budget.retrieval_share))
         part = {4: "a quarter", 8: "an eighth"}[parts]

@@ -134,7 +134,6 @@ def _looked_up(line: Line) -> str:
     return _joined(
         found,
         _measure(line, "similarity", "similarity {:.2f}"),
-        f"refused by the guard of {line.text('refused_by')}" if line.text("refused_by") else None,
         counted(line.count("compared"), "answer") + " compared" if line.number("compared") is not None else None,
         _took(line),
     )

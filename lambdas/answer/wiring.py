@@ -30,6 +30,7 @@ from cicada.answering.ports import Keeper
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import NoEarlierAnswers, SemanticCache
+from cicada.answering.semantic_cache.confirming import CONFIRM_MAX_TOKENS, Confirm, confirming
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.spending import RequestBudget, retrieval_share
@@ -120,7 +121,7 @@ def build(
                 knowledge=build_knowledge_of(settings, reader, ShardRetriever(reader, embedder), models, breakers),
             ),
             "rag": RagStrategy(
-                retriever, writers.of("rag"), top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
+                retriever, cache, writers.of("rag"), top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
             ),
             "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages),
             "direct": DirectStrategy(writers.last_resort()),
@@ -134,7 +135,11 @@ def build(
             settings.request_time_s,
             settings.request_tokens,
             settings.request_cost_usd,
-            retrieval_share=retrieval_share(settings.retrieval_pipeline, knowledge=settings.knowledge_enabled),
+            retrieval_share=retrieval_share(
+                settings.retrieval_pipeline,
+                knowledge=settings.knowledge_enabled,
+                confirms=settings.cache_confirm == "model",
+            ),
         ),
     )
 
@@ -147,12 +152,19 @@ def _kept_answers(
         embedder,
         sharing=settings.cache_sharing,
         thresholds=_thresholds(settings),
+        confirm=_confirm(settings, models),
         generation_model_id=_version_of_writers(settings, models),
         prompt_version=_version_of_answers(settings),
         ttl_s=settings.cache_ttl_s,
         max_entries=settings.cache_max_entries,
         on_look_up=on_look_up,
     )
+
+
+def _confirm(settings: AnswerSettings, models: Models) -> Confirm | None:
+    if settings.cache_confirm == "off":
+        return None
+    return confirming(models.structured(settings.direct_model_id, max_tokens=CONFIRM_MAX_TOKENS))
 
 
 def _version_of_writers(settings: AnswerSettings, models: Models) -> str:

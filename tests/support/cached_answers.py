@@ -13,7 +13,7 @@ from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
 from cicada.citations import check_citations
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
-from cicada.retrieval.ports import Hit
+from cicada.retrieval.ports import Hit, Unlimited
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.questions import NOW_S, REQUEST_ID, passage
 
@@ -108,4 +108,4 @@ class Shelf:
         self.cache.keep(given(query, text, **({"at_ms": int(self.now_s * 1000)} | changes)))
 
     def look_up(self, query: str, version: str = VERSION, **question: Any) -> Any:
-        return self.cache.look_up(asked(query, **question), version, time_budget_s=1.0)
+        return self.cache.look_up(asked(query, **question), version, Unlimited(), time_budget_s=1.0)

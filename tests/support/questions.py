@@ -12,7 +12,7 @@ from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.delivery.record import Head, Question, RequestKey, Subscriber
 from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
 from cicada.protocol.events import Accepted, Source, dump_event
-from cicada.retrieval.ports import Hit, SearchQuery, SearchResult
+from cicada.retrieval.ports import Hit, Limits, SearchQuery, SearchResult
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -135,7 +135,6 @@ def looked(use: str, *sources: Source, **changes: Any) -> Looked:
         "found": len(sources),
         "index_version": "v1",
         "compared": 3,
-        "refused_by": None,
     }
     return Looked(**(values | changes))
 
@@ -149,7 +148,7 @@ class FixedCache:
         self.asked: list[tuple[Asked, str]] = []
         self.kept: list[AnswerGiven] = []
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
         self.asked.append((asked, index_version))
         if self.error is not None:
             raise self.error

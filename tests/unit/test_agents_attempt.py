@@ -11,6 +11,7 @@ from cicada.agents.ports import ToolCall
 from cicada.answering.agent import AgentStrategy
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.outbox import OutboxLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, AgentUngrounded, AnswerIncomplete, CicadaError
@@ -44,7 +45,12 @@ class World:
             may_change=lambda message: True,
         )
         search = RagStrategy(
-            FixedRetriever(passage(7, ROWS)), ScriptedModel(CITED), top_k=20, min_score=0.5, prompt_passages=10
+            FixedRetriever(passage(7, ROWS)),
+            NoEarlierAnswers(),
+            ScriptedModel(CITED),
+            top_k=20,
+            min_score=0.5,
+            prompt_passages=10,
         )
         self.runner = AttemptRunner(
             self.log,

@@ -17,6 +17,7 @@ from cicada.answering.closing import close_exhausted
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.prompt import NOTHING_FOUND, UNGROUNDED_NOTICE
 from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.delivery.decide import append, begin
@@ -68,7 +69,9 @@ class World:
             self.log,
             self.connections,
             {
-                "rag": RagStrategy(self.retriever, self.model, top_k=20, min_score=0.5, prompt_passages=10),
+                "rag": RagStrategy(
+                    self.retriever, NoEarlierAnswers(), self.model, top_k=20, min_score=0.5, prompt_passages=10
+                ),
                 "direct": DirectStrategy(self.model),
             },
             limits=LIMITS,

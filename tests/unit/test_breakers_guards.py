@@ -30,7 +30,7 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld
-from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit
+from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit, Unlimited
 from tests.support.agents import ScriptedAgent
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import FixedCache, FixedRetriever, ScriptedModel, passage
@@ -323,9 +323,9 @@ def test_a_cache_that_keeps_failing_is_not_asked(breakers, asked):
     guarded = GuardedCache(cache, breakers)
     for _ in range(5):
         with pytest.raises(CacheUnavailable):
-            guarded.look_up(asked, "v1", time_budget_s=1)
+            guarded.look_up(asked, "v1", Unlimited(), time_budget_s=1)
     with pytest.raises(DependencyDown):
-        guarded.look_up(asked, "v1", time_budget_s=1)
+        guarded.look_up(asked, "v1", Unlimited(), time_budget_s=1)
     assert len(cache.asked) == 5
 
 
@@ -334,7 +334,7 @@ def test_a_cache_that_answers_closes_its_breaker(breakers, store, clock, asked):
     clock.pass_s(5)
     cache = FixedCache("looked")
     guarded = GuardedCache(cache, breakers)
-    assert guarded.look_up(asked, "v1", time_budget_s=1) == "looked"
+    assert guarded.look_up(asked, "v1", Unlimited(), time_budget_s=1) == "looked"
     assert store.breakers["cache"].open_since_ms is None
 
 

@@ -89,7 +89,7 @@ RAG = [
 FALLEN = [
     *accepted("hybrid"),
     attempt(120, 1, "hybrid", "w-1"),
-    line(150, "looked_up", at="w-1", outcome="miss", similarity=0.62, compared=40, took_ms=9, refused_by="negation"),
+    line(150, "looked_up", at="w-1", outcome="miss", similarity=0.62, compared=40, took_ms=9),
     model_call(900, "w-1", output_tokens=30, fault="stream_broken", level="WARNING"),
     line(905, "fault", at="w-1", level="WARNING", attempt=1, code="stream_broken", why="no messageStop"),
     delivered(910, "w-1", posts_failed=1),
@@ -275,7 +275,7 @@ def test_the_sums() -> None:
         (line(0, "question_completed", took_ms=210, by="model"), "from the conversation, by model, 210 ms"),
         (
             FALLEN[3],
-            "no earlier answer fits, similarity 0.62, refused by the guard of negation, 40 answers compared, 9 ms",
+            "no earlier answer fits, similarity 0.62, 40 answers compared, 9 ms",
         ),
         (
             line(0, "gathered", intentions=["notes.npc_history"], named=1, places=3, chosen=7, query_ms=21.4),

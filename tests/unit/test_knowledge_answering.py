@@ -17,6 +17,7 @@ from cicada.answering.knowledge import GuardedKnowledge, build_knowledge_of, cho
 from cicada.answering.prompt import IN_PARTS, number_sources, passage_tokens, rag_prompt
 from cicada.answering.rag import RagStrategy
 from cicada.answering.recovery import Recovery
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.spending import RequestBudget, retrieval_share
 from cicada.answering.workflow import AttemptTask
 from cicada.corpus.declared.declaration import SECTION
@@ -227,7 +228,7 @@ def test_a_failed_choice_falls_to_the_plain_search_of_rag_and_what_it_took_is_co
         connections,
         {
             "hybrid": HybridStrategy(retriever, FixedCache(looked("miss")), model, **search(), knowledge=knowledge),
-            "rag": RagStrategy(retriever, model, **search()),
+            "rag": RagStrategy(retriever, NoEarlierAnswers(), model, **search()),
         },
         limits=OutboxLimits(min_interval_s=0, store_budget_s=0.2),
         budget=RequestBudget(retrieval_share=retrieval_share("standard", knowledge=True)),

@@ -8,6 +8,7 @@ import pytest
 
 from cicada.answering.breakers.guards import FAIR_BUDGET_S, GuardedForms, GuardedReranker
 from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.spending import RETRIEVAL_SHARE
 from cicada.errors import DependencyDown, ModelUnavailable, StreamBroken
 from cicada.models.ports import Prompt, Unheld, Usage
@@ -56,7 +57,7 @@ def test_what_a_pipelines_models_take_is_part_of_the_answers_cost_and_story(capl
     )
     through = PipelineRetriever(over, "advanced")
     spending = allowance(retrieval_share=RETRIEVAL_SHARE)
-    answering = RagStrategy(through, Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
+    answering = RagStrategy(through, NoEarlierAnswers(), Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
     retrieved, _, _ = parts(answering.answer(asked(QUESTION), spending))
     assert [source.passage_id for source in retrieved.sources] == ["boathouse"]
     assert [(call.purpose, call.model_id) for call in spending.made] == [
@@ -77,7 +78,7 @@ def test_a_pipelines_model_of_unknown_cost_makes_the_answers_cost_unknown():
     )
     spending = allowance()
     through = PipelineRetriever(over, "rerank")
-    answering = RagStrategy(through, Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
+    answering = RagStrategy(through, NoEarlierAnswers(), Writer("Mara [1]."), top_k=5, min_score=0.5, prompt_passages=5)
     retrieved, _, _ = parts(answering.answer(asked(QUESTION), spending))
     assert spending.spent.usd is None
     assert [one.code for one in retrieved.degraded] == ["rerank_incomplete"]

@@ -22,7 +22,8 @@ from tests.support.cached_answers import AngledEmbedder, Shelf
 from tests.support.questions import NOW_S
 
 LOCKED = "Who locked the boathouse?"
-LOCKED_TOO = "By whom was the boathouse locked?"
+LOCKED_TOO = "Who was it that locked the boathouse?"
+POLITELY = "Hello, could you tell me who locked the boathouse? Thanks!"
 
 
 @pytest.fixture
@@ -40,13 +41,13 @@ class WrongLength(AngledEmbedder):
 
 def test_a_question_that_asks_the_same_gets_the_earlier_answer_with_all_that_it_rests_on(shelf: Shelf) -> None:
     shelf.keep(LOCKED)
-    shelf.embedder.cosines[LOCKED_TOO] = 0.9
-    looked = shelf.look_up(LOCKED_TOO)
+    shelf.embedder.cosines[POLITELY] = 0.9
+    looked = shelf.look_up(POLITELY)
     assert (looked.use, looked.question, looked.text) == ("answer", LOCKED, "Mara locked it [1].")
     assert looked.similarity == pytest.approx(0.9, abs=0.01)
     assert looked.answered_at_ms == NOW_S * 1000
     assert (looked.model_id, looked.stop_reason, looked.found) == ("model-a", "end_turn", 5)
-    assert (looked.index_version, looked.compared, looked.refused_by) == ("000007-g", 1, None)
+    assert (looked.index_version, looked.compared) == ("000007-g", 1)
     assert [source.n for source in looked.sources] == [1, 2]
     assert looked.sources[0].text == "I locked the boathouse myself."
     assert looked.citations[0].verdict == "verified"
@@ -61,7 +62,7 @@ def test_a_question_that_is_near_but_not_near_enough_gets_the_contexts(shelf: Sh
     shelf.keep(LOCKED)
     shelf.embedder.cosines[LOCKED_TOO] = 0.75
     looked = shelf.look_up(LOCKED_TOO)
-    assert (looked.use, looked.question, looked.refused_by) == ("contexts", LOCKED, None)
+    assert (looked.use, looked.question) == ("contexts", LOCKED)
 
 
 def test_a_question_that_is_far_is_a_miss_and_says_how_far(shelf: Shelf) -> None:
@@ -78,21 +79,38 @@ def test_an_empty_cache_is_a_miss(shelf: Shelf) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "use", "guard"),
+    "question",
     [
-        ("Who didn't lock the boathouse?", "contexts", "negation"),
-        ("Why was the boathouse locked?", "contexts", "question_word"),
-        ("Who unlocked the boathouse?", "miss", "opposite"),
-        ("Who locked the boathouse in episode 3?", "miss", "numbers"),
-        ("Who locked the boathouse for Tom?", "miss", "names"),
-        ("Who locked the greenhouse?", "miss", "words"),
-        ("Whom did the boathouse lock?", "miss", "roles"),
+        "Who didn't lock the boathouse?",
+        "Why was the boathouse locked?",
+        "Who unlocked the boathouse?",
+        "Who locked the boathouse in episode 3?",
+        "Who locked the boathouse for Tom?",
+        "Whom did the boathouse lock?",
     ],
 )
-def test_a_guard_keeps_the_answer_back_and_is_named(shelf: Shelf, question: str, use: str, guard: str) -> None:
+def test_however_near_another_question_is_its_answer_is_not_given_again(shelf: Shelf, question: str) -> None:
     shelf.keep(LOCKED)
-    looked = shelf.look_up(question)
-    assert (looked.use, looked.refused_by) == (use, guard)
+    assert shelf.look_up(question).use != "answer"
+
+
+@pytest.mark.parametrize(("told", "use"), [(True, "answer"), (False, "contexts")])
+def test_a_model_may_confirm_that_a_near_question_asks_the_same(told: bool, use: str) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def confirm(question: str, earlier: str, limits: object) -> bool:
+        asked.append((question, earlier))
+        return told
+
+    shelf = Shelf(confirm=confirm)
+    shelf.keep(LOCKED)
+    shelf.keep("Who locked the boathouse in episode 3?")
+    assert shelf.look_up(LOCKED_TOO).use == use
+    assert asked == [(LOCKED_TOO, LOCKED)]
+    assert shelf.look_up(LOCKED).use == "answer"
+    shelf.embedder.cosines["Was it locked, the boathouse?"] = 0.75
+    shelf.look_up("Was it locked, the boathouse?")
+    assert len(asked) == 1  # neither for an equal question, nor for one that is not near enough
 
 
 def test_contexts_are_of_use_only_if_they_speak_of_what_the_question_has_more(shelf: Shelf) -> None:
@@ -124,11 +142,11 @@ def test_in_a_script_without_spaces_words_are_found_anywhere(shelf: Shelf) -> No
     assert shelf.look_up("誰が犬と船を見た？").use == "miss"
 
 
-def test_the_next_nearest_serves_where_a_guard_objects_to_the_nearest(shelf: Shelf) -> None:
+def test_an_equal_question_is_found_among_nearer_ones(shelf: Shelf) -> None:
     shelf.keep("What happens in episode 4?", "The fire [1].")
     shelf.keep("What happens in episode 3?", "The flood [1].")
-    shelf.embedder.cosines["What occurs in the third episode?"] = 0.99
-    looked = shelf.look_up("What occurs in the third episode?")
+    shelf.embedder.cosines["hi, what happens in Episode 3 please"] = 0.8
+    looked = shelf.look_up("hi, what happens in Episode 3 please")
     assert (looked.use, looked.text, looked.compared) == ("answer", "The flood [1].", 2)
 
 

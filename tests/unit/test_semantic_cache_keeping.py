@@ -22,6 +22,7 @@ from cicada.answering.semantic_cache.records import (
     unpack_vector,
 )
 from cicada.protocol.events import Citation, Degraded, Reused
+from cicada.retrieval.ports import Unlimited
 from tests.support.cached_answers import VERSION, Shelf, asked, given
 from tests.support.passages import unit_rows
 
@@ -162,7 +163,7 @@ def test_every_look_up_is_counted_by_what_it_gave() -> None:
 
 
 def test_a_deployment_that_keeps_no_answers_finds_none() -> None:
-    assert NoEarlierAnswers().look_up(asked(LOCKED), VERSION, time_budget_s=1).use == "miss"
+    assert NoEarlierAnswers().look_up(asked(LOCKED), VERSION, Unlimited(), time_budget_s=1).use == "miss"
 
 
 def test_a_look_up_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
@@ -170,7 +171,7 @@ def test_a_look_up_is_told_as_a_step_of_the_story(shelf: Shelf, caplog: pytest.L
     shelf.keep(LOCKED)
     shelf.look_up(LOCKED)
     told = [record for record in caplog.records if record.step == "looked_up"]
-    assert [(record.outcome, record.compared, record.refused_by) for record in told] == [("answer", 1, None)]
+    assert [(record.outcome, record.compared) for record in told] == [("answer", 1)]
     assert LOCKED not in caplog.text
 
 

@@ -11,11 +11,12 @@ import pytest
 from cicada.answering.semantic_cache.cache import SURPLUS_DELETED
 from cicada.answering.semantic_cache.held import HeldScope, HeldScopes
 from cicada.answering.semantic_cache.records import Body, Entry, pack_body, pack_vector, unpack_body
+from cicada.retrieval.ports import Unlimited
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import VERSION, Shelf, asked
 
 LOCKED = "Who locked the boathouse?"
-LOCKED_TOO = "By whom was the boathouse locked?"
+LOCKED_TOO = "Sorry, who locked the boathouse, please?"
 OLD, NEW = "The old text [1].", "The new text [1]."
 NEVER_S = 2**40
 
@@ -190,6 +191,6 @@ def test_entries_count_where_memory_is_bounded() -> None:
 
 def test_what_is_left_out_of_a_look_up_is_told(shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    shelf.cache.look_up(asked(LOCKED, top_k=3), VERSION, time_budget_s=1.0)
+    shelf.cache.look_up(asked(LOCKED, top_k=3), VERSION, Unlimited(), time_budget_s=1.0)
     told = [record for record in caplog.records if record.message == "earlier answers looked up"]
     assert [(record.__dict__["outcome"], record.__dict__["why"]) for record in told] == [("miss", "its own topK")]

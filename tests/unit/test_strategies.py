@@ -19,6 +19,7 @@ from cicada.answering.prompt import (
     rag_prompt,
 )
 from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.spending import RequestBudget
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.delivery.record import Question
@@ -38,7 +39,7 @@ RAG_FAILED = StrategyFailure(strategy="rag", code="index_unavailable", reason="T
 
 
 def rag(retriever, model):
-    return RagStrategy(retriever, model, top_k=20, min_score=0.5, prompt_passages=10)
+    return RagStrategy(retriever, NoEarlierAnswers(), model, top_k=20, min_score=0.5, prompt_passages=10)
 
 
 # --- RAG ---
@@ -51,7 +52,7 @@ def test_rag_shows_what_it_found_writes_from_it_and_checks_the_citations():
     assert isinstance(steps[0], Retrieved)
     assert isinstance(steps[-1], Answered)
     assert ([source.n for source in retrieved.sources], retrieved.found, retrieved.index_version) == ([1], 1, "v1")
-    assert (retrieved.cache_ms, retrieved.reused, retrieved.offered) == (None, None, False)
+    assert (retrieved.cache_ms, retrieved.reused, retrieved.offered) == (0, None, False)
     assert text == QUOTED
     assert answered.grounded
     assert (answered.stop_reason, answered.model_id, answered.passages_cited) == ("end_turn", model.model_id, 1)

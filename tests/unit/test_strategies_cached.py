@@ -7,9 +7,11 @@ import threading
 
 import pytest
 
-from cicada.answering.cag import PIECE_CHARS, CagStrategy
+from cicada.answering.cag import CagStrategy
+from cicada.answering.earlier import PIECE_CHARS
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import IN_PARTS, NOTHING_FOUND, number_sources
+from cicada.answering.rag import RagStrategy
 from cicada.answering.reuse import merged
 from cicada.answering.strategy import Retrieved
 from cicada.corpus.passages import DocumentLocator, Passage
@@ -66,9 +68,9 @@ def test_the_search_and_the_look_up_are_under_way_together():
             return super().search(query)
 
     class MeetsToo(FixedCache):
-        def look_up(self, asked, index_version, *, time_budget_s):
+        def look_up(self, asked, index_version, limits, *, time_budget_s):
             meet.wait()
-            return super().look_up(asked, index_version, time_budget_s=time_budget_s)
+            return super().look_up(asked, index_version, limits, time_budget_s=time_budget_s)
 
     answering = hybrid(Meets(BOATHOUSE), MeetsToo(looked("contexts", *sources(BELL)))).answer(asked(), allowance())
     retrieved, _, _ = parts(answering)
@@ -101,9 +103,9 @@ def test_they_cost_what_the_slower_costs(search_s, look_up_s):
             return super().search(query)
 
     class TakesTimeToo(FixedCache):
-        def look_up(self, asked, index_version, *, time_budget_s):
+        def look_up(self, asked, index_version, limits, *, time_budget_s):
             clock.pass_s(look_up_s)
-            return super().look_up(asked, index_version, time_budget_s=time_budget_s)
+            return super().look_up(asked, index_version, limits, time_budget_s=time_budget_s)
 
     strategy = hybrid(
         TakesTime(BOATHOUSE), TakesTimeToo(looked("contexts", *sources(BELL))), concurrency=SideBySide(clock)
@@ -182,7 +184,7 @@ def test_no_more_passages_of_an_earlier_answer_are_considered_than_is_set():
 
 def test_the_prompt_takes_the_best_of_both():
     found = [passage(n, f"Line {n}.") for n in range(1, 6)]
-    cache = FixedCache(looked("answer", *sources(BELL, score=1.0), similarity=0.95))
+    cache = FixedCache(looked("contexts", *sources(BELL, score=1.0), similarity=0.95))
     strategy = hybrid(FixedRetriever(*found), cache, prompt_passages=3)
     retrieved, _, _ = parts(strategy.answer(asked(), allowance()))
     assert [one.passage_id for one in retrieved.sources] == [BELL.id, "ep1-0001", "ep1-0002"]
@@ -215,6 +217,42 @@ def test_the_cache_is_asked_for_the_completed_question_under_the_version_searche
     question = asked("When did Mara lock it?")
     parts(hybrid(FixedRetriever(BOATHOUSE), cache).answer(question, allowance()))
     assert cache.asked == [(question, "v1")]
+
+
+# --- Hybrid and RAG: the same answer again ---
+
+
+def rag(retriever, cache, model=None):
+    return RagStrategy(retriever, cache, model or ScriptedModel(QUOTED), top_k=20, min_score=0.5, prompt_passages=10)
+
+
+@pytest.mark.parametrize("strategy", [hybrid, rag])
+def test_the_same_question_gets_its_earlier_answer_beside_the_search_without_a_model(strategy):
+    found = looked("answer", *sources(BOATHOUSE))
+    model = ScriptedModel("never")
+    spending = allowance(calls=0)
+    retrieved, text, answered = parts(
+        strategy(FixedRetriever(BELL), FixedCache(found), model).answer(asked(), spending)
+    )
+    assert (text, answered.citations, answered.grounded) == (found.text, found.citations, True)
+    assert retrieved.reused is not None
+    assert (retrieved.reused.use, retrieved.index_version) == ("answer", "v1")
+    assert [(one.passage_id, one.origin) for one in retrieved.sources] == [(BOATHOUSE.id, "cache")]
+    assert (model.prompts, spending.made) == ([], [])
+
+
+@pytest.mark.parametrize("strategy", [hybrid, rag])
+def test_an_earlier_answer_of_another_version_is_not_given_again(strategy):
+    cache = FixedCache(looked("answer", *sources(BELL), index_version="v0"))
+    retrieved, text, _ = parts(strategy(FixedRetriever(BOATHOUSE), cache).answer(asked(), allowance()))
+    assert (text, retrieved.reused) == (QUOTED, None)
+
+
+def test_rag_writes_from_its_own_search_where_an_earlier_question_is_only_near():
+    cache = FixedCache(looked("contexts", *sources(BELL)))
+    retrieved, text, _ = parts(rag(FixedRetriever(BOATHOUSE), cache).answer(asked(), allowance()))
+    assert (text, retrieved.reused) == (QUOTED, None)
+    assert [one.origin for one in retrieved.sources] == ["search"]
 
 
 # --- Hybrid: what fails ---
@@ -329,7 +367,6 @@ def test_the_prompt_takes_the_best_of_the_earlier_passages():
     [
         (looked("miss", compared=0), 2, "no earlier question"),
         (looked("miss"), 2, "nearest of 3 earlier questions has a similarity of 0.00$"),
-        (looked("miss", similarity=0.97, refused_by="negation"), 2, "0.97, but negation tells them apart"),
         (looked("contexts"), 2, "none was kept"),
         (looked("contexts", *sources(BOATHOUSE)), 0, "no call is left"),
     ],

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from cicada.answering.chain import MAX_MODEL_CALLS
 from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved
 from cicada.delivery.record import Question, RequestKey, Spent
@@ -65,6 +66,7 @@ def write_answer(
     """
     strategy = RagStrategy(
         FoundBefore(found),
+        NoEarlierAnswers(),
         model,
         top_k=searching.top_k,
         min_score=searching.min_score,

@@ -176,6 +176,8 @@ class AnswerSettings(ProfileSettings):
     cache_ttl_s: Annotated[int, Field(gt=0)] = 7 * DAY_S
     cache_max_entries: Annotated[int, Field(gt=0)] = 1000
     """Answers kept within one scope of sharing."""
+    cache_confirm: Literal["off", "model"] = "off"
+    """Whether a model is asked if a near earlier question asks the same."""
     cache_replay_threshold: Annotated[float, Field(gt=0, le=1)] | None = None
     """Similarity from which an earlier answer is given again; the value measured for the embedding model when None."""
     cache_near_threshold: Annotated[float, Field(gt=0, le=1)] | None = None

@@ -40,7 +40,7 @@ digest) and, where the line is of an attempt's worker, ``strategy``:
 - ``recovered``: why, action (restarted, ended), by (resume, sweep), attempt
 - ``attempt``: attempt, strategy, worker, execution, reserved_calls, failed
 - ``question_completed``: by (model, rule), took_ms
-- ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, refused_by, why
+- ``looked_up``: outcome (answer, contexts, miss), similarity, took_ms, compared, why
 - ``gathered``: intentions, named, places, sections, chosen, select_extract_ms, resolve_ms, query_ms, assemble_ms; how
   the context came about where collections declare what they serve
 - ``retrieved``: found, used, used_from_cache, searched, engine, index_version, took_ms, cache_ms, degraded

@@ -5,16 +5,17 @@ Elsewhere the name can mean that documents are preloaded into a model; here noth
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from cicada.answering.breakers.names import CACHE
-from cicada.answering.grounding import answer_from, fitting_prompt, tell_retrieved
+from cicada.answering.earlier import given_again
+from cicada.answering.grounding import AttemptLimits, answer_from, fitting_prompt
 from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
 from cicada.answering.spending import Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.answering.strategy import Asked, Retrieved, Step
 from cicada.errors import CacheMiss
-from cicada.models.ports import TextDelta, TextModel
+from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyName
 from cicada.retrieval.ports import Retriever
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 CACHE_BUDGET_S = 5.0
 """Seconds for the look-up: nothing else is done meanwhile."""
-PIECE_CHARS = 512
-"""Of a kept text, how much is given at once."""
 _ENGINE = "cache"
 
 
@@ -72,30 +71,14 @@ class CagStrategy:
         started = spending.monotonic()
         version = self._retriever.version()
         budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
-        looked = self._cache.look_up(asked, version, time_budget_s=budget_s)
+        looked = self._cache.look_up(asked, version, AttemptLimits(spending), time_budget_s=budget_s)
         cache_ms = round((spending.monotonic() - started) * 1000)
         if looked.use == "answer":
-            yield from self._again(looked, cache_ms)
+            yield from given_again(looked, engine=_ENGINE, cache_ms=cache_ms)
         elif looked.use == "contexts" and looked.sources and spending.calls_left > 0:
             yield from self._anew(asked, looked, cache_ms, spending)
         else:
             raise CacheMiss(_why(looked, spending))
-
-    def _again(self, looked: Looked, cache_ms: int) -> Iterator[Step]:
-        """The earlier answer, word for word."""
-        retrieved = Retrieved(
-            tuple(source.model_copy(update={"origin": "cache"}) for source in looked.sources),
-            found=looked.found,
-            index_version=looked.index_version,
-            engine=_ENGINE,
-            cache_ms=cache_ms,
-            reused=reused(looked, "answer"),
-        )
-        tell_retrieved(retrieved)
-        yield retrieved
-        for start in range(0, len(looked.text), PIECE_CHARS):
-            yield TextDelta(looked.text[start : start + PIECE_CHARS])
-        yield Answered(looked.stop_reason, looked.model_id, looked.citations)
 
     def _anew(self, asked: Asked, looked: Looked, cache_ms: int, spending: Spending) -> Generator[Step, None, None]:
         """A new answer from the earlier one's passages."""
@@ -116,8 +99,7 @@ def _why(looked: Looked, spending: Spending) -> str:
     if looked.use == "miss" and not looked.compared:
         return "there is no earlier question to compare with"
     if looked.use == "miss":
-        nearest = f"the nearest of {looked.compared} earlier questions has a similarity of {looked.similarity:.2f}"
-        return nearest if looked.refused_by is None else f"{nearest}, but {looked.refused_by} tells them apart"
+        return f"the nearest of {looked.compared} earlier questions has a similarity of {looked.similarity:.2f}"
     return "a near question's passages were found, " + (
         "but no call is left to write from them" if spending.calls_left <= 0 else "but none was kept"
     )

@@ -1,50 +1,70 @@
-"""The RAG strategy: search, numbered passages, a grounded answer with checked citations."""
+"""The RAG strategy: search, numbered passages, a grounded answer with checked citations.
+
+An earlier answer to the same question, looked up beside the search, is given again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 
 from cicada.answering.breakers.names import INDEX, model_breaker
+from cicada.answering.earlier import EarlierBeside, given_again
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
 from cicada.answering.prompt import number_sources
+from cicada.answering.reuse import EarlierAnswers
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
+from cicada.concurrency import THREADS, Concurrency
 from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyName
 from cicada.retrieval.ports import Retriever
 
 
 class RagStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over a retriever and a model."""
+    """:class:`cicada.answering.strategy.Strategy` over a retriever, the semantic cache and a model."""
 
     name: StrategyName = "rag"
 
     def __init__(
-        self, retriever: Retriever, model: TextModel, *, top_k: int, min_score: float, prompt_passages: int
+        self,
+        retriever: Retriever,
+        cache: EarlierAnswers,
+        model: TextModel,
+        *,
+        top_k: int,
+        min_score: float,
+        prompt_passages: int,
+        concurrency: Concurrency = THREADS,
     ) -> None:
         """Wire the strategy.
 
         Args:
             retriever: finds passages.
+            cache: knows earlier answers.
             model: writes.
             top_k: passages searched for, unless the question says otherwise.
             min_score: hits below it, in [0, 1], are no hits.
             prompt_passages: of the hits, how many the prompt takes at most.
+            concurrency: what the search and the look-up run on.
         """
         self._search = Search(retriever, top_k, min_score)
+        self._earlier = EarlierBeside(retriever, cache, concurrency)
         self._model = model
         self._prompt_passages = prompt_passages
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """See the port."""
+        """See the port. It does without the cache."""
         return (INDEX, model_breaker(self._model.model_id))
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port."""
-        started = spending.monotonic()
-        found = self._search(asked, spending)
-        took_ms = round((spending.monotonic() - started) * 1000)
+        both = self._earlier.search(lambda: self._search(asked, spending), asked, spending)
+        found = both.found
+        again = both.to_give_again(found.index_version)
+        if again is not None:
+            yield from given_again(again, engine=found.engine, cache_ms=both.cache_ms, retrieval_ms=both.retrieval_ms)
+            return
         numbered = number_sources(found.hits[: self._prompt_passages])
         sources, prompt = fitting_prompt(asked.query, numbered, self._model, spending)
         retrieved = Retrieved(
@@ -53,7 +73,8 @@ class RagStrategy:
             index_version=found.index_version,
             searched=found.searched,
             engine=found.engine,
-            degraded=degradations(found),
-            retrieval_ms=took_ms,
+            degraded=(*degradations(found), *both.degraded),
+            retrieval_ms=both.retrieval_ms,
+            cache_ms=both.cache_ms,
         )
         yield from answer_from(retrieved, prompt, self._model, spending)

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from cicada.protocol.events import Reused, Source
+from cicada.retrieval.ports import Limits
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
 class EarlierAnswers(Protocol):
     """Knows earlier answers: :class:`cicada.answering.semantic_cache.cache.SemanticCache`."""
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
-        """Find the earlier answer whose question is nearest. One to be given again holds by today's check of citations.
+    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
+        """Find the earlier answer to the same question, else one to a near question.
+
+        One to be given again holds by today's check of citations.
 
         Raises:
             CacheUnavailable: the store did not answer.

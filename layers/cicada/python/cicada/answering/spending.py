@@ -32,14 +32,15 @@ AGENT_CALLS_A_CALL = 8
 """Calls of an agent and its tools, retries included, for each call that an attempt is allotted."""
 
 
-def retrieval_share(pipeline: str, *, knowledge: bool = False) -> float:
+def retrieval_share(pipeline: str, *, knowledge: bool = False, confirms: bool = False) -> float:
     """Of each call's share, what retrieval has: nothing where it calls no text model.
 
     Args:
         pipeline: the retrieval pipeline, whose stages call models unless it is ``standard``.
         knowledge: whether models choose collections and find names.
+        confirms: whether a model is asked if an earlier question asks the same.
     """
-    return RETRIEVAL_SHARE if knowledge or pipeline != "standard" else 0.0
+    return RETRIEVAL_SHARE if knowledge or confirms or pipeline != "standard" else 0.0
 
 
 @dataclass(frozen=True)

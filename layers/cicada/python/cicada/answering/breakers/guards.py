@@ -27,7 +27,7 @@ from cicada.models.ports import (
     TextDelta,
     TextModel,
 )
-from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
+from cicada.retrieval.ports import Limits, Retriever, SearchQuery, SearchResult
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -274,13 +274,13 @@ class GuardedCache:
         self._cache = cache
         self._breakers = breakers
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
         """See :class:`cicada.answering.reuse.EarlierAnswers`.
 
         Raises:
             DependencyDown: the cache keeps failing, and is left alone for now.
         """
         with self._breakers.admit(CACHE) as call:
-            looked = self._cache.look_up(asked, index_version, time_budget_s=time_budget_s)
+            looked = self._cache.look_up(asked, index_version, limits, time_budget_s=time_budget_s)
             call.succeeded()
             return looked

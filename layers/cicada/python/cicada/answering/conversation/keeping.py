@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cicada.answering.conversation.turns import Turn
-from cicada.answering.conversation.words import content_words, ways_of_asking, words_of
+from cicada.answering.words import content_words, ways_of_asking, words_of
 from cicada.index.lexical.scripts import is_unspaced, script_of
 
 MAX_COMPLETED_CHARS = 400

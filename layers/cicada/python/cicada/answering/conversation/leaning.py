@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from cicada.answering.conversation.words import content_words
+from cicada.answering.words import content_words
 from cicada.routing.classifier import classify
 from cicada.text.linear import LinearClassifier
 from cicada.text.tokens import normalised, tokens

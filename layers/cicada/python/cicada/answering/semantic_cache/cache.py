@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from cicada.answering.semantic_cache.confirming import Confirm
 from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide, serves
 from cicada.answering.semantic_cache.keeping import reason_not_to_keep, reason_to_leave_out
 from cicada.answering.semantic_cache.known import KnownEntries
@@ -28,10 +29,10 @@ from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.answering.semantic_cache.validity import still_holds
 from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.errors import CicadaError
-from cicada.guards import GuardName
 from cicada.index.embedding import unit_vectors
 from cicada.models.ports import Embedder
 from cicada.protocol.events import Citation, Source
+from cicada.retrieval.ports import Limits
 from cicada.story import tell
 from cicada.text.tokens import normalised
 
@@ -60,8 +61,6 @@ class Looked:
     """Earlier questions that were compared."""
     similarity: float = 0.0
     """Of the question that is made use of, else of the nearest one, in [0, 1]."""
-    refused_by: GuardName | None = None
-    """The guard that kept a nearer question's answer from being given again, if one did."""
     index_version: str = ""
     question: str = ""
     """What was asked then; this and all below are empty in a miss."""
@@ -78,7 +77,7 @@ class Looked:
 class NoEarlierAnswers:
     """Stands in the cache's place where none is kept."""
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002 - none fits
+    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:  # noqa: ARG002 - none fits
         """See :class:`cicada.answering.reuse.EarlierAnswers`."""
         return Looked("miss")
 
@@ -96,6 +95,7 @@ class SemanticCache:
         *,
         sharing: Sharing = "user",
         thresholds: Thresholds | None = None,
+        confirm: Confirm | None = None,
         generation_model_id: str,
         prompt_version: str,
         ttl_s: int = DEFAULT_TTL_S,
@@ -112,6 +112,7 @@ class SemanticCache:
             embedder: one that remembers: the same query is embedded for the search as well.
             sharing: among whom answers are shared.
             thresholds: how near is near; those of the embedding model when absent.
+            confirm: asked of the nearest question that is not the same to the word; none is, where it is absent.
             generation_model_id: of the model that writes grounded answers.
             prompt_version: of the prompt that it writes them from.
             ttl_s: seconds that an answer is kept.
@@ -125,6 +126,7 @@ class SemanticCache:
         self._embedder = embedder
         self._sharing: Sharing = sharing
         self._thresholds = thresholds or thresholds_of(embedder.model_id)
+        self._confirm = confirm
         self._generation_model_id = generation_model_id
         self._prompt_version = prompt_version
         self._ttl_s = ttl_s
@@ -137,7 +139,7 @@ class SemanticCache:
             store, embedder.dimensions, max_entries=max_entries, now_s=now_s, monotonic=monotonic
         )
 
-    def look_up(self, asked: Asked, index_version: str, *, time_budget_s: float) -> Looked:
+    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
         """Find an earlier answer that can be given again, or whose contexts are of use.
 
         Warm, it costs one Query for what is newer than what this worker knows, and a read of each body that is used.
@@ -145,6 +147,7 @@ class SemanticCache:
         Args:
             asked: the question.
             index_version: that a search would use now.
+            limits: what a model that confirms may take.
             time_budget_s: seconds, for embedding the question and for reading. No call is begun after it; one that is
                 under way ends by its own time-out.
 
@@ -157,7 +160,7 @@ class SemanticCache:
         started = self._monotonic()
         left_out = reason_to_leave_out(asked)
         if left_out is None:
-            looked = self._look_up(asked, index_version, started + time_budget_s, time_budget_s)
+            looked = self._look_up(asked, index_version, limits, started + time_budget_s, time_budget_s)
         else:
             looked = Looked(use="miss", index_version=index_version)
         tell(
@@ -167,14 +170,15 @@ class SemanticCache:
             outcome=looked.use,
             similarity=round(looked.similarity, 4),
             compared=looked.compared,
-            refused_by=looked.refused_by,
             why=left_out,
             took_ms=round((self._monotonic() - started) * 1000),
         )
         self._on_look_up(looked.use)
         return looked
 
-    def _look_up(self, asked: Asked, index_version: str, deadline: float, time_budget_s: float) -> Looked:
+    def _look_up(
+        self, asked: Asked, index_version: str, limits: Limits, deadline: float, time_budget_s: float
+    ) -> Looked:
         vector = self._vector(asked.query, time_budget_s)
         scope = self._scope(asked, index_version)
         digest = scope.digest
@@ -182,22 +186,23 @@ class SemanticCache:
         known = held.snapshot
         now_s = self._now_s()
         nearest = known.nearest(vector, at_least=-1.0, limit=CANDIDATES, now_s=now_s)
-        decision = decide(asked.query, scope.language, nearest, self._thresholds)
+        confirm = self._confirm
+        confirms = None if confirm is None else lambda earlier: confirm(asked.query, earlier, limits)
+        choices = decide(asked.query, nearest, self._thresholds, confirms)
         miss = Looked(
             use="miss",
             compared=known.alive(now_s),
             similarity=_share(nearest[0][1]) if nearest else 0.0,
-            refused_by=decision.refused_by,
             index_version=index_version,
         )
-        for choice in decision.choices[:MAX_BODIES_READ]:
+        for choice in choices[:MAX_BODIES_READ]:
             body = self._known.body(digest, held, choice.entry, deadline)
             if body is None:
                 continue
             if choice.use == "answer" and not still_holds(body):
                 logger.warning("an earlier answer does not hold any more", extra={"entry": choice.entry.id})
                 held.forget(choice.entry.id)
-            elif choice.use == "answer" or serves(choice, body):
+            elif choice.use == "answer" or serves(asked.query, body):
                 return _found(miss, choice, body)
         return miss
 
@@ -291,7 +296,6 @@ def _found(miss: Looked, choice: Choice, body: Body) -> Looked:
         use=choice.use,
         compared=miss.compared,
         similarity=_share(choice.similarity),
-        refused_by=miss.refused_by,
         index_version=miss.index_version,
         question=body.question,
         answered_at_ms=choice.entry.answered_at_ms,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.semantic_cache.records import Body, Entry
+from cicada.answering.semantic_cache.sameness import may_be_same, same_question
 from cicada.answering.semantic_cache.thresholds import Thresholds
-from cicada.guards import GuardName, difference
+from cicada.answering.words import content_words
 from cicada.index.lexical.scripts import is_unspaced
 from cicada.protocol.events import Source
 from cicada.text.tokens import normalised
@@ -19,6 +20,9 @@ _BEGINNING = 5
 CANDIDATES = 8
 """The nearest entries that are looked at: the best one may be about another episode, and the next one fit."""
 
+Confirms = Callable[[str], bool]
+"""Whether an earlier question asks what is asked now."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -27,55 +31,40 @@ class Choice:
     use: Literal["answer", "contexts"]
     entry: Entry
     similarity: float
-    beyond: frozenset[str] = frozenset()
-    """Words of the question that the entry's question has no match for."""
 
 
-@dataclass(frozen=True)
-class Decision:
-    """What may be used, best first, and which guard kept a nearer question from being answered again."""
-
-    choices: tuple[Choice, ...]
-    refused_by: GuardName | None
-
-
-def decide(query: str, language: str, nearest: Sequence[tuple[Entry, float]], thresholds: Thresholds) -> Decision:
-    """Choose among entries.
+def decide(
+    query: str, nearest: Sequence[tuple[Entry, float]], thresholds: Thresholds, confirms: Confirms | None = None
+) -> tuple[Choice, ...]:
+    """What may be used, best first.
 
     Args:
-        query: the question, of which nothing but its words is looked at here.
-        language: of the question and all entries, ISO 639-3.
+        query: the question.
         nearest: entries with their cosines, nearest first.
         thresholds: of the embedding model.
+        confirms: is asked of the nearest entry that is no equal question and from ``thresholds.replay`` on; of none
+            where it is absent.
     """
-    answers: list[Choice] = []
-    contexts: list[Choice] = []
-    refused_by: GuardName | None = None
-    for entry, similarity in nearest:
-        if similarity < thresholds.near:
-            break
-        found = difference(query, entry.question, language)
-        if found is None and similarity >= thresholds.replay:
-            answers.append(Choice("answer", entry, similarity))
-        elif found is None or found.same_subject:
-            beyond = frozenset() if found is None else found.beyond
-            contexts.append(Choice("contexts", entry, similarity, beyond))
-        if found is not None and refused_by is None and not answers and similarity >= thresholds.replay:
-            refused_by = found.guard
-    return Decision((*answers, *contexts), refused_by)
+    same = [Choice("answer", entry, cosine) for entry, cosine in nearest if same_question(query, entry.question)]
+    near = [(entry, cosine) for entry, cosine in nearest if cosine >= thresholds.near]
+    if not same and confirms is not None:
+        likely = (one for one in near if one[1] >= thresholds.replay and may_be_same(query, one[0].question))
+        found = next(likely, None)
+        if found is not None and confirms(found[0].question):
+            same = [Choice("answer", *found)]
+    taken = {choice.entry.id for choice in same}
+    return (*same, *(Choice("contexts", entry, cosine) for entry, cosine in near if entry.id not in taken))
 
 
-def serves(choice: Choice, body: Body) -> bool:
-    """Whether an entry's passages speak of every word that the question has and the entry's question has not.
+def serves(query: str, body: Body) -> bool:
+    """Whether an entry, its question and its passages, speaks of every telling word of a question.
 
     Words are compared by their beginnings, so that inflections meet; those of scripts without spaces are looked for
     anywhere.
     """
-    if not choice.beyond:
-        return True
     texts = " ".join(part for source in body.sources for part in _texts(source))
     there = normalised(f"{body.question} {texts}")
-    return all(_stands_in(there, word) for word in choice.beyond)
+    return all(_stands_in(there, word) for word in content_words(query))
 
 
 def _stands_in(text: str, word: str) -> bool:

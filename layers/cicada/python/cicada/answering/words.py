@@ -9,7 +9,7 @@ from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.text.tokens import normalised, tokens
 from cicada.text.word_lists import word_lists
 
-_LISTS = word_lists("cicada.answering.conversation", "small_words.json")
+_LISTS = word_lists("cicada.answering", "small_words.json")
 _REFERRING = frozenset(map(normalised, _LISTS["referring"]))
 _ASKING = frozenset(map(normalised, _LISTS["asking"]))
 _NEGATIONS = frozenset(map(normalised, _LISTS["negations"]))

@@ -1,0 +1,96 @@
+"""Whether two questions are the same question, in any language: equal after normalisation and without courtesies.
+
+Cosines cannot tell: *who betrayed Mara* and *whom did Mara betray* lie at 0.98. Nor is a wording put into another one
+here: what is not the same to the word may be asked of a model, see :mod:`cicada.answering.semantic_cache.confirming`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from cicada.answering.words import ways_of_asking
+from cicada.text.tokens import normalised, tokens
+from cicada.text.word_lists import word_lists
+
+_LISTS = word_lists("cicada.answering.semantic_cache", "courtesies.json")
+_READINGS_KEPT = 16_384
+_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
+"""Superscripts and subscripts behind what they stand on: 10² is not 102."""
+_SIGNS = re.compile(r"(?<![\w)])[-−+](?=\d)|[%‰°$€£¥/^=<>*]")
+"""Signs that change what a number or a formula says; tokens leave them out."""
+_DIGITS = re.compile(r"\d+")
+
+
+def same_question(one: str, other: str) -> bool:
+    """Whether two questions are the same, word for word and sign for sign, but for case, courtesies and end marks.
+
+    Accents may be left out by one of them altogether, as in what is typed in a hurry: *cual es* is *¿cuál es?*, and
+    *ano* and *año* are two words where the other words have their accents.
+    """
+    first, second = _read(one), _read(other)
+    if first == second:
+        return bool(first[0])
+    bare, other_bare = (tuple(map(_without_accents, words)) for words, _ in (first, second))
+    left_out = bare == first[0] or other_bare == second[0]
+    return left_out and bool(bare) and bare == other_bare and first[1] == second[1]
+
+
+def may_be_same(one: str, other: str) -> bool:
+    """Whether two near questions have the same numbers, negations and question words, so that it is worth asking."""
+    return _numbers(one) == _numbers(other) and ways_of_asking(one) == ways_of_asking(other)
+
+
+@lru_cache(_READINGS_KEPT)
+def _read(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Its words, courtesies left out, and its signs."""
+    apart = _RAISED.sub(r" ^ \1", question)
+    plain = normalised(apart)
+    words = _without_courtesies(tuple(tokens(plain)))
+    return words, tuple(_SIGNS.findall(plain))
+
+
+def _without_courtesies(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without the polite phrases that they begin and end with, if anything is left."""
+    left = words
+    while True:
+        shorter = _shorter(left)
+        if shorter == left or not shorter:
+            return left
+        left = shorter
+
+
+def _shorter(words: tuple[str, ...]) -> tuple[str, ...]:
+    for phrase in _BEGINS:
+        if words[: len(phrase)] == phrase:
+            return words[len(phrase) :]
+    for phrase in _ENDS:
+        if words[-len(phrase) :] == phrase:
+            return words[: -len(phrase)]
+    for start in _LISTS["unspaced_begins"]:  # a run of a script without spaces is one token
+        if words and words[0] != start and words[0].startswith(start):
+            return words[0].removeprefix(start), *words[1:]
+    for end in _LISTS["unspaced_ends"]:
+        if words and words[-1] != end and words[-1].endswith(end):
+            return *words[:-1], words[-1].removesuffix(end)
+    return words
+
+
+def _phrases(*names: str) -> tuple[tuple[str, ...], ...]:
+    """Phrases as tokens, the longest first."""
+    found = {tuple(tokens(normalised(phrase.replace("-", " ")))) for name in names for phrase in _LISTS[name]}
+    return tuple(sorted(found, key=lambda phrase: (-len(phrase), phrase)))
+
+
+_BEGINS = _phrases("begins", "unspaced_begins")
+_ENDS = _phrases("ends", "unspaced_ends")
+
+
+def _without_accents(word: str) -> str:
+    parts = unicodedata.normalize("NFD", word)
+    return "".join(part for part in parts if unicodedata.category(part) != "Mn")
+
+
+def _numbers(question: str) -> list[str]:
+    return sorted(_DIGITS.findall(_RAISED.sub(r" \1", question)))

@@ -1,0 +1,106 @@
+"""Which questions are the same question: equal but for case, courtesies, end marks and accents left out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import semantic_cache
+from cicada.answering.semantic_cache.confirming import SameQuestion, confirming
+from cicada.answering.semantic_cache.sameness import may_be_same, same_question
+from cicada.errors import ModelUnavailable
+from cicada.models.ports import Filled, Usage
+from cicada.retrieval.ports import Unlimited
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Who rang the bell?", "who rang the bell"),
+        ("Who rang the bell?", "WHO RANG THE BELL??"),
+        ("Who rang the bell?", "Hi there, could you tell me who rang the bell, please? Many thanks!"),
+        ("¿Cuál es la clave?", "hola, cual es la clave? gracias"),
+        ("Où est la clé ?", "bonjour, ou est la cle svp"),
+        ("In welchem Kapitel brennt die Mühle?", "hallo, in welchem kapitel brennt die mühle bitte"),
+        ("非常停止ボタンはどこですか?", "すみません、非常停止ボタンはどこですか？"),
+        ("急停按钮在哪?", "请问急停按钮在哪？谢谢"),
+        ("Who is “Mara”?", 'Who is "Mara"?'),
+    ],
+)
+def test_the_same(one, other):
+    assert same_question(one, other)
+    assert same_question(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Who betrayed Mara?", "Whom did Mara betray?"),
+        ("Who rang the bell in episode 3?", "Who rang the bell in episode 4?"),
+        ("Is the bell rung?", "Is the bell not rung?"),
+        ("What is 2^30?", "What is 230?"),
+        ("What is 10² m?", "What is 102 m?"),
+        ("What is H₂O?", "What is H 20?"),
+        ("What happens at -5 °C?", "What happens at 5 °C?"),
+        ("Does it cost $6?", "Does it cost €6?"),
+        ("¿Cuántos años tiene, señor?", "¿Cuántos anos tiene, señor?"),
+        ("Who walked to the mill?", "Who walked from the mill?"),
+        ("Please Mara", "Mara and Please"),
+        ("", ""),
+        ("???", "!!!"),
+    ],
+)
+def test_not_the_same(one, other):
+    assert not same_question(one, other)
+
+
+def test_courtesies_alone_are_themselves():
+    assert same_question("thanks", "Thanks!")
+    assert not same_question("thanks", "hello")
+
+
+@given(st.text(max_size=80), st.text(max_size=80))
+@settings(max_examples=200)
+def test_sameness_is_symmetric_for_any_text_and_a_text_with_words_is_itself(one, other):
+    assert same_question(one, other) == same_question(other, one)
+    assert may_be_same(one, other) == may_be_same(other, one)
+    if any(map(str.isalnum, one)) and one.isascii():
+        assert same_question(one, one)
+
+
+class Answers:
+    """A structured model with a scripted answer."""
+
+    model_id = "m"
+    max_tokens = 64
+
+    def __init__(self, answer):
+        self.answer = answer
+        self.prompts = []
+
+    def fill(self, prompt, form, *, time_budget_s, leash):
+        self.prompts.append(prompt)
+        leash.call()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return Filled(self.answer, Usage(30, 3), 1)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (SameQuestion(same=True), True),
+        (SameQuestion(same=False), False),
+        (ModelUnavailable("down"), False),
+    ],
+)
+def test_a_model_decides_and_its_failure_is_a_no(answer, told):
+    model = Answers(answer)
+    assert confirming(model)("Who </asked> rang?", "Who rang?", Unlimited()) is told
+    assert "</asked> rang" not in model.prompts[0].user
+
+
+def test_the_benchmark_counts_an_author(capsys):
+    assert semantic_cache.main(["--authors", "brahms", "--most", "40"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("all")
