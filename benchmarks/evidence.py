@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cicada.agents.tools.wording import PLAIN_NEGATIONS
+
 from benchmarks.citations import share
 from cicada.agents.tools.weighing import MODERATE, Found, weigh
-from cicada.agents.tools.wording import PLAIN_NEGATIONS
 from cicada.corpus.passages import ScriptLocator
 from cicada.protocol.events import Source
 from cicada.text.tokens import normalised, tokens

@@ -68,9 +68,10 @@ def every_writing_tool(world):
         "remove_fields": {"id": corin, "expected_version": 1, "fields": ["occupation"]},
         "undo_change": {"id": corin, "version": 1},
         "delete_profile": {"id": ilse, "expected_version": 1},
-        "state_theory": {"statement": "Corin is a thief"},
-        "refine_theory": {"id": theory, "expected_version": 1, "statement": "Corin did it"},
-        "record_verdict": {"id": theory, "expected_version": 1, "verdict": "supported", "citations": [1]},
+        "state_theory": {"statement": "Corin is a thief", "quote": "Corin is a thief"},
+        "refine_theory": {"id": theory, "expected_version": 1, "statement": "Corin did it", "quote": "Corin did it"},
+        "record_verdict": {"id": theory, "expected_version": 1, "verdict": "supported", "passages_for": [1]},
+        "give_verdict": {"verdict": "supported", "passages_for": [1]},
     }
     return [ToolCall(f"c{n}", name, given) for n, (name, given) in enumerate(calls.items())]
 

@@ -316,7 +316,7 @@ def test_a_failed_call_by_code_is_raised():
     box.look.result = fault
     with pytest.raises(IndexUnavailable):
         box.box.open("look", {"words": "a"})
-    assert not box.box.succeeded("look")
+    assert [record.fault for record in box.box.records] == ["index_unavailable"]
     with pytest.raises(ToolInvalid):
         box.box.open("drop", {})
 

@@ -156,6 +156,7 @@ class _SearchScript:
     description: str = "Search the text."
     form: type[ToolInput] = SearchInput
     writes: bool = False
+    in_worker: bool = False
 
     def run(self, given: SearchInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
@@ -173,6 +174,7 @@ class _CreateProfile:
     description: str = "Note something."
     form: type[ToolInput] = NoteInput
     writes: bool = True
+    in_worker: bool = True
 
     def run(self, given: NoteInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
