@@ -73,9 +73,7 @@ def test_the_service_takes_each_agent_as_it_is(classic: Synthesis, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", AGENTS)
-def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(
-    classic: Synthesis, kind: str
-) -> None:
+def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(classic: Synthesis, kind: str) -> None:
     groups = {group["ActionGroupName"]: group for group in agent(classic, kind).properties["ActionGroups"]}
     assert flat(groups["reading"]["ActionGroupExecutor"]["Lambda"]) == f"<{tools_function(classic).id}.Arn>"
     assert groups["worker"]["ActionGroupExecutor"] == {"CustomControl": "RETURN_CONTROL"}
