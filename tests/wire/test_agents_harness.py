@@ -59,7 +59,7 @@ def test_every_invocation_overrides_all_that_the_harness_could_say(rig):
     Run(rig).go()
     for body in rig.service.bodies:
         assert body["allowedTools"] == ["search_script", "create_profile", "give_verdict"]
-        assert [tool["type"] for tool in body["tools"]] == ["inline_function"] * 2
+        assert [tool["type"] for tool in body["tools"]] == ["inline_function"] * 3
         assert body["tools"][1]["config"]["inlineFunction"]["inputSchema"]["required"] == ["name"]
         assert (body["maxIterations"], body["maxTokens"]) == (1, MAX_TURN_TOKENS)
         assert 1 <= body["timeoutSeconds"] <= 45
