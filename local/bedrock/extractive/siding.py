@@ -29,6 +29,6 @@ def side_of(asked: str, passage: str, place: str) -> tuple[str, str]:
         return "neither", "weak"
     strength = "strong" if share >= PLAIN else "moderate"
     if bool(_NEGATION.search(claim)) != bool(_NEGATION.search(passage)):
-        return "against", strength
+        return ("against", strength) if share >= PLAIN else ("neither", "weak")
     named = content_stems(" ".join(_NAME.findall(claim)))
     return ("for", strength) if not named or named & there else ("against", "moderate")

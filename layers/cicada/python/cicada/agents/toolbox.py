@@ -148,11 +148,6 @@ class ToolBox:
         """Turns of the model that have begun."""
         return self._turns
 
-    @property
-    def changed(self) -> bool:
-        """Whether a tool has changed anything for the user."""
-        return any(record.writes and record.fault is None for record in self.records)
-
     def turn(self) -> None:
         """See the port."""
         self._check_wanted()
