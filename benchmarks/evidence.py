@@ -1,37 +1,34 @@
-"""How well the weighing of evidence tells on which side of a statement a passage stands, beside a simpler one.
+"""How well a model sorts the evidence of a theory: ``python -m benchmarks.evidence [--model MODEL]``.
 
-Labelled pairs of a statement and a passage: *for* it, *against* it, or *neither*. Beside the weighing of production,
-once with weak evidence and once without, on which alone a verdict can rest: the cosine of MiniLM from the strength on
-that evidence is called moderate, against the statement if one of the two has a word of negation and the other has none.
-The score of the search is 0.8 throughout: it is not what is compared.
-
-Both parts are by the hand that wrote the rules. The rules were fitted to the first. The second was measured once they
-stood (21 of 26 right; for: precision 7/8, recall 7/10; against: 6/6, 6/7), and then worked with, too: three of its
-pairs led to corrections.
+Labelled pairs of a statement and a passage: *for* it, *against* it, or *neither*. The judge of production sorts them, a
+call for each pair; without a model named, the local cloud's stand-in answers, which compares words. The pairs are by
+the hand that wrote the rules that sorted evidence before: they were fitted to the first part, and worked with the
+second.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.citations import share
-from cicada.agents.tools.weighing import MODERATE, Found, weigh
-from cicada.agents.tools.wording import PLAIN_NEGATIONS
+import boto3
+
+from cicada.agents.tools.sides import JUDGE_MAX_TOKENS, EvidenceJudge
 from cicada.corpus.passages import ScriptLocator
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.choosing import Models
+from cicada.models.ports import StructuredModel
 from cicada.protocol.events import Source
-from cicada.text.tokens import normalised, tokens
-from local.bedrock.minilm import MiniLM
+from cicada.retrieval.ports import UNLIMITED
+from tests.support.agents import SidesModel
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data" / "evidence_labelled.jsonl"
 PARTS = ("fitted", "held aside")
 SIDES = ("for", "against")
-NEITHER = "neither"
-SCORE = 0.8
-"""Of the search, for either side."""
+NEITHER, UNSORTED = "neither", "unsorted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class Pair:
         locator = ScriptLocator(
             episode_id="ep1", episode_name="The First", chapter_id="c1", message_id="m1", speaker=self.speaker
         )
-        return Source(n=1, passage_id="p1", collection="c", locator=locator, score=SCORE, text=self.passage)
+        return Source(n=1, passage_id="p1", collection="c", locator=locator, score=0.8, text=self.passage)
 
 
 def read_pairs(part: str) -> tuple[Pair, ...]:
@@ -63,69 +60,47 @@ def read_pairs(part: str) -> tuple[Pair, ...]:
         return tuple(pair for pair in (Pair(**json.loads(line)) for line in file) if pair.part == part)
 
 
-def by_deeds(pair: Pair) -> str:
-    """The weighing of production."""
-    return weigh(pair.statement, Found(pair.source, {"for": SCORE, "against": SCORE})).side or NEITHER
+def told(judge: EvidenceJudge, pair: Pair) -> str:
+    """The side on which the judge puts a pair's passage."""
+    weighed = judge.sort(pair.statement, [pair.source], UNLIMITED)
+    return UNSORTED if weighed is None else weighed[0].side or NEITHER
 
 
-def by_deeds_not_weak(pair: Pair) -> str:
-    """The same, of evidence that a verdict can rest on."""
-    weighed = weigh(pair.statement, Found(pair.source, {"for": SCORE, "against": SCORE}))
-    return weighed.side if weighed.side and weighed.strength >= MODERATE else NEITHER
+def table(pairs: Sequence[Pair], sides: Sequence[str]) -> list[str]:
+    """Precision and recall of each side, and how many pairs are right."""
+    out = []
+    for side in SIDES:
+        hits = sum(one == side == pair.label for one, pair in zip(sides, pairs, strict=True))
+        out.append(f"{side}: precision {hits}/{sides.count(side)}, recall {hits}/{sum(p.label == side for p in pairs)}")
+    right = sum(one == pair.label for one, pair in zip(sides, pairs, strict=True))
+    return [*out, f"right: {right}/{len(pairs)}, unsorted: {sides.count(UNSORTED)}"]
 
 
-def by_similarity(embed: Callable[[str, str], float]) -> Callable[[Pair], str]:
-    """Plain similarity, with the side from words of negation."""
-
-    def told(pair: Pair) -> str:
-        if embed(pair.statement, pair.passage) < MODERATE:
-            return NEITHER
-        return "for" if _denies(pair.statement) == _denies(pair.passage) else "against"
-
-    return told
-
-
-def _denies(text: str) -> bool:
-    return not PLAIN_NEGATIONS.isdisjoint(tokens(normalised(text)))
-
-
-def table(pairs: Sequence[Pair], weighers: dict[str, Callable[[Pair], str]]) -> list[str]:
-    """Precision and recall of each side, and how many pairs are right, for each way to weigh."""
-    out = [f"{'':<17}" + "".join(f"{f'{side}: precision':<28}{'recall':<28}" for side in SIDES) + "right"]
-    for name, weigher in weighers.items():
-        told = [weigher(pair) for pair in pairs]
-        line = f"{name:<17}"
-        for side in SIDES:
-            hits = sum(one == side == pair.label for one, pair in zip(told, pairs, strict=True))
-            line += share(hits, told.count(side)) + share(hits, sum(pair.label == side for pair in pairs))
-        right = sum(one == pair.label for one, pair in zip(told, pairs, strict=True))
-        out.append(f"{line}{right}/{len(pairs)}")
-    return out
+def _model(model_id: str | None) -> StructuredModel:
+    if model_id is None:
+        return SidesModel()
+    models = Models(
+        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        secrets=lambda: boto3.client("secretsmanager"),
+    )
+    return models.structured(model_id, max_tokens=JUDGE_MAX_TOKENS)
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=[*PARTS, "all"], default="all")
-    parser.add_argument("--wrong", action="store_true", help="also the pairs that production gets wrong")
+    parser.add_argument("--model", help="a model of Amazon Bedrock (default: the local cloud's stand-in)")
+    parser.add_argument("--wrong", action="store_true", help="also the pairs that the judge gets wrong")
     args = parser.parse_args()
-    model = MiniLM.load()
-
-    def cosine(one: str, other: str) -> float:
-        first, second = model.embed([one, other])
-        return float(first @ second)
-
+    judge = EvidenceJudge(_model(args.model))
     for part in PARTS:
-        if args.part not in (part, "all"):
-            continue
         pairs = read_pairs(part)
-        print(f"\n{part}: {len(pairs)} pairs")
-        weighers = {"deeds": by_deeds, "deeds, not weak": by_deeds_not_weak, "similarity": by_similarity(cosine)}
-        print("\n".join(table(pairs, weighers)))
+        sides = [told(judge, pair) for pair in pairs]
+        print("\n".join([f"\n{part}: {len(pairs)} pairs", *table(pairs, sides)]))
         if args.wrong:
-            for pair in pairs:
-                if (told := by_deeds(pair)) != pair.label:
-                    print(f"  {told} for {pair.label}: {pair.statement} | {pair.passage}")
+            for pair, side in zip(pairs, sides, strict=True):
+                if side != pair.label:
+                    print(f"  {side} for {pair.label}: {pair.statement} | {pair.passage}")
 
 
 if __name__ == "__main__":

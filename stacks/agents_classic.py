@@ -19,7 +19,7 @@ from cicada.agents.classic.schema import (
     MAX_INSTRUCTION_CHARS,
     MIN_INSTRUCTION_CHARS,
     READING_GROUP,
-    WRITING_GROUP,
+    WORKER_GROUP,
     FunctionSchema,
     function_of,
 )
@@ -167,8 +167,8 @@ class ClassicAgents(Construct):
             raise ValueError(f"the {kind} agent's instruction has not {allowed} characters")
         if len(tools) > MAX_FUNCTIONS:
             raise ValueError(f"the {kind} agent has {len(tools)} tools, and an agent at most {MAX_FUNCTIONS} functions")
-        reading = [function_of(tool) for tool in tools if not tool.writes]
-        writing = [function_of(tool) for tool in tools if tool.writes]
+        reading = [function_of(tool) for tool in tools if not tool.in_worker]
+        in_worker = [function_of(tool) for tool in tools if tool.in_worker]
         agent = bedrock.CfnAgent(
             self,
             f"{kind.capitalize()}Agent",
@@ -187,9 +187,9 @@ class ClassicAgents(Construct):
                     lambda_=self._function.function.function_arn,
                 ),
                 _group(
-                    WRITING_GROUP,
-                    "Tools that change something of the user's",
-                    writing,
+                    WORKER_GROUP,
+                    "Tools that change something of the user's, weigh evidence or give a verdict",
+                    in_worker,
                     custom_control="RETURN_CONTROL",
                 ),
             ],
@@ -210,7 +210,7 @@ class ClassicAgents(Construct):
             agent_id=agent.attr_agent_id,
             agent_alias_name=ALIAS,
             # An alias points at the version that was made of the agent when the alias was last changed.
-            description=f"Definition {_digest(instruction, self._model_id, *reading, *writing)}",
+            description=f"Definition {_digest(instruction, self._model_id, *reading, *in_worker)}",
         )
 
 

@@ -155,9 +155,11 @@ class AnsweringStack(Stack):
         return (model_id,) if model_id is not None and self._settings.agents.adapter == "converse" else ()
 
     def _small_models(self) -> list[str]:
-        """The models that retrieval calls, beside the embedding's."""
-        direct = self._settings.models.direct_model_id
-        return [*self._settings.retrieval.model_ids(direct), *self._settings.knowledge.model_ids(direct)]
+        """The models that are called for no text: by retrieval, beside the embedding's, and to sort evidence."""
+        settings, models = self._settings, self._settings.models
+        sorting = [] if settings.agents.adapter == "none" else [models.generation_model_id]
+        direct = models.direct_model_id
+        return [*settings.retrieval.model_ids(direct), *settings.knowledge.model_ids(direct), *sorting]
 
     def _answer_environment(self) -> dict[str, str]:
         """The answer worker's settings; what is not set is left to its defaults."""

@@ -17,6 +17,8 @@ from cicada.protocol.events import (
     Reason,
     Reused,
     Source,
+    Verdict,
+    VerdictPassage,
 )
 from cicada.protocol.markers import markers_in
 from clients.cli.text import clipped, counted, one_line, printable
@@ -135,6 +137,34 @@ def _reason(why: Reason) -> str | None:
 def _objection(citation: Citation) -> str:
     sentence = clipped(printable(citation.sentence), EXCERPT_CHARS)
     return printable(f"not verified: {citation.reason or 'no reason given'}: “{sentence}”")
+
+
+def verdict_lines(verdict: Verdict, sources: Iterable[Source], *, width: int | None = None) -> Iterator[Text]:
+    """The verdict on a theory, and the passages for and against it, each with its place and beginning.
+
+    ``width`` is the terminal's, in cells, which the beginnings are to fit into.
+    """
+    known = {source.n: source for source in sources}
+    yield Text(f"Verdict: {verdict.verdict}", style="bold")
+    if not verdict.given:
+        yield Text("The agent gave none: these are the passages that were gathered.", style="yellow")
+    for heading, passages in (("For", verdict.for_), ("Against", verdict.against)):
+        yield Text(f"  {heading}{'' if passages else ': nothing'}")
+        for passage in passages:
+            yield from _verdict_passage(passage, known.get(passage.n), width)
+
+
+def _verdict_passage(passage: VerdictPassage, source: Source | None, width: int | None) -> Iterator[Text]:
+    line = Text(f"{f'[{passage.n}]':>6} ", style="cyan")
+    line.append(f"{passage.strength}  ", style="default")
+    if source is not None:
+        line.append(printable(source.locator.label()), style="default")
+    yield line
+    if source is not None:
+        beginning = Text(f"       {clipped(printable(source.text), EXCERPT_CHARS)}", style="dim")
+        if width is not None:
+            beginning.truncate(width, overflow="ellipsis")
+        yield beginning
 
 
 def change_lines(answer: Answer) -> Iterator[Text]:

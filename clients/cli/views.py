@@ -19,6 +19,7 @@ from clients.cli.report import (
     query_line,
     route_line,
     source_lines,
+    verdict_lines,
     withdrawn_text,
 )
 from clients.cli.text import clipped, counted, printable
@@ -112,6 +113,9 @@ class PeopleView:
         answer = self.answer = self._tail.answer()
         if answer.text:
             self.print_lines(answer_text(answer.text.strip(), answer.citations), Text())
+        if answer.verdict is not None:
+            width = width_of(self._out)
+            self.print_lines(*verdict_lines(answer.verdict, answer.sources, width=width), Text())
         if answer.receipts or answer.changes == 0:
             self.print_lines(*change_lines(answer), Text())
         if not answer.complete:

@@ -25,6 +25,7 @@ from cicada.protocol.events import (
     Source,
     Sources,
     StrategyFailure,
+    Verdict,
 )
 from clients.python.frames import EventFrame, UnknownEvent, failures_in, last_failure_code, metrics_in
 
@@ -59,6 +60,8 @@ class Answer:
     model: str | None
     grounded: bool | None
     """Whether the answer rests on retrieved passages; None until it is complete."""
+    verdict: Verdict | None
+    """On the theory of the question, as the agent's tool call gave it: with the passages for and against it."""
     receipts: tuple[ProfileChanged, ...]
     """What was changed of the user's profiles, in order: from the record, and whatever becomes of the text."""
     confirmations: tuple[Confirm, ...]
@@ -91,6 +94,7 @@ class RequestTail:
         self._found: Sources | None = None
         self._citations: list[Citation] = []
         self._not_attributed: tuple[int, ...] = ()
+        self._verdict: Verdict | None = None
         self._receipts: dict[tuple[str, int], ProfileChanged] = {}
         self._confirmations: dict[str, Confirm] = {}
         self._accepted: Accepted | None = None
@@ -153,6 +157,7 @@ class RequestTail:
             strategy=done.answered_by if done else fields.get("answeredBy", self._strategy),
             model=done.model if done else fields.get("model"),
             grounded=done.grounded if done else fields.get("grounded"),
+            verdict=self._verdict,
             receipts=tuple(self._receipts.values()),
             confirmations=tuple(self._confirmations.values()),
             changes=done.changes if done else None,
@@ -180,6 +185,8 @@ class RequestTail:
             case Citations() as checked if self._current(checked.attempt):
                 self._citations.extend(checked.citations)
                 self._not_attributed += checked.not_attributed
+            case Verdict() as verdict if self._current(verdict.attempt):
+                self._verdict = verdict
             case Receipt(change=change):
                 self._receipts[change.id, change.version] = change
             case Confirm() as confirm:
@@ -208,3 +215,4 @@ class RequestTail:
         self._found = None
         self._citations.clear()
         self._not_attributed = ()
+        self._verdict = None

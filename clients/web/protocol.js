@@ -90,6 +90,14 @@ export const MAX_EPISODES = 20;
  * @typedef {{ type: "chunk", attempt: number, content: string }} Chunk
  * @typedef {{ type: "fallback", from: Strategy, to: Strategy, reason: string }} Fallback
  * @typedef {{ type: "citations", attempt: number, citations: Citation[], notAttributed: number[] }} Citations
+ * @typedef {{ n: number, strength: string }} VerdictPassage
+ * @typedef {object} Verdict  On the theory of the question, as the agent's tool call gave it.
+ * @property {"verdict"} type
+ * @property {number} attempt
+ * @property {string} verdict  "supported", "contradicted" or "open"
+ * @property {boolean} given  otherwise the agent gave none, and the passages are all that were gathered
+ * @property {VerdictPassage[]} for
+ * @property {VerdictPassage[]} against
  * @typedef {{ type: "receipt", attempt: number, change: Change }} Receipt
  * @typedef {object} Confirm  Something would be deleted, if the asker confirms it.
  * @property {"confirm"} type
@@ -110,7 +118,7 @@ export const MAX_EPISODES = 20;
  * @property {Metrics} metrics
  * @typedef {{ type: "error", code: string, message: string, retryable: boolean, failed: StrategyFailure[] }} Failed
  * @typedef {{ type: "unknown", attempt: null }} Unknown
- * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Receipt | Confirm | Complete | Failed | Unknown} LogEvent
+ * @typedef {Accepted | Attempt | Sources | Chunk | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed | Unknown} LogEvent
  *
  * @typedef {{ kind: "event", requestId: string, seq: number, event: LogEvent }} EventFrame
  * @typedef {{ kind: "resumed", requestId: string | null, outcome: string, lastSeq: number }} ResumedFrame
@@ -250,6 +258,15 @@ function readEvent(raw) {
         citations: list(raw.citations, readCitation),
         notAttributed: Array.isArray(raw.notAttributed) ? raw.notAttributed.filter(Number.isInteger) : [],
       };
+    case "verdict":
+      return {
+        type: "verdict",
+        attempt,
+        verdict: text(raw.verdict),
+        given: raw.given === true,
+        for: list(raw.for, readVerdictPassage),
+        against: list(raw.against, readVerdictPassage),
+      };
     case "receipt": {
       const change = readChange(asObject(raw.change));
       return change ? { type: "receipt", attempt, change } : { type: "unknown", attempt: null };
@@ -286,6 +303,15 @@ function readEvent(raw) {
     default:
       return { type: "unknown", attempt: null };
   }
+}
+
+/**
+ * @param {Json} raw
+ * @returns {VerdictPassage | null}
+ */
+function readVerdictPassage(raw) {
+  const n = count(raw.n);
+  return n === null ? null : { n, strength: text(raw.strength) };
 }
 
 /**

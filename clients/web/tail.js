@@ -3,7 +3,7 @@
 import { isTerminal } from "./protocol.js";
 
 /**
- * @import { Accepted, Change, Citation, Complete, Confirm, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy } from "./protocol.js"
+ * @import { Accepted, Change, Citation, Complete, Confirm, EventFrame, Failed, Fallback, LogEvent, Reused, Source, Strategy, Verdict } from "./protocol.js"
  */
 
 /** Why the last strategy failed, where a content filter withheld what it wrote: nothing of it stays. */
@@ -43,6 +43,8 @@ export class RequestTail {
   accepted = null;
   /** What is answering, or has answered. @type {Strategy | null} */
   strategy = null;
+  /** On the theory of the question. @type {Verdict | null} */
+  verdict = null;
   /** What was changed for the asker, by profile and version; it stays on a fallback. @type {Map<string, Change>} */
   receipts = new Map();
   /** What the asker is asked to confirm, by its id; it stays too. @type {Map<string, Confirm>} */
@@ -134,6 +136,9 @@ export class RequestTail {
         this.citations.push(...event.citations);
         this.notAttributed.push(...event.notAttributed);
         break;
+      case "verdict":
+        if (this.#isCurrent(event.attempt)) this.verdict = event;
+        break;
       case "receipt":
         this.receipts.set(`${event.change.id} ${event.change.version}`, event.change);
         break;
@@ -176,5 +181,6 @@ export class RequestTail {
     this.sources.clear();
     this.citations = [];
     this.notAttributed = [];
+    this.verdict = null;
   }
 }

@@ -6,6 +6,7 @@ import { ChangesView } from "./changes_view.js";
 import { el, icon, setText } from "./dom.js";
 import { withoutMarkers } from "./markers.js";
 import { SourcesView } from "./sources_view.js";
+import { VerdictView } from "./verdict_view.js";
 import {
   failureNotice,
   fallbackNotice,
@@ -40,6 +41,7 @@ export class TurnView {
   #query = el("q", { dir: "auto" });
   #notices = el("ul", { class: "notices" });
   #changes;
+  #verdict;
   #words = el("span");
   #stop = el("button", { type: "button", class: "stop" }, icon("stop"), "Stop");
   #again = el("button", { type: "button", class: "again" }, icon("again"), "Ask again");
@@ -67,6 +69,7 @@ export class TurnView {
     this.#moveFocus = moveFocus;
     this.#sources = new SourcesView(requestId);
     this.#changes = new ChangesView(requestId, { call, announce });
+    this.#verdict = new VerdictView((n, marker) => this.#sources.show(n, marker));
     this.#answer = new AnswerView((n, marker) => this.#sources.show(n, marker));
     this.#stop.addEventListener("click", cancel);
     this.#again.addEventListener("click", askAgain);
@@ -79,7 +82,16 @@ export class TurnView {
     this.element.dataset.requestId = requestId;
     this.element.append(
       el("header", {}, heading, scope, this.#understood),
-      el("div", { class: "written" }, this.#notices, this.#answer.element, this.#changes.element, this.status, this.#facts),
+      el(
+        "div",
+        { class: "written" },
+        this.#notices,
+        this.#answer.element,
+        this.#verdict.element,
+        this.#changes.element,
+        this.status,
+        this.#facts,
+      ),
       this.#sources.element,
     );
   }
@@ -102,6 +114,7 @@ export class TurnView {
     this.#sources.update(tail);
     this.#changes.update(tail);
     this.#answer.update(tail, (n) => this.#sources.anchorOf(n));
+    this.#verdict.update(tail, (n) => this.#sources.anchorOf(n));
     this.#answer.element.hidden = tail.text === "";
     setText(this.#words, statusOf(exchange, connection));
     this.#stop.disabled = exchange.cancelling;

@@ -14,10 +14,11 @@ import boto3
 from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Agent
 from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.guards import GuardedAgent
+from cicada.answering.breakers.guards import GuardedAgent, GuardedForms
 from cicada.answering.breakers.names import INDEX, agent_breaker, model_breaker
 from cicada.answering.strategy import Strategy
 from cicada.delivery.record import Head
+from cicada.models.choosing import Models
 from cicada.protocol.events import ProfileChanged, StrategyName
 from cicada.retrieval.ports import Retriever
 from cicada.settings import AnswerSettings
@@ -32,13 +33,14 @@ class Agents(NamedTuple):
 
 
 def build_agents(
-    settings: AnswerSettings, retriever: Retriever, breakers: Breakers, *, bedrock: Callable[[], Any]
+    settings: AnswerSettings, retriever: Retriever, models: Models, breakers: Breakers, *, bedrock: Callable[[], Any]
 ) -> Agents:
     """The agents' strategies, by name; none where the settings name no adapter.
 
     Args:
         settings: the function's.
         retriever: finds passages, behind its breaker.
+        models: makes the model that sorts evidence.
         breakers: of what the agents depend on.
         bedrock: makes a client of Bedrock's runtime.
     """
@@ -47,6 +49,7 @@ def build_agents(
     from cicada.agents.limits import AgentCaps
     from cicada.agents.receipts import told_changes
     from cicada.agents.tools import tools_for
+    from cicada.agents.tools.sides import JUDGE_MAX_TOKENS, EvidenceJudge
     from cicada.answering.agent import AgentStrategy
     from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
     from cicada.profiles.desk import ProfileDesk
@@ -61,6 +64,8 @@ def build_agents(
     )
     store = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
     desk = ProfileDesk(store, limits=settings.profile_limits)
+    sorting = models.structured(settings.generation_model_id, max_tokens=JUDGE_MAX_TOKENS)
+    judge = EvidenceJudge(GuardedForms(sorting, breakers))
     breaker = _breaker(settings)
 
     def theories(subject: str) -> Sequence[Any]:
@@ -83,7 +88,7 @@ def build_agents(
             "theory_agent",
             agent("theory"),
             retriever=retriever,
-            tools=lambda watched: tools_for("theory", desk, watched),
+            tools=lambda watched: tools_for("theory", desk, watched, judge),
             opening=TheoryOpening(theories),
             needs=(INDEX, breaker),
             caps=caps,

@@ -106,7 +106,7 @@ def build(
     keepers: list[Keeper] = [conversation] if settings.conversation_enabled else []
     if kept is not None:
         keepers.append(kept)
-    agents = build_agents(settings, retriever, breakers, bedrock=_bedrock)
+    agents = build_agents(settings, retriever, models, breakers, bedrock=_bedrock)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
         ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),

@@ -76,7 +76,7 @@ def history_told(name: str, value: Any) -> str:
 
 
 def evidence_told(statement: str, passages: Sequence[Found]) -> str:
-    """What speaks for a theory, what against it, and a verdict if anything does either."""
+    """What speaks for a theory, and what against it."""
     sides = {side: strongest(passages, side) for side in ("for", "against")}
     if not any(sides.values()):
         return f"I found no evidence for or against this in the text: {statement}"
@@ -87,7 +87,7 @@ def evidence_told(statement: str, passages: Sequence[Found]) -> str:
             paragraphs += quoted
         else:
             paragraphs.append(f"I found no evidence {side} it.")
-    return "\n\n".join([*paragraphs, f"Verdict: {verdict_of(passages)}."])
+    return "\n\n".join(paragraphs)
 
 
 def strongest(passages: Sequence[Found], side: str) -> list[Found]:
@@ -102,6 +102,16 @@ def verdict_of(passages: Sequence[Found]) -> Verdict:
     if _outweighs(weights["for"], weights["against"]):
         return "supported"
     return "contradicted" if _outweighs(weights["against"], weights["for"]) else "open"
+
+
+def verdict_given(passages: Sequence[Found]) -> dict[str, Any]:
+    """The verdict as a tool takes it, with the passages that it rests on."""
+    numbers = {side: [one.passage.number for one in strongest(passages, side)] for side in ("for", "against")}
+    return {
+        "verdict": verdict_of(passages),
+        "passages_for": numbers["for"],
+        "passages_against": numbers["against"],
+    }
 
 
 def _outweighs(one: Sequence[float], other: Sequence[float]) -> bool:

@@ -109,6 +109,12 @@ class Memory:
                         found[one.passage.number] = one
         return [found[number] for number in sorted(found)]
 
+    @property
+    def gathered(self) -> list[Found]:
+        """The passages that were gathered last as evidence."""
+        last = self.last("gather_evidence")
+        return [] if last is None or last.result.failed else list(_passages(last.result.value, ""))
+
     def record(self, name: str, kinds: Sequence[str] = ()) -> Record | None:
         """The record of a name: its own, else the one that shares most of its words."""
         wanted = name.casefold().strip()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from cicada.text.quoting import quotes
-from local.agents.brain_answers import evidence_told, nothing_on, quotations
+from local.agents.brain_answers import evidence_told, nothing_on, quotations, verdict_given
 from local.agents.brain_facts import fields_of
 from local.agents.brain_memory import Memory
 from local.agents.brain_words import Wish, wish_of
@@ -91,14 +91,23 @@ class Situation:
         return last is not None and last.result.failed and last.use.name in changing
 
 
+def weighed(situation: Situation, statement: str) -> Step:
+    """Give the verdict on what was gathered, and then tell the evidence."""
+    memory = situation.memory
+    sided = any(found.side for found in memory.gathered)
+    if sided and situation.offers("give_verdict") and not memory.calls("give_verdict", "record_verdict"):
+        return situation.call("give_verdict", **verdict_given(memory.gathered))
+    return Step(evidence_told(statement, memory.gathered))
+
+
 def ask(situation: Situation) -> Step:
     """Answer from what the results say; look for it first if nothing has been looked for."""
     memory, question = situation.memory, situation.memory.question
-    sided = any(found.side for found in memory.passages)
+    sided = any(found.side for found in memory.gathered)
     if not sided and situation.offers("gather_evidence") and not memory.calls("gather_evidence"):
         return situation.call("gather_evidence", statement=question)
     if sided:
-        return Step(evidence_told(question, memory.passages))
+        return weighed(situation, question)
     if not memory.passages and situation.offers("search_script") and not memory.calls("search_script"):
         return situation.call("search_script", query=question)
     return Step(quotations(question, memory.passages) or nothing_on(question, noted=bool(memory.records)))

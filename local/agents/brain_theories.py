@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cicada.profiles.rules import claim_of
-from local.agents.brain_answers import evidence_told, failure_told, history_told, strongest, verdict_of
+from local.agents.brain_answers import evidence_told, failure_told, history_told, verdict_given
 from local.agents.brain_memory import Record
-from local.agents.brain_situation import MOST_TRIES, Situation, ask
+from local.agents.brain_situation import MOST_TRIES, Situation, ask, weighed
 from local.agents.brain_words import Deed
 from local.agents.turns import Step
 
@@ -18,10 +18,9 @@ def _state(situation: Situation) -> Step:
         (record for record in _theories(situation) if claim_of(record.name) == claim_of(wish.fact)), None
     )
     if theory is None and situation.offers("state_theory") and situation.tries("state_theory") < 1:
-        return situation.call("state_theory", statement=wish.fact)
+        return situation.call("state_theory", statement=wish.fact, quote=wish.fact)
     known = {"id": theory.id} if theory else {"statement": wish.fact}
-    asked = ({"statement": wish.fact}, *([known] if theory else ()))
-    gathered = [made for made in memory.calls("gather_evidence") if dict(made.use.given) in asked]
+    gathered = [made for made in memory.calls("gather_evidence") if theory is None or dict(made.use.given) == known]
     if not gathered and situation.offers("gather_evidence"):
         return situation.call("gather_evidence", **known)  # what was gathered for other words is no evidence for these
     return _judged(situation, theory, wish.fact)
@@ -51,7 +50,8 @@ def _refine(situation: Situation) -> Step:
             return situation.call("list_theories")
     if meant is None:
         return Step("I do not know which theory you mean: name it by some of its words.")
-    return situation.call("refine_theory", id=meant.id, expected_version=meant.version, statement=wish.fact)
+    given = {"statement": wish.fact, "quote": wish.fact}
+    return situation.call("refine_theory", id=meant.id, expected_version=meant.version, **given)
 
 
 def theory_deleted(situation: Situation) -> Step:
@@ -116,23 +116,21 @@ def _only(situation: Situation) -> Record | None:
 
 
 def _judged(situation: Situation, theory: Record | None, statement: str) -> Step:
-    """Record the verdict of a theory that is kept, if there is evidence, and tell all."""
+    """Record the verdict of a theory that is kept, if there is evidence, else give it, and tell all."""
     memory = situation.memory
-    evidence = [*strongest(memory.passages, "for"), *strongest(memory.passages, "against")]
     judgements = memory.calls("record_verdict")
     current = next((record for record in memory.records if theory and record.id == theory.id), theory)
     open_to_try = not judgements or (judgements[-1].result.failed and len(judgements) < MOST_TRIES)
-    if evidence and current is not None and situation.offers("record_verdict") and open_to_try:
+    sided = any(found.side for found in memory.gathered)
+    if sided and current is not None and situation.offers("record_verdict"):
+        if not open_to_try:
+            return Step(evidence_told(statement, memory.gathered))
         if situation.stale("record_verdict") and situation.offers("list_theories"):
             return situation.call("list_theories")
         return situation.call(
-            "record_verdict",
-            id=current.id,
-            expected_version=current.version,
-            verdict=verdict_of(memory.passages),
-            citations=[found.passage.number for found in evidence],
+            "record_verdict", id=current.id, expected_version=current.version, **verdict_given(memory.gathered)
         )
-    return Step(evidence_told(statement, memory.passages))
+    return weighed(situation, statement)
 
 
 THEORY_DEEDS: dict[Deed, Callable[[Situation], Step]] = {

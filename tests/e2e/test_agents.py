@@ -38,7 +38,7 @@ def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversatio
     assert shown[-1]["answeredBy"] == "profile_agent"
     assert "boatman" in joined(shown)
     sources = all_of(shown, "sources")[-1]["sources"]
-    assert [source["locator"].get("field") for source in sources] == ["occupation", "keeps"]
+    assert [source["locator"].get("field") for source in sources[:2]] == ["occupation", "keeps"]
     assert verdicts(shown) == {"verified"}
 
     updated = socket.answer(UPDATE)
@@ -95,17 +95,23 @@ def test_a_theory_is_weighed_by_evidence_of_the_script_with_citations(socket):
     ]
     assert verified
     assert "padlock" in " ".join(source["text"] for source in found if source["n"] in {one["n"] for one in verified})
-    assert end["metrics"]["modelCalls"] >= 1
+    verdict = first(events, "verdict")
+    assert (verdict["verdict"], verdict["given"]) == ("supported", True)
+    assert joined(events).endswith(f"against it: {len(verdict['against'])}.")
+    padlock = {source["n"] for source in found if "padlock" in source["text"]}
+    assert {one["n"] for one in verdict["for"]} & padlock
+    assert end["metrics"]["modelCalls"] == 3  # to sort the evidence, to give the verdict, to tell it
 
 
-def test_a_theory_that_is_put_forward_is_weighed_with_the_evidence_of_the_opening_kept_and_listed(socket):
+def test_a_theory_that_is_put_forward_is_weighed_kept_and_listed(socket):
     events = socket.answer("My theory: Corin put a new padlock on the water gate. Does the text say so?")
     assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
     assert all_of(events, "receipt") == []  # nobody asked to keep it
-    events = socket.answer("Keep my theory: Corin put a new padlock on the water gate.")
+    events = socket.answer("Keep my theory: Corin put a new padlock on the water gate. Does the text say so?")
     assert (events[-1]["answeredBy"], events[-1]["grounded"]) == ("theory_agent", True)
     assert [one["change"]["operation"] for one in all_of(events, "receipt")] == ["created", "updated"]
-    assert events[-1]["metrics"]["modelCalls"] == 3  # to keep it, to record the verdict, to tell it
+    assert first(events, "verdict")["given"]
+    assert events[-1]["metrics"]["modelCalls"] == 6  # four turns, and the evidence sorted for the question and for it
     listed = socket.answer("What theories do I have?")
     assert listed[-1]["answeredBy"] == "profile_agent"
     assert "Corin put a new padlock on the water gate." in joined(listed)

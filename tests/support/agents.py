@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +12,19 @@ from cicada.agents.ports import (
     AgentStep,
     AgentTask,
     Shelf,
-    ToConfirm,
+    Told,
     ToolCall,
     ToolInput,
     ToolReply,
     Tools,
     Written,
 )
-from cicada.models.ports import ModelUse, TextDelta, Usage
+from cicada.errors import CicadaError
+from cicada.models.ports import Filled, ModelUse, TextDelta, Usage
 from cicada.protocol.events import ProfileChanged, Source
 from cicada.retrieval.ports import Limits
+from local.bedrock.extractive.prompt import parse_prompt
+from local.bedrock.extractive.siding import side_of
 from tests.support.questions import passage
 
 
@@ -45,18 +48,38 @@ class FakeTool:
     """Does what it is given; remembers who had it done."""
 
     name: str
-    result: Callable[[Words, Shelf], Mapping[str, Any] | Written | ToConfirm] = lambda given, shelf: {
-        "said": given.model_dump().get("words")
-    }
+    result: Callable[[Words, Shelf], Told] = lambda given, shelf: {"said": given.model_dump().get("words")}
     writes: bool = False
+    in_worker: bool = False
     form: type[ToolInput] = Words
     description: str = "For tests."
     runs: list[tuple[Actor, Words]] = field(default_factory=list)
 
-    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any] | Written | ToConfirm:
+    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Told:
         self.runs.append((actor, given))
         limits.time_left_s()
         return self.result(given, shelf)
+
+
+@dataclass
+class SidesModel:
+    """A model that sorts passages as the local cloud's stand-in does, or as it is told; it may fail."""
+
+    sides: Callable[[str, str, str], tuple[str, str]] = side_of
+    error: CicadaError | None = None
+    asked: list[str] = field(default_factory=list)
+    model_id: str = "local.sides"
+    max_tokens: int = 512
+
+    def fill(self, prompt: Any, form: Any, *, time_budget_s: float, leash: Any) -> Filled[Any]:
+        leash.call()
+        self.asked.append(prompt.user)
+        if self.error is not None:
+            raise self.error
+        read = parse_prompt(prompt.user)
+        told = [(one.number, *self.sides(read.question, one.text, one.place)) for one in read.passages]
+        passages = [{"n": n, "side": side, "strength": strength} for n, side, strength in told]
+        return Filled(form.model_validate({"passages": passages}), Usage(100, 20), 1)
 
 
 def found(n: int, text: str) -> Source:

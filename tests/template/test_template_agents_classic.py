@@ -73,10 +73,10 @@ def test_the_service_takes_each_agent_as_it_is(classic: Synthesis, kind: str) ->
 
 
 @pytest.mark.parametrize("kind", AGENTS)
-def test_what_reads_is_run_by_the_function_and_what_writes_is_given_back(classic: Synthesis, kind: str) -> None:
+def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(classic: Synthesis, kind: str) -> None:
     groups = {group["ActionGroupName"]: group for group in agent(classic, kind).properties["ActionGroups"]}
     assert flat(groups["reading"]["ActionGroupExecutor"]["Lambda"]) == f"<{tools_function(classic).id}.Arn>"
-    assert groups["writing"]["ActionGroupExecutor"] == {"CustomControl": "RETURN_CONTROL"}
+    assert groups["worker"]["ActionGroupExecutor"] == {"CustomControl": "RETURN_CONTROL"}
     names = {
         name: {function["Name"] for function in group["FunctionSchema"]["Functions"]} for name, group in groups.items()
     }
@@ -87,6 +87,8 @@ def test_what_reads_is_run_by_the_function_and_what_writes_is_given_back(classic
         "delete_profile",
         "state_theory",
         "refine_theory",
+        "gather_evidence",
+        "give_verdict",
         "record_verdict",
     }
 

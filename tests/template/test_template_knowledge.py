@@ -49,5 +49,6 @@ def test_what_the_functions_are_told_is_what_they_read(knowing: Synthesis) -> No
 
 
 def test_a_gazetteer_needs_no_model_of_its_own(make: Callable[[dict[str, Any]], Synthesis]) -> None:
-    made = make({"auth": AUTH, "knowledge": {"enabled": True, "extractor": "gazetteer", "extractorModelId": NOVA}})
+    knowledge = {"enabled": True, "extractor": "gazetteer", "extractorModelId": NOVA}
+    made = make({"auth": AUTH, "knowledge": knowledge, "agents": {"adapter": "none"}})
     assert invoked(made) == {TITAN, MICRO}

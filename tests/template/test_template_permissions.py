@@ -54,6 +54,12 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
         (stream, f"{profile}/us.amazon.nova-micro-v1:0"),
         *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-lite-v1:0") for r in regions),
         *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-micro-v1:0") for r in regions),
+        # Sorts a theory's evidence.
+        ("bedrock:InvokeModel", f"{profile}/us.amazon.nova-lite-v1:0"),
+        *(
+            ("bedrock:InvokeModel", f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-lite-v1:0")
+            for r in regions
+        ),
         (
             "bedrock:InvokeModel",
             "arn:<AWS::Partition>:bedrock:<AWS::Region>::foundation-model/amazon.titan-embed-text-v2:0",

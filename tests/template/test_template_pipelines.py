@@ -35,9 +35,14 @@ def advanced(make: Callable[[dict[str, Any]], Synthesis]) -> Synthesis:
     return make({"auth": AUTH, "retrieval": retrieval})
 
 
-def test_the_standard_pipeline_needs_the_embedding_model_alone(shipped: Synthesis) -> None:
-    assert AnswerSettings.read(shipped.environment("answer")).retrieval_pipeline == "standard"
-    assert invoked(shipped) == {"amazon.titan-embed-text-v2:0"}
+def test_the_standard_pipeline_needs_the_embedding_model_alone(make: Callable[[dict[str, Any]], Synthesis]) -> None:
+    made = make({"auth": AUTH, "agents": {"adapter": "none"}})
+    assert AnswerSettings.read(made.environment("answer")).retrieval_pipeline == "standard"
+    assert invoked(made) == {"amazon.titan-embed-text-v2:0"}
+
+
+def test_the_agents_sort_evidence_with_the_generation_model(shipped: Synthesis) -> None:
+    assert invoked(shipped) == {"amazon.titan-embed-text-v2:0", "amazon.nova-lite-v1:0"}
 
 
 def test_a_pipelines_models_can_be_called_and_no_others(advanced: Synthesis) -> None:
@@ -51,5 +56,5 @@ def test_what_the_worker_is_told_of_the_pipeline_is_what_it_reads(advanced: Synt
 
 
 def test_without_names_the_model_of_direct_answers_does_both(make: Callable[[dict[str, Any]], Synthesis]) -> None:
-    made = make({"auth": AUTH, "retrieval": {"pipeline": "advanced"}})
+    made = make({"auth": AUTH, "retrieval": {"pipeline": "advanced"}, "agents": {"adapter": "none"}})
     assert invoked(made) == {"amazon.titan-embed-text-v2:0", "amazon.nova-micro-v1:0"}

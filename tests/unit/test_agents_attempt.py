@@ -14,7 +14,7 @@ from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.outbox import OutboxLimits
-from cicada.errors import AgentCapReached, AgentUnavailable, AgentUngrounded, AnswerIncomplete, CicadaError
+from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, CicadaError
 from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
@@ -108,9 +108,8 @@ def test_sources_that_were_added_are_told_before_the_citations():
         ([AgentUnavailable("gone")], AgentUnavailable),
         (["Half of it. ", AgentCapReached("loop")], AgentCapReached),
         ([" "], AnswerIncomplete),
-        (["The theory is supported."], AgentUngrounded),
     ],
-    ids=["unavailable", "cap", "empty", "ungrounded"],
+    ids=["unavailable", "cap", "empty"],
 )
 def test_an_agent_that_fails_falls_to_the_search_whose_text_alone_is_the_answer(steps, kind):
     world = World(*steps)

@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 from cicada.agents.instructions import AgentKind, user_turn
 from cicada.agents.ports import Done, ToConfirm, ToolCall, Written
 from cicada.agents.toolbox import ToolBox
-from cicada.agents.tools import tools_for
-from cicada.answering.agent_opening import statement_in
-from cicada.answering.verdicts import lacks_evidence
 from cicada.citations import check_citations
 from cicada.models.forms import form_schema
 from cicada.retrieval.ports import UNLIMITED
@@ -39,7 +36,7 @@ class Talk:
     def say(self, message: str, *opening: tuple[str, dict[str, Any]]) -> str:
         """One request: the opening calls, then the model until it answers."""
         world = self.world.message(message)
-        tools = tools_for(self.kind, world.desk, world.script)
+        tools = world.tools(self.kind)
         box = ToolBox(tools, actor=world.actor, shelf=world.shelf, limits=UNLIMITED, on_change=self.told)
         offered = [BrainTool(tool.name, tool.description, form_schema(tool.form)) for tool in tools]
         turns = [Turn("user", (user_turn(message),))]
@@ -53,6 +50,7 @@ class Talk:
             box.turn()
             step = next_step("Obey the rules.", offered, turns)
             if not step.calls:
+                self.verdict = box.verdict
                 return step.text
             uses = tuple(Use(f"u{len(turns)}-{n}", call.name, call.given) for n, call in enumerate(step.calls))
             replies = [box.call(ToolCall(use.id, use.name, use.given)) for use in uses]
@@ -336,22 +334,22 @@ def test_theories_are_listed_with_the_tools_for_profiles_too(talk):
 
 
 def opening(message: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-    return ("list_theories", {}), ("gather_evidence", {"statement": statement_in(message)})
+    return ("list_theories", {}), ("gather_evidence", {"statement": message})
 
 
 def test_a_theory_is_kept_and_weighed_with_evidence_of_both_sides(weigh):
     message = f"My theory: {THEORY}"
     answer = weigh.say(message, *opening(message))
-    assert weigh.names == ["state_theory", "record_verdict"]  # the evidence that the opening gathered is enough
+    assert weigh.names == ["state_theory", "gather_evidence", "record_verdict"]
     assert "evidence for it" in answer
     assert "evidence against it" in answer
-    assert answer.splitlines()[-1].startswith("Verdict: ")
     assert weigh.verified(answer)
     assert all(weigh.verified(answer))
     kept = weigh.kept_theory()
     assert kept is not None
     assert kept.judgement is not None
-    assert kept.judgement.verdict in answer.splitlines()[-1]
+    assert weigh.verdict is not None
+    assert kept.judgement.verdict == weigh.verdict.verdict
 
 
 def kept_theory(weigh: Any) -> Any:
@@ -362,9 +360,8 @@ def kept_theory(weigh: Any) -> Any:
 def test_no_verdict_is_given_where_there_is_no_evidence(weigh):
     message = "My theory: the moon is made of cheese"
     answer = weigh.say(message, *opening(message))
-    assert "record_verdict" not in weigh.names
+    assert weigh.verdict is None
     assert "no evidence" in answer
-    assert "Verdict" not in answer
 
 
 def test_a_theory_is_listed_and_refined(weigh):
@@ -404,7 +401,6 @@ def test_what_changed_in_a_theory_is_told(weigh):
         assert f"statement: “{THEORY}” became “Petra moved the key to the boathouse”" in answer
         citations = check_citations(answer, weigh.world.shelf.sources)
         assert len(citations) == 4
-        assert not lacks_evidence(answer, weigh.world.shelf.sources, citations, recorded=False, changed=False)
 
 
 def test_a_theory_is_deleted_by_what_it_says(weigh):
@@ -432,7 +428,7 @@ def test_the_profiles_tools_show_and_delete_a_theory_too(talk):
 def test_what_speaks_for_and_against_is_told_without_keeping_anything(weigh):
     message = f"What speaks for and against the idea that {THEORY}?"
     answer = weigh.say(message, *opening(message))
-    assert weigh.calls == []
+    assert weigh.names == ["give_verdict"]
     assert "evidence for it" in answer
     assert weigh.world.desk.list("mara", "theory") == ()
 

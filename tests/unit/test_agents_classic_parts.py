@@ -80,7 +80,7 @@ class Tool:
 
     def __init__(self, name: str = "look", *, writes: bool = False, form: type[ToolInput] = Look) -> None:
         self.name = name
-        self.writes = writes
+        self.writes = self.in_worker = writes
         self.form = form
         self.ran: list[tuple[str, dict[str, Any]]] = []
         self.raises: Exception | None = None

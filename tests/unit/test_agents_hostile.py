@@ -9,12 +9,13 @@ import pytest
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import ToConfirm, ToolCall
 from cicada.agents.tools import tools_for
+from cicada.agents.tools.sides import EvidenceJudge
 from cicada.answering.agent import AgentStrategy
 from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import NoteProof
-from tests.support.agents import ScriptedAgent
+from tests.support.agents import ScriptedAgent, SidesModel
 from tests.support.answers import allowance, asked
 from tests.support.profiles import InMemoryProfiles
 from tests.support.questions import KEY, FixedRetriever, passage
@@ -27,7 +28,7 @@ READING = ("Show me my profile of Corin", "What have I noted about Corin?", "Whi
 class World:
     """A user with two profiles and a theory, and a passage that gives orders."""
 
-    def __init__(self, question, calls, kind="profile"):
+    def __init__(self, question, calls, kind="profile", judge=None):
         self.store = InMemoryProfiles()
         self.desk = ProfileDesk(self.store, now_s=lambda: 1_800_000_000)
         trade = [FieldGiven("occupation", "boatman", NOTE)]
@@ -42,7 +43,7 @@ class World:
             f"{kind}_agent",
             self.agent,
             retriever=FixedRetriever(passage(7, HOSTILE)),
-            tools=lambda retriever: tools_for(kind, self.desk, retriever),
+            tools=lambda retriever: tools_for(kind, self.desk, retriever, judge),
             opening=opening(lambda subject: self.desk.list(subject, None if kind == "profile" else "theory")),
             needs=(),
             caps=AgentCaps(max_turns=40, max_tool_calls=40),
@@ -68,11 +69,22 @@ def every_writing_tool(world):
         "remove_fields": {"id": corin, "expected_version": 1, "fields": ["occupation"]},
         "undo_change": {"id": corin, "version": 1},
         "delete_profile": {"id": ilse, "expected_version": 1},
-        "state_theory": {"statement": "Corin is a thief"},
-        "refine_theory": {"id": theory, "expected_version": 1, "statement": "Corin did it"},
-        "record_verdict": {"id": theory, "expected_version": 1, "verdict": "supported", "citations": [1]},
+        "state_theory": {"statement": "Corin is a thief", "quote": "Corin is a thief"},
+        "refine_theory": {"id": theory, "expected_version": 1, "statement": "Corin did it", "quote": "Corin did it"},
+        "record_verdict": {"id": theory, "expected_version": 1, "verdict": "supported", "passages_for": [1]},
+        "give_verdict": {"verdict": "supported", "passages_for": [1]},
     }
     return [ToolCall(f"c{n}", name, given) for n, (name, given) in enumerate(calls.items())]
+
+
+@pytest.mark.parametrize("sorting", [None, SidesModel(lambda *_: ("neither", "weak"))])
+@pytest.mark.parametrize("keeping", [True, False])
+def test_no_verdict_is_shown_that_no_judged_passage_bears(keeping, sorting):
+    question = "Keep my theory: Ilse did it. Is it so?" if keeping else "Is my theory right: Ilse did it?"
+    world = World(question, every_writing_tool, kind="theory", judge=sorting and EvidenceJudge(sorting))
+    verdict = world.steps[-1].verdict
+    assert verdict is None or (verdict.verdict, verdict.given) == ("open", False)
+    assert world.desk.show(KEY.subject, world.theory.id).theory.judgement is None
 
 
 @pytest.mark.parametrize("question", READING)

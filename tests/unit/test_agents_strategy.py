@@ -8,19 +8,17 @@ from dataclasses import replace
 import pytest
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import ToolCall, ToolInput
+from cicada.agents.ports import Judged, TheoryVerdict, ToolCall, ToolInput
 from cicada.agents.tools.weighing import Weighed, reason_of
 from cicada.answering.agent import AgentStrategy, conversation_of
-from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, meant_in, named_in, statement_in
+from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, named_in
 from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
 from cicada.answering.strategy import Answered, Retrieved
-from cicada.answering.verdicts import lacks_evidence
 from cicada.answering.watched import NO_VERSION
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import (
     AgentCapReached,
     AgentUnavailable,
-    AgentUngrounded,
     AnswerIncomplete,
     BudgetSpent,
     IndexMissing,
@@ -30,6 +28,7 @@ from cicada.errors import (
     ProfilesUnavailable,
 )
 from cicada.models.ports import Stopped, TextDelta, Usage
+from cicada.protocol.events import VerdictPassage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found, written
 from tests.support.answers import allowance, asked
@@ -87,6 +86,7 @@ class Desk:
                 "create_profile",
                 "list_theories",
                 "gather_evidence",
+                "give_verdict",
                 "state_theory",
                 "record_verdict",
             )
@@ -94,6 +94,7 @@ class Desk:
         for name in ("show_profile", "gather_evidence", "search_script"):
             self.tools[name].form = Anything
         self.tools["search_script"].result = puts(ROWS)
+        self.tools["give_verdict"].result = lambda given, shelf: Judged({}, GIVEN)
         self.tools["gather_evidence"].result = weighs(ROWS, WAITS)
 
     def strategy(self, agent, name="profile_agent", retriever=None, **wiring):
@@ -214,29 +215,7 @@ def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched
 def test_where_none_is_named_all_profiles_are_listed():
     agent = ScriptedAgent(["Nothing."])
     run(Desk(Kept("1" * 20, "Mira")).strategy(agent), "Which characters did I note?")
-    assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles"]
-
-
-@pytest.mark.parametrize(
-    ("query", "searches"),
-    [
-        ("Show me my profile of Mira", False),
-        ("What changed in Mira's profile?", False),
-        ("Delete my profile of Mira", False),
-        ("Remove the oar from Mira's profile", False),
-        ("List my profiles", False),
-        ("What have I noted about Mira?", False),
-        ("Show me my profile of Ren", True),  # nothing is kept of Ren: the text may say something
-        ("Who is Mira?", True),
-        ("Create a profile of Mira: she rows the ferry", True),
-        ("What does the text say beside my notes on Mira?", True),
-        ("Zeig mir mein Profil von Mira", True),
-    ],
-)
-def test_the_corpus_is_searched_where_a_question_asks_for_more_than_what_is_kept(query, searches):
-    desk = Desk(Kept("1" * 20, "Mira"))
-    run(desk.strategy(ScriptedAgent(["Nothing."])), query)
-    assert bool(desk.tools["search_script"].runs) == searches
+    assert [done.call.name for done in agent.tasks[0].done] == ["list_profiles", "search_script"]
 
 
 def test_a_corpus_that_cannot_be_searched_does_not_hide_what_was_noted():
@@ -271,7 +250,7 @@ def test_evidence_is_gathered_before_a_theory_is_judged():
     agent = ScriptedAgent(["The theory is supported: Mira rows the ferry to the boathouse [1]."])
     run(desk.strategy(agent, "theory_agent"), "Is my theory that Mira rows the ferry true?")
     assert [done.call.name for done in agent.tasks[0].done] == ["list_theories", "gather_evidence"]
-    assert ("gather_evidence", {"statement": "Mira rows the ferry"}) in desk.calls()
+    assert ("gather_evidence", {"statement": "Is my theory that Mira rows the ferry true?"}) in desk.calls()
 
 
 def test_a_theory_without_a_search_is_not_judged():
@@ -295,50 +274,10 @@ def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
     assert ("gather_evidence", {"id": "3" * 20}) in desk.calls()
 
 
-@pytest.mark.parametrize(
-    ("query", "statement"),
-    [
-        ("Is my theory that Mira rows the ferry alone right?", "Mira rows the ferry alone"),
-        ("What speaks against the idea, that Ren is the keeper?", "Ren is the keeper"),
-        ('Weigh "the letter was never sent" for me', "the letter was never sent"),
-        ("Did Ren lie about the harbour?", "Did Ren lie about the harbour"),
-        ("My theory: Mira rows the ferry alone.", "Mira rows the ferry alone"),
-        ("New theory about the ferry: Mira rows it alone. Does the text support that?", "Mira rows it alone"),
-        ('My theory: Ren wrote "the letter was never sent" himself', 'Ren wrote "the letter was never sent" himself'),
-        ("I suspect Mira rows the ferry alone", "Mira rows the ferry alone"),
-        ("I think that Ren is the keeper. Is it so?", "Ren is the keeper"),
-        ("Refine my theory about the ferry: Mira rows it alone", "Mira rows it alone"),
-        ("Refine my theory to say that Mira rows it alone", "Mira rows it alone"),
-        ("Is my theory right that Mira rows the ferry alone?", "Mira rows the ferry alone"),
-        ("My theory is that Mira rows the ferry. What do you think?", "Mira rows the ferry"),
-        ("My theory is Mira rows the ferry. Is it right?", "Mira rows the ferry"),
-        ("Evidence for my theory: Mira rows the ferry", "Mira rows the ferry"),
-        ("Could it be that Mira rows the ferry?", "Mira rows the ferry"),
-        ("Does the text support the claim that Mira rows the ferry, and what contradicts it?", "Mira rows the ferry"),
-        (
-            'I believe that what Ren said, "not really my thing", shows that he lied',
-            'what Ren said, "not really my thing", shows that he lied',
-        ),
-        ("Is my theory “the letter was never sent” right?", "the letter was never sent"),
-    ],
-)
-def test_what_a_question_says_of_a_theory(query, statement):
-    assert statement_in(query) == statement
-
-
-def test_a_theory_that_is_stated_anew_is_weighed_as_it_is_stated():
-    kept = Kept("3" * 20, "Mira rows the ferry")
-    assert meant_in("Is my theory that Mira rows the ferry true?", [kept]) is kept
-    assert meant_in("What of my theory, Mira rows the ferry?", [kept]) is kept
-    assert meant_in("Refine my theory about Mira: Mira rows the ferry alone", [kept]) is None
-
-
 def test_a_theory_is_known_by_what_it_says_now_and_names_are_compared_as_names_are():
     long = Kept("4" * 20, "Mira rows the ferry to the… #1a2b", "Mira rows the ferry to the boathouse every evening")
-    assert meant_in("What of the theory Mira rows the ferry to the boathouse every evening?", [long]) is long
-    assert meant_in("Is my theory that Mira rows the ferry to the boathouse every evening true?", [long]) is long
-    refined = Kept("5" * 20, "Ren is a spy by trade", "Ren is a nurse by trade")
-    assert meant_in("Is my theory that Ren is a spy by trade true?", [refined]) is None
+    assert named_in("Is my theory that Mira rows the ferry to the boathouse every evening true?", [long]) == (long,)
+    assert named_in("Is my theory that Mira rows the ferry true?", [long]) == ()
     assert [one.id for one in named_in("Show me Zoë", [Kept("6", "Zoe\u0308")])] == ["6"]
 
 
@@ -374,45 +313,42 @@ def test_conversations_of_two_users_never_have_one_name():
 # --- evidence ---
 
 
-def theory(*steps, **more):
-    return run(Desk().strategy(ScriptedAgent(list(steps)), "theory_agent"), "Is it true that Mira is a spy?", **more)
+def theory(*steps, gathered=None, **more):
+    desk = Desk()
+    if gathered is not None:
+        desk.tools["gather_evidence"].result = gathered
+    return run(desk.strategy(ScriptedAgent(list(steps)), "theory_agent"), "Is it true that Mira is a spy?", **more)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Your theory is supported.",
-        "Mira is a spy [9].",
-        "This is contradicted by the harbour log [1].",
-        "She surely did it.",
-    ],
-)
-def test_a_judgement_without_a_citation_that_holds_is_refused(text):
-    with pytest.raises(AgentUngrounded):
-        theory(text)
+GIVEN = TheoryVerdict("contradicted", against=(VerdictPassage(n=1, strength="strong"),))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "I found no evidence for or against this theory.",
-        "Nothing in the script speaks for it. No passage contradicts it.",
-        "Which of the two letters do you mean?",
-    ],
-)
-def test_an_answer_that_found_nothing_or_asks_back_needs_none(text):
-    assert text_of(theory(text)) == text
+def test_the_verdict_is_the_one_that_the_tool_was_used_to_give_and_the_text_ends_with_it():
+    steps = theory(ToolCall("c", "give_verdict", {}), "Your theory is supported, without any doubt.")
+    assert steps[-1].verdict == GIVEN
+    assert text_of(steps).endswith("doubt.\n\nVerdict: contradicted. Passages for it: 0; against it: 1.")
 
 
-def test_a_recorded_verdict_needs_a_citation_in_the_answer_too():
-    with pytest.raises(AgentUngrounded):
-        theory(ToolCall("c", "record_verdict", {}), "I found no evidence.")
+def test_an_agent_that_ends_without_a_verdict_has_given_none_and_it_is_open():
+    steps = theory("This is supported: it is true.")
+    verdict = steps[-1].verdict
+    assert (verdict.verdict, verdict.given, [one.n for one in verdict.against]) == ("open", False, [1, 2])
+    assert text_of(steps).endswith("\n\nVerdict: open. The agent gave none.")
 
 
-def test_what_was_changed_may_be_told_without_one_and_a_verdict_may_not():
-    assert text_of(theory(ToolCall("c", "state_theory", {}), "I have kept your theory.")) == "I have kept your theory."
-    with pytest.raises(AgentUngrounded):
-        theory(ToolCall("c", "state_theory", {}), "I have kept your theory. It is plausible.")
+def test_where_nothing_was_gathered_no_verdict_is_due():
+    steps = theory("You keep no theories.", gathered=lambda given, shelf: {})
+    assert (steps[-1].verdict, text_of(steps)) == (None, "You keep no theories.")
+
+
+def test_where_the_passages_could_not_be_sorted_the_verdict_is_open():
+    def gather(given, shelf):
+        why = reason_of("Mira is a spy", Weighed(found(1, ROWS), None, 0.0), unsorted=True)
+        shelf.put(found(1, ROWS).model_copy(update={"why": (why,)}))
+        return {}
+
+    verdict = theory("It is surely true.", gathered=gather)[-1].verdict
+    assert (verdict.verdict, verdict.given, verdict.for_, verdict.against) == ("open", False, (), ())
 
 
 def test_a_profiles_answer_may_go_without():
@@ -461,16 +397,6 @@ def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
             )
         )
     assert desk.tools["create_profile"].runs == []
-
-
-def test_a_citation_that_holds_carries_the_judgement():
-    steps = theory("The theory is contradicted: Mira rows the ferry to the boathouse every evening [1].")
-    assert steps[-1].grounded
-
-
-@pytest.mark.parametrize("changed", [True, False])
-def test_words_of_a_verdict_always_need_evidence(changed):
-    assert lacks_evidence("So it is true.", (), (), recorded=False, changed=changed)
 
 
 # --- what it takes ---

@@ -121,3 +121,15 @@ def test_whatever_a_prompt_says_the_forms_fit(question: str, texts: list[str]):
     for form in (PassageMarks, Wordings, HypotheticalPassage, Plate):
         filled(form, marking_prompt(question, texts).user)
     explained([name for name in texts if name.strip()] or ["x"], question or "-")
+
+
+def test_the_side_of_a_theory_is_told_for_each_passage():
+    bearing = {"type": "object", "properties": {"n": {"type": "integer"}, "side": {}, "strength": {}}}
+    schema = {"type": "object", "properties": {"passages": {"type": "array", "items": bearing}}}
+    passages = "".join(
+        f'<passage n="{n}" place="ep1 · Ada">{text}</passage>'
+        for n, text in enumerate(("Corin rang the bell.", "Corin never rang the bell.", "Did Corin ring the bell?"), 1)
+    )
+    user = f"<passages>{passages}</passages><question>Is it true that Corin rang the bell?</question>"
+    told = fill(user, schema)["passages"]
+    assert [(one["n"], one["side"]) for one in told] == [(1, "for"), (2, "against"), (3, "neither")]

@@ -28,9 +28,12 @@ from cicada.protocol.events import (
     Source,
     Sources,
     StrategyFailure,
+    Verdict,
+    VerdictPassage,
     dump_event,
     event_frame,
 )
+from clients.cli.report import verdict_lines
 from clients.cli.text import clipped, counted, printable
 from clients.cli.views import JsonLines, LiveView, PlainView, View, failure_words, view_for
 from clients.python import EventFrame, Status, UnknownEvent
@@ -409,3 +412,19 @@ def test_text_is_clipped_to_one_line() -> None:
 
 def test_counts_have_their_plural() -> None:
     assert [counted(n, "hit") for n in (0, 1, 1234)] == ["0 hits", "1 hit", "1,234 hits"]
+
+
+def test_a_verdict_is_shown_for_and_against() -> None:
+    out = Console(file=io.StringIO(), width=80)
+    verdict = Verdict(attempt=1, verdict="contradicted", given=True, against=(VerdictPassage(n=1, strength="strong"),))
+    for line in verdict_lines(verdict, [source(1, "Nobody rang \x1b[2J it.")]):
+        out.print(line)
+    shown = out.file.getvalue()  # type: ignore[attr-defined]
+    assert shown.splitlines()[:3] == ["Verdict: contradicted", "  For: nothing", "  Against"]
+    assert "[1] strong  The Boathouse" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_verdict_that_was_not_given_says_so() -> None:
+    lines = [line.plain for line in verdict_lines(Verdict(attempt=1, verdict="open", given=False), [])]
+    assert lines[:2] == ["Verdict: open", "The agent gave none: these are the passages that were gathered."]

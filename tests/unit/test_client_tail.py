@@ -22,6 +22,8 @@ from cicada.protocol.events import (
     LogEvent,
     Metrics,
     StrategyFailure,
+    Verdict,
+    VerdictPassage,
     dump_event,
     event_frame,
 )
@@ -56,6 +58,16 @@ def frame(seq: int, event: LogEvent | dict[str, Any]) -> EventFrame:
 
 def accepted() -> Accepted:
     return Accepted(route="rag", confidence=0.9, reasoning="about the script", strategy="rag")
+
+
+def test_a_verdict_is_of_its_attempt_and_goes_with_it() -> None:
+    tail = RequestTail(REQUEST)
+    verdict = Verdict(attempt=1, verdict="supported", given=True, for_=(VerdictPassage(n=1, strength="strong"),))
+    for seq, event in enumerate((accepted(), Attempt(attempt=1, strategy="theory_agent"), verdict), 1):
+        tail.feed(frame(seq, event))
+    assert tail.answer().verdict == verdict
+    tail.feed(frame(4, Fallback(from_="theory_agent", to="rag", code="c", reason="r")))
+    assert tail.answer().verdict is None
 
 
 @pytest.mark.parametrize(("code", "left"), [("answer_blocked", ""), ("stream_broken", "The bell ")])

@@ -28,7 +28,17 @@ import pytest
 from pydantic import StringConstraints
 
 from cicada.agents.limits import AgentCaps, CappedLimits
-from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Shelf, Tool, ToolInput
+from cicada.agents.ports import (
+    Actor,
+    Agent,
+    AgentFinished,
+    AgentTask,
+    Judged,
+    Shelf,
+    TheoryVerdict,
+    Tool,
+    ToolInput,
+)
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.answering.breakers.guards import GuardedAgent
@@ -44,7 +54,7 @@ from cicada.errors import (
     ProfileUnknown,
 )
 from cicada.models.ports import ModelUse, Stopped, TextDelta, Usage
-from cicada.protocol.events import Source
+from cicada.protocol.events import Source, VerdictPassage
 from cicada.retrieval.ports import Limits
 from tests.support.breakers import Clock, InMemoryBreakers, board
 
@@ -133,9 +143,15 @@ class NoteInput(ToolInput):
     version: int = 1
 
 
+class VerdictInput(ToolInput):
+    """What is concluded."""
+
+    verdict: Literal["supported", "contradicted", "open"]
+
+
 @dataclass
 class World:
-    """Two tools, and what was done by them."""
+    """Three tools, and what was done by them."""
 
     done: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
     """Tool, subject and input of every run, in order."""
@@ -145,8 +161,9 @@ class World:
     """What else happens in each run."""
 
     def tools(self) -> tuple[Tool[Any], ...]:
-        """``search_script`` reads and puts one passage on the shelf; ``create_profile`` writes."""
-        return (_SearchScript(self), _CreateProfile(self))
+        """``search_script`` reads and puts one passage on the shelf; ``create_profile`` writes; ``give_verdict`` writes
+        nothing, and names all of the run's sources."""
+        return (_SearchScript(self), _CreateProfile(self), _GiveVerdict(self))
 
 
 @dataclass(frozen=True)
@@ -156,6 +173,7 @@ class _SearchScript:
     description: str = "Search the text."
     form: type[ToolInput] = SearchInput
     writes: bool = False
+    in_worker: bool = False
 
     def run(self, given: SearchInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
@@ -173,6 +191,7 @@ class _CreateProfile:
     description: str = "Note something."
     form: type[ToolInput] = NoteInput
     writes: bool = True
+    in_worker: bool = True
 
     def run(self, given: NoteInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
@@ -180,6 +199,21 @@ class _CreateProfile:
         if self.world.fails_with is not None:
             raise self.world.fails_with
         return {"created": given.name, "by": "create_profile"}
+
+
+@dataclass(frozen=True)
+class _GiveVerdict:
+    world: World
+    name: str = "give_verdict"
+    description: str = "Give a verdict."
+    form: type[ToolInput] = VerdictInput
+    writes: bool = False
+    in_worker: bool = True
+
+    def run(self, given: VerdictInput, actor: Actor, shelf: Shelf, limits: Limits) -> Judged:
+        self.world.done.append((self.name, actor.subject, given.model_dump()))
+        named = tuple(VerdictPassage(n=source.n, strength="strong") for source in shelf.sources)
+        return Judged({"verdict": given.verdict}, TheoryVerdict(given.verdict, for_=named))
 
 
 def passage(name: str) -> Source:
@@ -349,8 +383,24 @@ class AgentContract:
         )
         run = Run(rig, reads_only=True).go()
         assert [name for name, _, _ in rig.world.done] == ["search_script"]
-        assert (run.box.changed, run.box.changes) == (False, 0)
+        assert run.box.changes == 0
         assert "no such tool" in rig.heard[-1]
+
+    @pytest.mark.parametrize("reads_only", [True, False])
+    def test_a_verdict_is_given_with_all_sources_of_the_run_whoever_searched(self, rig: Rig, reads_only: bool) -> None:
+        given = Use("give_verdict", {"verdict": "supported"}, "use-2")
+        rig.play(_distinct(1), Turn(uses=(given,)), Turn(("No: it is contradicted.",)))
+        run = Run(rig, reads_only=reads_only)
+        run.go(run.task(("search_script", {"query": "opening"})))
+        assert run.box.verdict is not None
+        assert (run.box.verdict.verdict, [one.n for one in run.box.verdict.for_]) == ("supported", [1, 2])
+        assert run.box.changes == 0
+
+    def test_a_verdict_that_does_not_fit_is_none(self, rig: Rig) -> None:
+        rig.play(Turn(uses=(Use("give_verdict", {"verdict": "surely"}),)), Turn(("It is supported.",)))
+        run = Run(rig).go()
+        assert (run.box.verdict, rig.world.done) == (None, [])
+        assert "tool_invalid" in rig.heard[-1]
 
     def test_several_turns_of_tools_keep_their_order_and_their_numbers(self, rig: Rig) -> None:
         rig.play(

@@ -60,7 +60,10 @@ class ClassicRig:
         self.heard: list[str] = []
         service.deploy(
             reading=[function("search_script", query="string")],
-            writing=[function("create_profile", name="string!", version="integer")],
+            writing=[
+                function("create_profile", name="string!", version="integer"),
+                function("give_verdict", verdict="string!"),
+            ],
         )
         service.before = self._arrives
         service.decide = self._decide

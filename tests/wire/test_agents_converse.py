@@ -51,7 +51,7 @@ def test_tools_are_offered_with_their_schemas_and_the_turns_bound(rig):
     Run(rig).go()
     body = rig.service.bodies[0]
     specs = [tool["toolSpec"] for tool in body["toolConfig"]["tools"]]
-    assert [spec["name"] for spec in specs] == ["search_script", "create_profile"]
+    assert [spec["name"] for spec in specs] == ["search_script", "create_profile", "give_verdict"]
     assert specs[1]["inputSchema"]["json"]["required"] == ["name"]
     assert body["inferenceConfig"] == {"maxTokens": MAX_TURN_TOKENS}
 

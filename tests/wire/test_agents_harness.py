@@ -58,8 +58,8 @@ def test_every_invocation_overrides_all_that_the_harness_could_say(rig):
     rig.play(uses, Turn(("In the boathouse [1].",)))
     Run(rig).go()
     for body in rig.service.bodies:
-        assert body["allowedTools"] == ["search_script", "create_profile"]
-        assert [tool["type"] for tool in body["tools"]] == ["inline_function"] * 2
+        assert body["allowedTools"] == ["search_script", "create_profile", "give_verdict"]
+        assert [tool["type"] for tool in body["tools"]] == ["inline_function"] * 3
         assert body["tools"][1]["config"]["inlineFunction"]["inputSchema"]["required"] == ["name"]
         assert (body["maxIterations"], body["maxTokens"]) == (1, MAX_TURN_TOKENS)
         assert 1 <= body["timeoutSeconds"] <= 45
@@ -141,7 +141,7 @@ def test_the_stand_in_hands_the_tools_over_and_takes_their_results(service):
     assert run.rig.world.done == [("search_script", "tenant-7/asker-one", {"query": "letter"})]
     system, tools, turns = service.shown[1]
     assert system.startswith("You keep profiles. Answer")
-    assert [tool.name for tool in tools] == ["search_script", "create_profile"], "and no shell"
+    assert [tool.name for tool in tools] == ["search_script", "create_profile", "give_verdict"], "and no shell"
     assert LETTER in turns[-1].results[0].text
 
 

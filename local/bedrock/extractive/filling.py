@@ -2,8 +2,9 @@
 name, and with the least that its schema allows where they are not.
 
 What is known, by a field's name and type: marks of numbered passages, other wordings of a question, a hypothetical
-passage, summaries, entities and codes; choices among options that the instructions describe, and names in a question,
-each with a confidence. The explanation of a database table is a form of its own.
+passage, summaries, entities and codes; the side of a theory that a passage stands on; choices among options that the
+instructions describe, and names in a question, each with a confidence. The explanation of a database table is a form of
+its own.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from local.bedrock.extractive.naming import codes, names, sure_names
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.relevance import relevance, shared_words
 from local.bedrock.extractive.rewording import hypothetical, rewordings
+from local.bedrock.extractive.siding import side_of
 from local.bedrock.extractive.summary import summary
 from local.bedrock.minilm import SentenceEmbedder
 from local.bedrock.tools import Tool
@@ -29,6 +31,8 @@ _NUMBERS = frozenset({"n", "number", "passage", "index", "id"})
 _WORDINGS = frozenset({"queries", "wordings", "rewordings", "expansions", "questions"})
 _HYPOTHETICAL = frozenset({"passage", "hypothetical", "hypothetical_answer", "hypothetical_passage", "answer"})
 _ENTITIES = frozenset({"entities", "names"})
+_BEARING = frozenset({"n", "side", "strength"})
+"""Of a passage, how it bears on a theory."""
 _SURE_NAME = frozenset({"name", "confidence"})
 _CODES = frozenset({"codes", "entity_codes", "identifiers"})
 _WIDE = re.compile(r"complete")
@@ -45,6 +49,7 @@ class _About:
     """Of the passage, where it is about one."""
     relevance: float = 0.0
     covered: float = 0.0
+    place: str = ""
 
 
 def fill(
@@ -66,7 +71,7 @@ def fill(
     marks = relevance(prompt.question, texts, embedder) if passages else []
     covered = shared_words(prompt.question, texts)
     each = [
-        _About(prompt.question, (passage.text,), passage.number, mark, share)
+        _About(prompt.question, (passage.text,), passage.number, mark, share, passage.place)
         for passage, mark, share in zip(passages, marks, covered, strict=False)
     ]
     return _Filling(schema.get("$defs", {}), each, system, embedder).object(schema, _About(prompt.question, texts))
@@ -93,6 +98,9 @@ class _Filling:
     def object(self, schema: Mapping[str, Any], about: _About) -> dict[str, Any]:
         """An object: the fields that are known, and those that must be there."""
         schema = self._resolved(schema)
+        if about.number is not None and schema.get("properties", {}).keys() == _BEARING:
+            side, strength = side_of(about.question, about.texts[0], about.place)
+            return {"n": about.number, "side": side, "strength": strength}
         filled: dict[str, Any] = {}
         for name, field in schema.get("properties", {}).items():
             value = self._known(name, self._resolved(field), about)

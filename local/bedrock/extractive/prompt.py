@@ -37,6 +37,8 @@ class NumberedPassage:
     """Of the document that it is from."""
     page: str = ""
     relevance: float = 0.0
+    place: str = ""
+    """In one line, where it is told so."""
 
     @property
     def position(self) -> int | None:
@@ -78,7 +80,7 @@ def _passage(attributes: str, body: str) -> NumberedPassage | None:
     number, text = values.get("n", ""), _unescape(_CONTEXT.sub(" ", body))
     if not re.fullmatch("[0-9]{1,6}", number) or not text:
         return None
-    names = ("episode", "episode_id", "chapter", "message", "speaker", "title", "page")
+    names = ("episode", "episode_id", "chapter", "message", "speaker", "title", "page", "place")
     return NumberedPassage(
         number=int(number),
         text=text,

@@ -229,12 +229,6 @@ class AgentCapReached(AgentError):
     code, told, retryable = "agent_cap_reached", "The agent came to no end within what it may use.", False
 
 
-class AgentUngrounded(AgentError):
-    """The agent stated what needs evidence, and cites none that holds; or confirmed a change that no tool has made."""
-
-    code, told, retryable = "agent_ungrounded", "The agent could not show what its answer rests on.", False
-
-
 class ToolInvalid(CicadaError):
     """A tool was called in a way that it does not allow; the message, which the model is told, says why."""
 

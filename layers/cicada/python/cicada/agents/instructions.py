@@ -45,10 +45,12 @@ deleted, by its name. To say what changed, use the profile's history.
 THEORY_INSTRUCTIONS = f"""\
 You weigh a user's theories against the text. Evidence was searched for already, for and against apart from each other.
 
-State a theory that is not kept yet if the user puts it forward; refine it if they change its wording. Tell the evidence
-for it, then the evidence against it, each with its citation, its strength and, in a script, its episode. Evidence of
-one episode says nothing of another. Then give a verdict: supported, contradicted or open. Record it with the numbers of
-the passages that it rests on before you tell it. Where no evidence was found, say so, and give no verdict.
+State a theory that is not kept yet if the user wants it kept; refine it if they change its wording, and gather evidence
+for it by its id then. Before you answer, give your verdict once: supported, contradicted or open, with the numbers of
+the passages that it rests on. Use record_verdict for a theory that is kept, where you have that tool, else
+give_verdict. The user is shown the verdict: do not write it. Tell the evidence for the theory, then the evidence
+against it, each with its citation, its strength and, in a script, its episode. Evidence of one episode says nothing of
+another. Where no evidence was found, say so.
 
 {_RULES}"""
 

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict
 
 from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta, Usage
-from cicada.profiles.record import Kind
-from cicada.protocol.events import ChangedField, ProfileChanged, Source
+from cicada.profiles.record import Kind, Verdict
+from cicada.protocol.events import ChangedField, ProfileChanged, Source, VerdictPassage
 from cicada.retrieval.ports import Limits
 
 MAX_OUTPUT_CHARS = 16_000
@@ -98,6 +98,26 @@ class ToolInput(BaseModel):
 
 
 @dataclass(frozen=True)
+class TheoryVerdict:
+    """The verdict on a theory, as a tool call gave it: the user is shown this, whatever the agent writes."""
+
+    verdict: Verdict
+    for_: tuple[VerdictPassage, ...] = ()
+    against: tuple[VerdictPassage, ...] = ()
+    given: bool = True
+    """Otherwise the agent has ended without one: the verdict is open, and the passages are all that were gathered."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a tool says that has given a verdict."""
+
+    told: Mapping[str, Any]
+    """To the model."""
+    verdict: TheoryVerdict
+
+
+@dataclass(frozen=True)
 class Written:
     """What a tool says that has changed a profile."""
 
@@ -105,6 +125,8 @@ class Written:
     """To the model."""
     change: ProfileChanged
     """From the record of what was done: the user's receipt."""
+    verdict: TheoryVerdict | None = None
+    """That was given and kept by it."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +146,8 @@ class ToConfirm:
     expires_at_ms: int
 
 
+Told = Mapping[str, Any] | Judged | Written | ToConfirm
+"""What a tool says."""
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
 
@@ -154,7 +178,13 @@ class Tool(Described, Protocol, Generic[Given]):
         """Whether it changes anything, be it after a confirmation: offered only where the user asks for a change."""
         ...
 
-    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any] | Written | ToConfirm:
+    @property
+    def in_worker(self) -> bool:
+        """Whether it runs in the answer worker whatever service runs the agent: it writes, it needs all sources of the
+        run, or it calls a model that the run pays for."""
+        ...
+
+    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Told:
         """Do it.
 
         Args:

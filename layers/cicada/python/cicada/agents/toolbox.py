@@ -14,7 +14,20 @@ from typing import Any, Literal
 
 from cicada.agents.limits import AgentCaps
 from cicada.agents.output import bounded
-from cicada.agents.ports import Actor, Done, Shelf, ToConfirm, Tool, ToolCall, ToolInput, ToolReply, Written
+from cicada.agents.ports import (
+    Actor,
+    Done,
+    Judged,
+    Shelf,
+    TheoryVerdict,
+    ToConfirm,
+    Told,
+    Tool,
+    ToolCall,
+    ToolInput,
+    ToolReply,
+    Written,
+)
 from cicada.errors import (
     AgentCapReached,
     CicadaError,
@@ -110,6 +123,8 @@ class ToolBox:
         self._replies: dict[str, ToolReply] = {}
         self.changes = 0
         """Changes that tools have made, or asked the user to confirm."""
+        self.verdict: TheoryVerdict | None = None
+        """The last that a tool was used to give."""
         self.records: list[ToolRecord] = []
         """Every call so far, in order."""
 
@@ -132,15 +147,6 @@ class ToolBox:
     def turns(self) -> int:
         """Turns of the model that have begun."""
         return self._turns
-
-    def succeeded(self, name: str) -> bool:
-        """Whether a tool has done what it was asked for, at least once."""
-        return any(record.name == name and record.fault is None for record in self.records)
-
-    @property
-    def changed(self) -> bool:
-        """Whether a tool has changed anything for the user."""
-        return any(record.writes and record.fault is None for record in self.records)
 
     def turn(self) -> None:
         """See the port."""
@@ -214,6 +220,8 @@ class ToolBox:
         if isinstance(result, Written):
             self._seen.clear()  # what was read before may look different now
             self._replies.clear()
+        if isinstance(result, Judged | Written):
+            self.verdict = result.verdict or self.verdict
         if isinstance(result, Written | ToConfirm):
             self.changes += 1
             self._on_change(result)
@@ -316,9 +324,9 @@ def _canonical(given: object) -> str:
     return written
 
 
-def _told(result: Mapping[str, Any] | Written | ToConfirm) -> Mapping[str, Any]:
+def _told(result: Told) -> Mapping[str, Any]:
     """What the model is told of a tool's result."""
-    return result.told if isinstance(result, Written | ToConfirm) else result
+    return result.told if isinstance(result, Judged | Written | ToConfirm) else result
 
 
 def _key(name: str, written: str) -> str:

@@ -13,23 +13,22 @@ from cicada.agents.limits import AgentCaps, CappedLimits, timed
 from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Tool
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
+from cicada.agents.tools.verdicts import not_given, verdict_line
 from cicada.answering.agent_limits import AgentLimits, ToolLimits
-from cicada.answering.agent_opening import Opening, statement_in
+from cicada.answering.agent_opening import Opening
 from cicada.answering.grounding import tell_retrieved
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
-from cicada.answering.verdicts import lacks_evidence
 from cicada.answering.watched import WatchedRetriever
 from cicada.citations import check_citations, not_attributed
-from cicada.errors import AgentUngrounded, AnswerIncomplete, StreamBroken
+from cicada.errors import AnswerIncomplete, StreamBroken
+from cicada.models.ports import TextDelta
 from cicada.retrieval.ports import Retriever
 from cicada.routing.changes import asks_for_change
 
 AgentName = Literal["profile_agent", "theory_agent"]
 
 _KINDS: dict[AgentName, AgentKind] = {"profile_agent": "profile", "theory_agent": "theory"}
-RECORDS_VERDICT = "record_verdict"
-"""The tool whose use states a verdict."""
 
 
 class AgentStrategy:
@@ -77,7 +76,6 @@ class AgentStrategy:
 
         Raises:
             AgentCapReached: a cap was reached.
-            AgentUngrounded: a theory is judged, and the evidence for that is not cited.
             AnswerIncomplete: the agent wrote nothing.
         """
         run = self._begin(asked, spending)
@@ -125,29 +123,24 @@ class AgentStrategy:
         return [tool for tool in self._tools(retriever) if may_change or not tool.writes]
 
     def _end(self, run: _Run, shown: int | None) -> Generator[Step, None, None]:
-        """What follows the last text: sources that were added, and the checked citations."""
+        """What follows the agent's text: sources that were added, the checked citations, and the verdict."""
         text = "".join(run.pieces)
         if not text.strip():
             raise AnswerIncomplete("the agent wrote nothing")
         sources = run.shelf.sources
         citations = check_citations(text, sources)
-        if self.name == "theory_agent" and lacks_evidence(
-            text,
-            sources,
-            citations,
-            said=(statement_in(run.task.question),),
-            recorded=run.box.succeeded(RECORDS_VERDICT),
-            changed=run.box.changed,
-        ):
-            raise AgentUngrounded("a theory is judged, and the evidence for that is not cited")
+        verdict = run.box.verdict or not_given(sources)
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
+        if verdict is not None:
+            yield TextDelta(f"\n\n{verdict_line(verdict)}")
         yield Answered(
             run.stop_reason or "",
             self._agent.model_id,
             citations,
             not_attributed(text, sources),
             run.box.changes if any(tool.writes for tool in run.box.tools) else None,
+            verdict,
         )
 
     def _retrieved(self, run: _Run) -> Retrieved:

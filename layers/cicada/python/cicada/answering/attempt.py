@@ -43,6 +43,7 @@ from cicada.protocol.events import (
     Receipt,
     Sources,
     StrategyName,
+    Verdict,
     load_event,
 )
 from cicada.story import tell
@@ -325,6 +326,9 @@ class AttemptRunner:
                         if step.citations is not None:
                             for event in fit_citations(attempt, step.citations, step.not_attributed):
                                 courier.event(event)
+                        if (given := step.verdict) is not None:
+                            told = {"for_": given.for_, "against": given.against}
+                            courier.event(Verdict(attempt=attempt, verdict=given.verdict, given=given.given, **told))
                         return step
         raise StreamBroken("the strategy ended without an answer")
 

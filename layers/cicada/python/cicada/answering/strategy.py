@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Protocol
 
-from cicada.agents.ports import ToConfirm, Written
+from cicada.agents.ports import TheoryVerdict, ToConfirm, Written
 from cicada.answering.spending import Spending
 from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta
@@ -72,6 +72,9 @@ class Answered:
     """The numbers of all sources, where the text has no marker to say which of them it rests on."""
     changes: int | None = None
     """Changes of the user's profiles that the answer made or waits to have confirmed; None where it could make none."""
+
+    verdict: TheoryVerdict | None = None
+    """On the theory of the question, where there is one."""
 
     @property
     def grounded(self) -> bool:

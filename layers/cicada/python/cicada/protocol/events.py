@@ -14,6 +14,7 @@ from pydantic.alias_generators import to_camel
 from cicada.corpus.passages import CitedLocator
 from cicada.errors import CicadaError
 from cicada.profiles.record import Kind, Operation
+from cicada.profiles.record import Verdict as VerdictWord
 from cicada.protocol.actions import PROTOCOL_VERSION
 
 MAX_EVENT_BYTES = 24 * 1024
@@ -267,6 +268,30 @@ class Confirm(Event):
     expires_at_ms: int = Field(description="epoch milliseconds; confirmed later, nothing is deleted")
 
 
+StrengthWord = Literal["strong", "moderate", "weak"]
+
+
+class VerdictPassage(Payload):
+    """A passage that a verdict names."""
+
+    n: Annotated[int, Field(ge=1, description="its number among the sources")]
+    strength: StrengthWord = Field(description="how plainly it speaks for or against the theory, as it was judged")
+
+
+class Verdict(Event):
+    """The verdict on the theory of the question, as the agent's tool call gave it, whatever the answer's text says."""
+
+    type: Literal["verdict"] = "verdict"
+    attempt: int
+    verdict: VerdictWord
+    given: bool = Field(
+        description="false where the agent ended without giving a verdict: it is open then, and the passages are all "
+        "that were gathered"
+    )
+    for_: tuple[VerdictPassage, ...] = Field((), alias="for", description="passages that speak for the theory")
+    against: tuple[VerdictPassage, ...] = Field((), description="passages that speak against it")
+
+
 class Complete(Event):
     """The answer is whole. Terminal."""
 
@@ -303,7 +328,7 @@ class Failed(Event):
         return cls(code=error.code, message=error.told, retryable=error.retryable, failed=failed)
 
 
-LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Receipt | Confirm | Complete | Failed
+LogEvent = Accepted | Attempt | Sources | Chunk | Fallback | Citations | Verdict | Receipt | Confirm | Complete | Failed
 TERMINAL = (Complete, Failed)
 TERMINAL_TYPES = frozenset({"complete", "error"})
 

@@ -85,13 +85,13 @@ class ActionFunction:
 
         Args:
             requests: tell which request is whose, and whether it is open.
-            tools: of all agents, some of them perhaps twice; those that write are never run here.
+            tools: of all agents, some of them perhaps twice; those of the worker are never run here.
             now_s: epoch seconds.
             most_s: how long one call may take.
             on_admitted: told whose request a call is made for, once that is sure.
         """
         self._requests = requests
-        self._tools = list({tool.name: tool for tool in tools if not tool.writes}.values())
+        self._tools = list({tool.name: tool for tool in tools if not tool.in_worker}.values())
         self._now_s = now_s
         self._most_s = most_s
         self._on_admitted = on_admitted

@@ -22,7 +22,7 @@ MAX_DESCRIPTION_CHARS = 1_200
 MAX_PARAMETER_DESCRIPTION_CHARS = 500
 MIN_INSTRUCTION_CHARS, MAX_INSTRUCTION_CHARS = 40, 4_000
 
-READING_GROUP, WRITING_GROUP = "reading", "writing"
+READING_GROUP, WORKER_GROUP = "reading", "worker"
 """The action groups: the first one's functions run in the action-group function, the second one's in the worker."""
 
 Kind = Literal["string", "number", "integer", "boolean"]

@@ -19,21 +19,25 @@ from cicada.agents.tools.profile_writing import (
     UpdateProfileTool,
 )
 from cicada.agents.tools.search import SearchScriptTool
+from cicada.agents.tools.sides import EvidenceJudge
 from cicada.agents.tools.theories import ListTheoriesTool, RefineTheoryTool, StateTheoryTool
-from cicada.agents.tools.verdicts import RecordVerdictTool
+from cicada.agents.tools.verdicts import GiveVerdictTool, RecordVerdictTool
 from cicada.profiles.desk import ProfileDesk
 from cicada.retrieval.ports import Retriever
 
 __all__ = ["tools_for"]
 
 
-def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[Tool[Any]]:
+def tools_for(
+    kind: AgentKind, desk: ProfileDesk, retriever: Retriever, judge: EvidenceJudge | None = None
+) -> list[Tool[Any]]:
     """The tools of an agent. They keep nothing from call to call: one list serves any number of runs.
 
     Args:
         kind: which agent's.
         desk: the profiles.
         retriever: finds passages.
+        judge: sorts evidence by side; without it evidence stays unsorted.
     """
     search, show = SearchScriptTool(desk, retriever), ShowProfileTool(desk, retriever)
     history, undo = ProfileHistoryTool(desk, retriever), UndoChangeTool(desk, retriever)
@@ -56,7 +60,8 @@ def tools_for(kind: AgentKind, desk: ProfileDesk, retriever: Retriever) -> list[
         show,
         StateTheoryTool(desk, retriever),
         RefineTheoryTool(desk, retriever),
-        GatherEvidenceTool(desk, retriever),
+        GatherEvidenceTool(desk, retriever, judge),
+        GiveVerdictTool(desk, retriever),
         RecordVerdictTool(desk, retriever),
         undo,
         delete,

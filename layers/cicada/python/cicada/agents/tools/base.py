@@ -28,6 +28,7 @@ class DeskTool:
 
     form: ClassVar[type[ToolInput]]
     writes: ClassVar[bool] = False
+    in_worker: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

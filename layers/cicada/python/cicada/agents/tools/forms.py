@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, StringConstraints
 
 from cicada.agents.ports import ToolInput
+from cicada.profiles.record import Verdict
 from cicada.profiles.rules import (
     ID_PATTERN,
     MAX_EDITS,
@@ -28,6 +29,14 @@ ProfileId = Annotated[str, StringConstraints(pattern=ID_PATTERN)]
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME_CHARS)]
 _FieldName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FIELD_NAME_CHARS)]
 _Statement = Annotated[str, StringConstraints(min_length=1, max_length=MAX_STATEMENT_CHARS)]
+_Quote = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_VALUE_CHARS,
+        description="the words of the user's message that state the theory, copied exactly",
+    ),
+]
 _Episodes = Annotated[
     tuple[Annotated[str, StringConstraints(min_length=1, max_length=MAX_EPISODE_CHARS)], ...],
     Field(max_length=MAX_EPISODES),
@@ -37,6 +46,7 @@ _Collections = Annotated[
     Field(max_length=MAX_EPISODES),
 ]
 _Version = Annotated[int, Field(ge=1)]
+_Numbers = Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(max_length=MAX_EVIDENCE)]
 PlainKind = Literal["character", "location", "episode", "fragment_group"]
 AnyKind = Literal["character", "location", "episode", "fragment_group", "theory"]
 
@@ -148,7 +158,8 @@ class ListTheories(ToolInput):
 class StateTheory(ToolInput):
     """Keep a theory that the user has stated, in the user's words."""
 
-    statement: _Statement = Field(description="what is claimed, as one sentence")
+    statement: _Statement = Field(description="what is claimed, as one sentence, in words of the quote")
+    quote: _Quote
     episodes: _Episodes = Field((), description="the episodes that it is about; all when left out")
 
 
@@ -157,24 +168,32 @@ class RefineTheory(ToolInput):
 
     id: ProfileId
     expected_version: _Version = Field(description="the version that you have seen")
-    statement: _Statement = Field(description="what is claimed now, as one sentence")
+    statement: _Statement = Field(description="what is claimed now, as one sentence, in words of the quote")
+    quote: _Quote
 
 
 class GatherEvidence(ToolInput):
     """Search what speaks for a theory and what speaks against it. Give the statement, or the id of a theory."""
 
     statement: _Statement | None = Field(None, description="what is claimed, as one sentence")
+    contrary: _Statement | None = Field(
+        None, description="what the text would say if it were wrong, as one sentence: searched for, too"
+    )
     id: ProfileId | None = Field(None, description="of a theory of the user's")
     episodes: _Episodes = Field((), description="only these episodes; all, or the theory's own, when left out")
 
 
-class RecordVerdict(ToolInput):
-    """Keep a verdict on a theory, with the evidence that was gathered for it. Gather evidence first, and cite it."""
+class GiveVerdict(ToolInput):
+    """Give the verdict on the theory that the user asks about, once, before you answer. The user is shown it. Gather
+    evidence first; without any the verdict is open."""
+
+    verdict: Verdict
+    passages_for: _Numbers = Field((), description="numbers of the gathered passages for it that the verdict rests on")
+    passages_against: _Numbers = Field((), description="numbers of the gathered passages against it that it rests on")
+
+
+class RecordVerdict(GiveVerdict):
+    """Give the verdict on a theory that is kept, and keep it with the evidence that was gathered for it."""
 
     id: ProfileId
     expected_version: _Version = Field(description="the version that you have seen")
-    verdict: Literal["supported", "contradicted", "open"]
-    citations: Annotated[
-        tuple[Annotated[int, Field(ge=1)], ...],
-        Field(min_length=1, max_length=MAX_EVIDENCE, description="numbers of the evidence that the verdict rests on"),
-    ]

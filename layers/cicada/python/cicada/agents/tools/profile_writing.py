@@ -25,7 +25,7 @@ CONFIRMATION_REQUIRED = "confirmation_required"
 
 
 class _WritingTool(DeskTool):
-    writes = True
+    writes = in_worker = True
 
     def _given(self, facts: Sequence[Fact], actor: Actor, shelf: Shelf) -> list[FieldGiven]:
         return [FieldGiven(fact.field, fact.value, proof_of(fact, actor, shelf)) for fact in facts]

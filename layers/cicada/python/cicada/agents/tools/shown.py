@@ -26,8 +26,6 @@ MAX_CONTEXT_CHARS = 600
 MAX_CHANGE_CHARS = 600
 MAX_TOLD = 5
 """Words that a refusal names."""
-_CHANGE = "change:"
-"""What the id of a change's source begins with."""
 _UNNUMBERED = 1
 """The shelf gives the numbers."""
 _SEARCHING = frozenset({"search_script", "gather_evidence"})
@@ -101,7 +99,7 @@ def change_source(profile: Profile, change: Change) -> Source:
     told = "; ".join(_edit_words(edit) for edit in change.edits) or change.operation
     return Source(
         n=_UNNUMBERED,
-        passage_id=f"{_CHANGE}{profile.id}:{change.version}",
+        passage_id=f"change:{profile.id}:{change.version}",
         collection=NOTES,
         locator=NoteLocator(
             profile_id=profile.id,
@@ -113,11 +111,6 @@ def change_source(profile: Profile, change: Change) -> Source:
         text=clipped(f"Version {change.version}, {moment(change.at_ms)}: {told}", MAX_CHANGE_CHARS),
         origin="profile",
     )
-
-
-def is_change(source: Source) -> bool:
-    """Whether a source is a change of a profile's history."""
-    return source.origin == "profile" and source.passage_id.startswith(_CHANGE)
 
 
 def _edit_words(edit: Edit) -> str:

@@ -16,7 +16,7 @@ from cicada.profiles.heads import Head
 from cicada.profiles.record import Profile
 from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, profile_id
 from cicada.retrieval.ports import Limits
-from cicada.text.quoting import foreign_words
+from cicada.text.quoting import foreign_words, quotes
 
 MAX_CITED = 12
 """Theories of a list that can be cited: the shelf has room for 40 sources, and evidence needs most of it."""
@@ -38,11 +38,11 @@ class StateTheoryTool(DeskTool):
     """Keeps a theory of the actor's."""
 
     form = StateTheory
-    writes = True
+    writes = in_worker = True
 
     def run(self, given: StateTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
         """See the port."""
-        _refuse_others(given.statement, *actor.said)
+        _refuse_unquoted(given, actor)
         scope_of(actor, episodes=given.episodes)
         by = self.by(given, actor)
         profile = self._filed(by, Stated(given.statement, note_of(actor), given.episodes))
@@ -67,14 +67,14 @@ class RefineTheoryTool(DeskTool):
     """Replaces the statement of one of the actor's theories."""
 
     form = RefineTheory
-    writes = True
+    writes = in_worker = True
 
     def run(self, given: RefineTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
         """See the port."""
         old = self.desk.show(actor.subject, given.id).theory
         if old is None:
             raise ProfileInvalid("only a theory has a statement")
-        _refuse_others(given.statement, *actor.said, old.statement)
+        _refuse_unquoted(given, actor, old.statement)
         stated = Stated(given.statement, note_of(actor), old.episodes)
         by = self.by(given, actor)
         profile = self.desk.update(by, given.id, given.expected_version, stated=stated)
@@ -92,12 +92,13 @@ def theory_name(statement: str, apart: str = "") -> str:
     return f"{clipped(name, MAX_NAME_CHARS - len(digest) - 2)} #{digest}"
 
 
-def _refuse_others(statement: str, *said: str) -> None:
-    unsaid = foreign_words(statement, *said)
+def _refuse_unquoted(given: StateTheory | RefineTheory, actor: Actor, *kept: str) -> None:
+    """A statement is made of words that the user's message states, or that are kept already."""
+    if not any(quotes(said, given.quote) for said in actor.said):
+        raise ToolInvalid("the user's message does not have the quote: copy its words exactly")
+    unsaid = foreign_words(given.statement, given.quote, *kept)
     if unsaid:
-        raise ToolInvalid(
-            f"the user's message does not say {', '.join(unsaid[:MAX_TOLD])}: keep the theory in the user's words"
-        )
+        raise ToolInvalid(f"the quote does not say {', '.join(unsaid[:MAX_TOLD])}: keep the theory in the user's words")
 
 
 def _listed(head: Head, shelf: Shelf, *, cited: bool) -> dict[str, Any]:

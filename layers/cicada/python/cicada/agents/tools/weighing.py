@@ -1,49 +1,28 @@
-"""How a passage bears on a statement: on which side it stands, and how strongly."""
+"""On which side of a theory a passage stands, as it was judged in this run: kept with the source itself."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cicada.agents.tools.deeds import Deed, Told, deed_in, names_missing
-from cicada.citations.checking import Checker
-from cicada.citations.clauses import Word
-from cicada.citations.english_terms import OPPOSITES
-from cicada.citations.known import Known
-from cicada.citations.language import language_of
-from cicada.citations.reading import ENGLISH, read
 from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.record import Side
 from cicada.profiles.rules import claim_of, clipped
-from cicada.protocol.events import Reason, Source
-from cicada.text.tokens import normalised
+from cicada.protocol.events import Reason, Source, StrengthWord
 
+STRENGTHS: dict[StrengthWord, float] = {"strong": 0.9, "moderate": 0.6, "weak": 0.3}
+"""What a judge's word is as a number in [0, 1]."""
 STRONG = 0.7
 MODERATE = 0.4
 """Strengths from which evidence is called so; what is below is weak, and no verdict rests on it alone."""
-OFF_ITS_SEARCH = 0.8
-"""By what the strength of a passage is multiplied that the search for its own side did not find."""
 GATHERING = "gather_evidence"
-_SENTENCES = re.compile(r"[^.!?。！？؟]*[^\s.!?。！？؟][^.!?。！？؟]*[.!?。！？؟]*[\"'”’»)]*")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _STATEMENT_CHARS = 60
 """Of a statement, as a reason names it."""
 _DIGEST_CHARS = 16
-_AT_MOST_MODERATE = STRONG - 0.01
-_AT_MOST_WEAK = MODERATE - 0.01
 _SIDES: tuple[Side, Side] = ("for", "against")
-
-
-@dataclass(frozen=True)
-class Found:
-    """A passage, and how well each side's search found it."""
-
-    source: Source
-    scores: Mapping[Side, float]
-    """Calibrated, in [0, 1]; a side that did not find it is absent."""
+UNSORTED = "unsorted"
+"""In place of a side, where the judge failed."""
 
 
 @dataclass(frozen=True)
@@ -52,127 +31,13 @@ class Weighed:
 
     source: Source
     side: Side | None
-    """None where it is near to the statement and says neither."""
+    """None where it says neither, or could not be sorted."""
     strength: float
     """In [0, 1]; 0 without a side."""
 
 
-def weigh(statement: str, found: Found) -> Weighed:
-    """On which side a passage stands: one, or none; never both.
-
-    The side is read from the passage by the rules that check citations: a passage that holds what the statement says
-    speaks for it, one that denies it, says the opposite or says it of somebody else speaks against it. Its own words
-    and its speaker count, not its neighbours or its chapter's title: half of the statement's words beside names, and
-    two at least where there are two, must be among them, and for a passage that speaks for it every name, too. A
-    question says neither, and so does a passage that denies something where the statement does not, or the other way
-    round, and is no contradiction. In English the deed is compared besides, as :mod:`cicada.agents.tools.deeds` reads
-    it: without the statement's verb, or one that says the same, a passage is weak; where somebody else does it, it
-    speaks against the statement, moderately at most; where nobody is told who does it, it says neither. Its strength
-    is the calibrated score of the search, times the share of the statement's words that it has; less where only the
-    other side's search found it.
-    """
-    source = found.source
-    alone = _alone(source)
-    share = _share(statement, alone)
-    if _only_asks(source.text) or not share:
-        return Weighed(source, None, 0.0)
-    finding = Checker([alone]).check(statement, alone, [alone])
-    side, ceiling = _side(statement, alone, None if finding.objection is None else finding.objection.code)
-    if side is None:
-        return Weighed(source, None, 0.0)
-    score = found.scores.get(side, max(found.scores.values()) * OFF_ITS_SEARCH)
-    held = share if finding.objection is not None else min(share, finding.similarity)
-    return Weighed(source, side, round(min(ceiling, min(1.0, score) * held), 2))
-
-
-def _side(statement: str, source: Source, objection: str | None) -> tuple[Side | None, float]:
-    """The side that a passage stands on, with what its strength is at most."""
-    voice = source.locator.voice() or ""
-    english = language_of(statement) == ENGLISH
-    told = deed_in(statement, source.text, voice) if english else Told(Deed.SAME)
-    denies = _denies(statement)
-    alike = told.denied == denies if english and told.deed == Deed.SAME else _denies_alike(statement, source)
-    if told.deed == Deed.OTHERS:
-        # What somebody else has not done, or has done where the statement denies it, tells nothing of whom it names.
-        return (None, 0.0) if told.denied or denies else ("against", _AT_MOST_MODERATE)
-    if objection == "contradicted":
-        # A denial of something beside the deed is none of the deed.
-        beside = english and told.deed != Deed.UNTOLD and not (told.denied or denies)
-        if beside and not _denies_alike(statement, source):
-            return None, 0.0
-        if told.deed == Deed.UNTOLD and _denies_alike(statement, source) and not _opposed(statement, source):
-            return None, 0.0  # another deed is not the opposite of this one
-        plain = told.deed == Deed.SAME or told.denied or (denies and told.deed != Deed.UNTOLD)
-        return "against", 1.0 if plain else _AT_MOST_MODERATE
-    if objection == "name_missing" and told.deed == Deed.SAME and english:
-        objection = None  # names are compared below, where a part of one is enough
-    if objection is not None or not alike or told.deed == Deed.UNKNOWN or _lacks_name(statement, source):
-        return None, 0.0
-    return "for", 1.0 if told.deed == Deed.SAME else _AT_MOST_WEAK
-
-
-def _alone(source: Source) -> Source:
-    """A passage with nothing but its own words and its speaker: titles name what many passages below them do not."""
-    locator = source.locator
-    if isinstance(locator, ScriptLocator):
-        bare = {"episode_name": "", "episode_id": "", "chapter_id": "", "message_id": ""}
-        locator = locator.model_copy(update=bare)
-    return source.model_copy(update={"context": None, "locator": locator})
-
-
-def _share(statement: str, source: Source) -> float:
-    """The share of the statement's words, beside names, that a passage has; 0 where that is too little for a side."""
-    passage = Known(source)
-    words = [word for clause in read(statement, language_of(statement)) for word in clause.words]
-    plain = {written for written in _WORD.findall(source.text) if written.islower()}
-    meant = {word.term for word in words if not (word.name or word.turning or word.owner or _opens_named(word, plain))}
-    held = sum(term in passage.vocabulary or passage.vocabulary.akin(term) for term in meant)
-    if held < max(math.ceil(len(meant) / 2), min(2, len(meant))):
-        return 0.0
-    return held / len(meant) if meant else 1.0
-
-
-def _denies_alike(statement: str, source: Source) -> bool:
-    """Whether statement and passage both deny something, or neither does, where they speak of the same."""
-    claimed = read(statement, language_of(statement))
-    terms = {term for clause in claimed for term in clause.terms}
-    said = [clause for clause in Known(source).clauses if clause.terms & terms]
-    return any(clause.negations for clause in claimed) == any(clause.negations for clause in said)
-
-
-def _opens_named(word: Word, plain: Collection[str]) -> bool:
-    """Whether a sentence's first word may be a name: the passage does not have it in small letters."""
-    return word.opens and word.shown[:1].isupper() and word.shown.lower() not in plain
-
-
-def _opposed(statement: str, source: Source) -> bool:
-    """Whether an English passage has the opposite of a word of a statement."""
-    claimed = {term for clause in read(statement, ENGLISH) for term in clause.terms}
-    said = {term for clause in Known(source).clauses for term in clause.terms}
-    return any(frozenset((one, other)) in OPPOSITES for one in claimed - said for other in said - claimed)
-
-
-def _lacks_name(statement: str, source: Source) -> bool:
-    """Whether a passage has not a name of a statement, and is not spoken by its bearer."""
-    language, voice = language_of(statement), source.locator.voice() or ""
-    if language == ENGLISH:
-        return names_missing(statement, source.text, voice)
-    there = {normalised(word) for word in _WORD.findall(f"{source.text} {voice}")}
-    words = (word for clause in read(statement, language) for word in clause.words)
-    names = (word.shown for word in words if word.name or (word.opens and word.shown[:1].isupper()))
-    return any(normalised(name) not in there for name in names)
-
-
-def _denies(statement: str) -> bool:
-    return any(clause.negations for clause in read(statement, language_of(statement)))
-
-
-def _only_asks(text: str) -> bool:
-    return all(sentence.rstrip("\"'”’»)").endswith(("?", "？", "؟")) for sentence in _SENTENCES.findall(text))
-
-
-def strength_words(strength: float) -> str:
-    """``strong``, ``moderate`` or ``weak``."""
+def strength_words(strength: float) -> StrengthWord:
+    """A strength in a word."""
     if strength >= STRONG:
         return "strong"
     return "moderate" if strength >= MODERATE else "weak"
@@ -184,51 +49,58 @@ def part_of(source: Source) -> str:
     return f"{locator.episode_id} · {locator.episode_name}" if isinstance(locator, ScriptLocator) else locator.label()
 
 
-def balance_words(weighed: list[Weighed]) -> str:
+def balance_words(weighed: Sequence[Weighed]) -> str:
     """What the evidence of one part, or of all, amounts to: numbers, and plain words about how much that is."""
     told = []
-    for side in ("for", "against"):
+    for side in _SIDES:
         strengths = [one.strength for one in weighed if one.side == side]
         if strengths:
-            best = max(strengths)
-            told.append(f"{len(strengths)} {side} it, the strongest {strength_words(best)} ({best:.2f})")
+            told.append(f"{len(strengths)} {side} it, the strongest {strength_words(max(strengths))}")
         else:
             told.append(f"nothing {side} it")
     words = "; ".join(told)
     strengths = [one.strength for one in weighed if one.side is not None]
     if not strengths:
-        return f"{words}. Nothing that was found says either: no verdict can rest on this"
+        return f"{words}. The verdict can only be open"
     if max(strengths) < MODERATE:
         return f"{words}. All of it is weak: the verdict can only be open"
     return words
 
 
-def reason_of(statement: str, weighed: Weighed) -> Reason:
+def reason_of(statement: str, weighed: Weighed, *, unsorted: bool = False) -> Reason:
     """Why a gathered passage is among the sources: it tells the side, and of which statement."""
-    if weighed.side is None:
+    if weighed.side is None and not unsorted:
         return Reason(kind="tool", name=GATHERING)
-    matched = f"{weighed.side}: {statement_named(statement)}"
+    matched = f"{weighed.side or UNSORTED}: {statement_named(statement)}"
     return Reason(kind="tool", name=GATHERING, matched=matched, confidence=weighed.strength)
 
 
-def gathered_for(statement: str, source: Source) -> Weighed | None:
-    """What was gathered in this run: a source as evidence for or against this very statement, else None.
+def gathered_for(statement: str, sources: Sequence[Source]) -> dict[int, Weighed]:
+    """The evidence of this run for or against this very statement, by number."""
+    return evidence_of(sources).get(statement_named(statement), {})
 
-    It is read from the source, so that a verdict can be checked wherever the evidence was gathered.
+
+def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, Weighed]]:
+    """All evidence of this run: by statement, as :func:`statement_named` names it, and number.
+
+    It is read from the reasons of the run's sources. A statement whose passages could not be sorted has none.
     """
-    named = statement_named(statement)
-    return next((one for told, one in gathered(source) if told == named), None)
+    found: dict[str, dict[int, Weighed]] = {}
+    for source in sources:
+        for named, weighed in _gathered(source):
+            evidence = found.setdefault(named, {})
+            if weighed.side is not None:
+                evidence[source.n] = weighed
+    return found
 
 
-def gathered(source: Source) -> Iterator[tuple[str, Weighed]]:
-    """All that a source was gathered as: the statement as :func:`statement_named` names it, and what was weighed."""
+def _gathered(source: Source) -> Iterator[tuple[str, Weighed]]:
     for reason in source.why:
         if (reason.kind, reason.name) != ("tool", GATHERING) or reason.matched is None:
             continue
         told, _, named = reason.matched.partition(": ")
         side: Side | None = next((side for side in _SIDES if side == told), None)
-        if side is not None:
-            yield named, Weighed(source, side, reason.confidence or 0.0)
+        yield named, Weighed(source, side, reason.confidence or 0.0)
 
 
 def statement_named(statement: str) -> str:
