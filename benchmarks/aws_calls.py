@@ -53,10 +53,10 @@ class Case:
 SIMPLE = ("What time does the causeway go under water?", "Who owns the red oilskin?", "Which room is Tamsin given?")
 COMPLEX = (
     "Explain why the bell rang, and compare what Tamsin and Petra make of it.",
-    "What did Tamsin find at the gauge tower, and who read the gauge?",
+    "Explain what Tamsin found at the gauge tower and who read the gauge.",
     "Compare Ilse and Oswin: what does each of them hide, and why?",
 )
-POLICY = ("What is the policy on ringing the fog bell at night?", "What is the policy on the red oilskin?")
+POLICY = ("What are your terms for ringing the fog bell at night?", "What is your policy on the red oilskin?")
 
 
 OPENINGS = ("", "Please tell me: ", "I would like to know: ", "One more thing: ", "Remind me: ")

@@ -41,12 +41,12 @@ from benchmarks.retrieval_quality import ranker
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, ChunkOptions
 from cicada.corpus.chunking.parts import parts_of, windows_of
 from cicada.corpus.chunking.passages import passages_of
-from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block, Document
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode
+from cicada.text.sentences import sentences
 from cicada.tokens import estimated_tokens
 
 DATASETS = ROOT.parent / "shared" / "datasets"

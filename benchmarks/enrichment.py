@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.corpus.documents import Document
-from cicada.index.lexical.stopwords import FREQUENT
 from cicada.ingest.enrichment.codes import codes_of
 from cicada.ingest.enrichment.names import names_of
+from cicada.text.frequent import FREQUENT
 
 LABELLED = Path(__file__).parent.parent / "tests" / "data" / "enrichment_held_aside.jsonl"
 _RUN = re.compile(r"[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")

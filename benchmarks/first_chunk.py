@@ -32,8 +32,8 @@ SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 QUESTIONS: dict[StrategyName, str] = {
     "direct": "Hello there!",
     "rag": "What time does the causeway go under water?",
-    "hybrid": "What did Tamsin find at the gauge tower, and who read the gauge?",
-    "cag": "What is the policy on ringing the fog bell at night?",
+    "hybrid": "Explain what Tamsin found at the gauge tower and who read the gauge.",
+    "cag": "What are your terms for ringing the fog bell at night?",
 }
 BETWEEN_PIECES_MS = 2.0
 WARMING = 3

@@ -25,7 +25,7 @@ from cicada.answering.conversation.keeping import UNCHANGED, refusal, tidied
 from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.prompt import completing_prompt
 from cicada.answering.conversation.turns import Turn
-from cicada.answering.words import content_words
+from cicada.text.words import content_words
 from local.bedrock.extractive.completing import complete_from
 from training.models import DATA
 

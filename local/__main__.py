@@ -7,7 +7,7 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 OLDEST_PYTHON = (3, 11)
@@ -66,6 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _judging(environ: Mapping[str, str]) -> dict[str, str]:
+    """Where a model server answers, it judges citations too; the stand-in's own answers are quotations."""
+    from local.bedrock.forwarding import URL
+
+    return {"CITATIONS_JUDGE": "model"} if environ.get(URL) else {}
+
+
 def _up(args: argparse.Namespace, places: object) -> int:
     from local.loading import SAMPLE
     from local.places import Places
@@ -78,7 +85,7 @@ def _up(args: argparse.Namespace, places: object) -> int:
         places=places,
         settings=read_settings(args.settings or LOCAL_SETTINGS),
         load=[] if args.no_load else [path.resolve() for path in args.load or [SAMPLE]],
-        environment=dict(variable.split("=", 1) for variable in args.env),
+        environment=_judging(os.environ) | dict(variable.split("=", 1) for variable in args.env),
         parent=os.getppid() if args.with_parent else None,
     )
     log_to(places.logs)

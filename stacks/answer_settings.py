@@ -277,6 +277,26 @@ class Budget(Group):
     )
 
 
+class Citations(Group):
+    """How an answer's citations are checked."""
+
+    judge: Literal["model", "rules"] = Field(
+        "model",
+        description="who checks what code cannot tell exactly: a model, by one short call an answer after its last "
+        "text (billed), or nobody (`rules`), which leaves it unchecked",
+    )
+    judge_model_id: TextModelId | None = Field(
+        None, description="the model that judges; `null` takes `models.directModelId`"
+    )
+    judge_time_s: Annotated[float, Field(ge=1, le=20)] = Field(
+        4.0, description="seconds that the judge may take; after them its sentences stay unchecked"
+    )
+
+    def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
+        """The model that judges, if one does."""
+        return (self.judge_model_id or direct_model_id,) if self.judge == "model" else ()
+
+
 class Cache(Group):
     """The semantic cache: earlier answers, for questions that mean the same."""
 

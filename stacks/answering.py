@@ -155,11 +155,16 @@ class AnsweringStack(Stack):
         return (model_id,) if model_id is not None and self._settings.agents.adapter == "converse" else ()
 
     def _small_models(self) -> list[str]:
-        """The models that are called for no text: by retrieval, beside the embedding's, and to sort evidence."""
+        """The models that are called for no text: by retrieval, beside the embedding's, and to judge."""
         settings, models = self._settings, self._settings.models
         sorting = [] if settings.agents.adapter == "none" else [models.generation_model_id]
         direct = models.direct_model_id
-        return [*settings.retrieval.model_ids(direct), *settings.knowledge.model_ids(direct), *sorting]
+        return [
+            *settings.retrieval.model_ids(direct),
+            *settings.knowledge.model_ids(direct),
+            *settings.citations.model_ids(direct),
+            *sorting,
+        ]
 
     def _answer_environment(self) -> dict[str, str]:
         """The answer worker's settings; what is not set is left to its defaults."""
@@ -207,6 +212,9 @@ class AnsweringStack(Stack):
             "REQUEST_TIME_S": budget.request_time_s,
             "REQUEST_TOKENS": budget.request_tokens,
             "REQUEST_COST_USD": budget.request_cost_usd,
+            "CITATIONS_JUDGE": settings.citations.judge,
+            "CITATIONS_JUDGE_MODEL_ID": settings.citations.judge_model_id,
+            "CITATIONS_JUDGE_TIME_S": settings.citations.judge_time_s,
             "CACHE_ENABLED": str(cache.enabled).lower(),
             "CACHE_SHARING": cache.sharing,
             "CACHE_TTL_S": cache.ttl_days * DAY_S,

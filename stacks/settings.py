@@ -21,7 +21,17 @@ from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
 from stacks.agents_settings import Agents
-from stacks.answer_settings import Budget, Cache, Conversation, Group, Knowledge, Models, RecoverySweep, Retrieval
+from stacks.answer_settings import (
+    Budget,
+    Cache,
+    Citations,
+    Conversation,
+    Group,
+    Knowledge,
+    Models,
+    RecoverySweep,
+    Retrieval,
+)
 from stacks.bedrock import why_not_from
 from stacks.ingest_settings import Ingest
 from stacks.profiles_settings import Profiles
@@ -159,6 +169,7 @@ class Settings(Group):
     agents: Agents = Agents()
     profiles: Profiles = Profiles()
     budget: Budget = Budget()
+    citations: Citations = Citations()
     cache: Cache = Cache()
     conversation: Conversation = Conversation()
     recovery: RecoverySweep = RecoverySweep()
@@ -303,6 +314,7 @@ class Settings(Group):
             "retrieval.expansionModelId": self.retrieval.expansion_model_id,
             "knowledge.selectorModelId": self.knowledge.selector_model_id,
             "knowledge.extractorModelId": self.knowledge.extractor_model_id,
+            "citations.judgeModelId": self.citations.judge_model_id,
             "agents.modelId": self.agents.model_id,
             "ingest.enrichmentModelId": self.ingest.enrichment_model_id,
         }

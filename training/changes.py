@@ -6,7 +6,7 @@ import sys
 
 from training.models import Model, main
 
-MODEL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 15, decay=1e-4)
+MODEL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 20, decay=4e-6)
 
 if __name__ == "__main__":
     sys.exit(main(MODEL))

@@ -7,30 +7,61 @@ and the number of steps is fixed.
 from __future__ import annotations
 
 import math
+import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, vstack
 
 from cicada.text.features import features_of
-from cicada.text.linear import LinearClassifier
 
 STEPS = 300
-"""Steps of accelerated gradient descent: the loss changes in its seventh digit by then."""
+"""Steps of accelerated gradient descent. More of them come nearer to the minimum, and do no better on other authors."""
+LEAST_SENTENCES = 2
+"""Sentences that must share a feature for it to have a weight: the features of one sentence alone tell nothing."""
+BARE_SHARE = 0.3
+"""How much the bare form of a sentence counts beside the sentence itself."""
+_PUNCTUATION = re.compile(r"[?.!,;:¿¡。？！、，：；]")
 _LARGEST = 127
 _TEMPERATURES = tuple(round(0.3 + 0.05 * step, 2) for step in range(40))
 
 
-def matrix_of(texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]] | None = None) -> csr_matrix:
+def bare(text: str) -> str:
+    """A text as it is typed in haste: without capitals and punctuation."""
+    return " ".join(_PUNCTUATION.sub(" ", text.lower()).split())
+
+
+def matrix_of(texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]]) -> csr_matrix:
     """The texts' features, each row of length 1: shape ``(len(texts), buckets)``."""
-    given = beside if beside is not None else [()] * len(texts)
-    found = (features_of(text, buckets, names).features for text, names in zip(texts, given, strict=True))
+    found = (features_of(text, buckets, given).features for text, given in zip(texts, beside, strict=True))
     rows = [sorted(feature.bucket for feature in features) for features in found]
     values = np.concatenate([np.full(len(row), 1.0 / math.sqrt(len(row))) for row in rows])
     starts = np.cumsum([0, *(len(row) for row in rows)])
     return csr_matrix((values, np.concatenate([np.array(row) for row in rows]), starts), shape=(len(texts), buckets))
+
+
+def sentences_of(
+    texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]], weights: Sequence[float]
+) -> tuple[list[int], csr_matrix, list[float]]:
+    """What a classifier is fitted to: each text as it stands and, counting less, in its bare form.
+
+    Args:
+        texts: the sentences.
+        buckets: features are hashed into this many.
+        beside: of each text, further features.
+        weights: of each text.
+
+    Returns:
+        the buckets that enough texts share, in ascending order; the features in these buckets, shape
+        ``(2 * len(texts), len(buckets))``; the weights of its rows.
+    """
+    plain, stripped = matrix_of(texts, buckets, beside), matrix_of([bare(text) for text in texts], buckets, beside)
+    seen = np.asarray(((plain + stripped) > 0).sum(axis=0)).ravel()
+    shared = np.flatnonzero(seen >= LEAST_SENTENCES)
+    matrix = vstack([plain, stripped]).tocsr()[:, shared]
+    return shared.tolist(), matrix, [*weights, *(BARE_SHARE * weight for weight in weights)]
 
 
 def fitted(
@@ -53,49 +84,55 @@ def fitted(
     Returns:
         shape ``(buckets, len(names))``.
 
-    Source: Nesterov, Introductory Lectures on Convex Optimization, section 2.2 (constant step, strongly convex).
+    Source: Nesterov's accelerated gradients, restarted where they overshoot: O'Donoghue and Candès, Adaptive Restart
+    for Accelerated Gradient Schemes, 2015, section 3.2.
     """
     share = np.asarray(weights if weights is not None else np.ones(len(labels)), dtype=np.float64)
     share = share / math.fsum(share.tolist())
     wanted = np.zeros((len(labels), len(names)))
     wanted[np.arange(len(labels)), [names.index(label) for label in labels]] = 1.0
-    steepest = float(share.max()) * len(labels) * _largest_eigenvalue(features) / len(labels) / 2 + decay
-    slow = math.sqrt(decay / steepest)
-    momentum = (1 - slow) / (1 + slow)
+    steepest = _largest_eigenvalue(features.multiply(np.sqrt(share)[:, None]).tocsr()) / 2 + decay
     transposed = features.T.tocsr()
-    at = before = np.zeros((features.shape[1], len(names)))
+    at = ahead = np.zeros((features.shape[1], len(names)))
+    inertia = 1.0
     for _ in range(STEPS):
-        ahead = at + momentum * (at - before)
         missing = (_softmax(features @ ahead) - wanted) * share[:, None]
-        before, at = at, ahead - (transposed @ missing + decay * ahead) / steepest
+        slope = transposed @ missing + decay * ahead
+        before, at = at, ahead - slope / steepest
+        if math.fsum((slope * (at - before)).ravel().tolist()) > 0:
+            inertia, ahead = 1.0, at
+            continue
+        following = (1 + math.sqrt(1 + 4 * inertia * inertia)) / 2
+        ahead = at + (inertia - 1) / following * (at - before)
+        inertia = following
     return at
 
 
-def quantised(weights: NDArray[np.float64]) -> tuple[float, array[int]]:
-    """The weights as signed bytes, row by row, and what a weight of 1 stands for."""
+def quantised(weights: NDArray[np.float64], most: int) -> tuple[list[int], float, array[int]]:
+    """The rows with the largest weights, at most so many, as signed bytes.
+
+    Returns:
+        the rows that are kept, in ascending order; what a weight of 1 stands for; their weights, row by row.
+    """
     scale = float(np.abs(weights).max()) / _LARGEST
-    return scale, array("b", np.rint(weights / scale).astype(np.int8).ravel().tolist())
+    packed = np.rint(weights / scale).astype(np.int8)
+    largest = np.abs(weights).max(axis=1)
+    order = [row for row in np.argsort(-largest, kind="stable").tolist() if packed[row].any()]
+    kept = sorted(order[:most])
+    return kept, scale, array("b", packed[kept].ravel().tolist())
 
 
-def tempered(
-    names: Sequence[str],
-    buckets: int,
-    scale: float,
-    packed: array[int],
-    texts: Sequence[str],
-    labels: Sequence[str],
-    beside: Sequence[Sequence[str]],
-) -> float:
-    """The temperature under which the classifier's probabilities of the true labels are likeliest.
+def tempered(probabilities: Sequence[Mapping[str, float]], labels: Sequence[str]) -> float:
+    """The temperature under which probabilities that were computed at temperature 1 are likeliest for the true labels.
 
     Source: Guo et al., On Calibration of Modern Neural Networks, 2017, section 4.2.
     """
+    scores = [{name: math.log(max(share, 1e-300)) for name, share in one.items()} for one in probabilities]
 
     def loss(temperature: float) -> float:
-        model = LinearClassifier(names, buckets, scale, temperature, packed)
-        return -math.fsum(
-            math.log(max(model.decide(text, beside=given).probabilities[label], 1e-12))
-            for text, label, given in zip(texts, labels, beside, strict=True)
+        return math.fsum(
+            math.log(math.fsum(math.exp((score - one[label]) / temperature) for score in one.values()))
+            for one, label in zip(scores, labels, strict=True)
         )
 
     return min(_TEMPERATURES, key=loss)

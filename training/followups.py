@@ -14,6 +14,8 @@ from cicada.answering.conversation.leaning import shape_of
 from training.models import DATA, Labelled, Model, main
 
 LEANS, WHOLE = "leans", "whole"
+HOUSE = "house"
+"""Whose questions to be routed are phrasings more than questions that were asked."""
 
 
 class FollowUps(Model):
@@ -25,7 +27,7 @@ class FollowUps(Model):
         for path in sorted((DATA / self.name).glob("*.jsonl")):
             found += _follow_ups(path)
             routing = DATA / "routing" / path.name
-            if routing.exists() and path.stem not in self.split()["tuning"]:
+            if routing.exists() and path.stem not in (*self.split()["tuning"], HOUSE):
                 found += _whole(routing)
         return found
 
@@ -53,8 +55,8 @@ MODEL = FollowUps(
     name="followups",
     package="cicada.answering.conversation",
     labels=(LEANS, WHOLE),
-    buckets=1 << 15,
-    decay=3e-5,
+    buckets=1 << 20,
+    decay=1e-5,
     weights={LEANS: 4.0},
 )
 

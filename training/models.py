@@ -16,9 +16,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from cicada.text.linear import LinearClassifier, dumped
-from training.fitting import fitted, matrix_of, quantised, tempered
+from training.fitting import fitted, quantised, sentences_of, tempered
 
 DATA = Path(__file__).resolve().parent / "data"
+MOST_ROWS = 70_000
+"""Of a model's file: with six labels it stays below 512 KB."""
 
 
 @dataclass(frozen=True)
@@ -76,20 +78,20 @@ def train(model: Model) -> bytes:
     sentences = model.sentences()
     mine = [one for one in sentences if one.author not in (*split["tuning"], *split["held_aside"])]
     tuning = [one for one in sentences if one.author in split["tuning"]] or mine
-    matrix = matrix_of([one.query for one in mine], model.buckets, [one.beside for one in mine])
-    shares = [model.weights.get(one.label, 1.0) for one in mine]
-    weights = fitted(matrix, [one.label for one in mine], model.labels, decay=model.decay, weights=shares)
-    scale, packed = quantised(weights)
-    temperature = tempered(
-        model.labels,
+    buckets, matrix, shares = sentences_of(
+        [one.query for one in mine],
         model.buckets,
-        scale,
-        packed,
-        [one.query for one in tuning],
-        [one.label for one in tuning],
-        [one.beside for one in tuning],
+        [one.beside for one in mine],
+        [model.weights.get(one.label, 1.0) for one in mine],
     )
-    return dumped(model.labels, model.buckets, scale, temperature, packed)
+    weights = fitted(matrix, [one.label for one in mine] * 2, model.labels, decay=model.decay, weights=shares)
+    kept, scale, packed = quantised(weights, MOST_ROWS)
+    rows = [buckets[row] for row in kept]
+    untempered = LinearClassifier(model.labels, model.buckets, scale, 1.0, rows, packed)
+    temperature = tempered(
+        [untempered.decide(one.query, beside=one.beside).probabilities for one in tuning], [one.label for one in tuning]
+    )
+    return dumped(model.labels, model.buckets, scale, temperature, rows, packed)
 
 
 def report(model: Model, sentences: Sequence[Labelled]) -> str:

@@ -113,6 +113,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=(),
         help=f"beside the modes, or alone, of {_listed(PIPELINES)}",
     )
+    add(
+        "--citations",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="measure instead how well citations are checked, on files of labelled pairs; with --judge by that model",
+    )
     add("--limit", metavar="N", type=positive, help="only so many queries, chosen evenly (default: all)")
     add(
         "--recall",

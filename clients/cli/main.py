@@ -21,6 +21,7 @@ from clients.cli.chat import Chat, history_file, remembered_lines
 from clients.cli.credentials import token_source
 from clients.cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Choice, Deployment, discover
 from clients.cli.evaluate import evaluate
+from clients.cli.evaluate_citations import evaluate_citations
 from clients.cli.evaluate_options import Asked, add_arguments
 from clients.cli.exits import Exit, UsageError
 from clients.cli.load import load, unload
@@ -314,7 +315,10 @@ def _retrieve(args: argparse.Namespace) -> Exit:
 
 
 def _evaluate(args: argparse.Namespace) -> Exit:
-    asked = Asked.of(args, Aws(args.profile, args.region, args.endpoint_url), _version())
+    aws = Aws(args.profile, args.region, args.endpoint_url)
+    if args.citations:
+        return evaluate_citations(args.citations, args.judge, args.endpoints, aws, out=console())
+    asked = Asked.of(args, aws, _version())
     return evaluate(asked, lambda: _deployment(args, INDEX), out=console(), err=console(stderr=True))
 
 

@@ -96,20 +96,23 @@ def source_lines(answer: Answer, *, width: int | None = None) -> Iterator[Text]:
         if width is not None:
             beginning.truncate(width, overflow="ellipsis")
         yield beginning
-        yield from (Text(f"     {_objection(use)}", style="yellow") for use in uses if use.verdict == "unverified")
+        if len(uses) > 1 or any(use.verdict != "verified" for use in uses):
+            yield from map(_use, uses)
     for citation in answer.citations:
         if citation.n not in known:
-            yield Text(f"{f'[{citation.n}]':>4} ✗ cited  {_objection(citation)}", style="yellow")
+            yield Text.assemble(f"{f'[{citation.n}]':>4}", " ✗ cited  ", _use(citation).plain.strip(), style="yellow")
 
 
 def source_heading(source: Source, uses: Iterable[Citation] = ()) -> Text:
     """A source's number, what became of its citations, where it stands, and its score."""
     line = Text(f"{f'[{source.n}]':>4} ", style="cyan")
     verdicts = {citation.verdict for citation in uses}
-    if "verified" in verdicts:
+    if verdicts == {"verified"}:
         line.append("✓ cited  ", style="green")
-    elif verdicts:
+    elif "unverified" in verdicts:
         line.append("✗ cited  ", style="yellow")
+    elif verdicts:
+        line.append("· cited  ")
     else:
         line.append("         ")
     line.append(printable(source.locator.label()), style="default")
@@ -134,9 +137,17 @@ def _reason(why: Reason) -> str | None:
             return None
 
 
-def _objection(citation: Citation) -> str:
+def _use(citation: Citation) -> Text:
+    """What became of one use of a source."""
     sentence = clipped(printable(citation.sentence), EXCERPT_CHARS)
-    return printable(f"not verified: {citation.reason or 'no reason given'}: “{sentence}”")
+    why = citation.reason or "no reason given"
+    match citation.verdict:
+        case "verified":
+            return Text(f"     ✓ verified for: “{sentence}”", style="green")
+        case "unverified":
+            return Text(printable(f"     ✗ not verified: {why}: “{sentence}”"), style="yellow")
+        case "unchecked":
+            return Text(printable(f"     · not checked: {why}: “{sentence}”"), style="dim")
 
 
 def verdict_lines(verdict: Verdict, sources: Iterable[Source], *, width: int | None = None) -> Iterator[Text]:

@@ -45,16 +45,17 @@ export function segmentsOf(text) {
 }
 
 /**
- * What the citations say of a source: verified only if every use of it is.
+ * What the citations say of a source: unverified if one use of it is, verified only if every use is.
  *
  * @param {Citation[]} citations
  * @param {number} n
- * @returns {{ uses: Citation[], verdict: "verified" | "unverified" | null }}
+ * @returns {{ uses: Citation[], verdict: "verified" | "unverified" | "unchecked" | null }}
  */
 export function citationsOf(citations, n) {
   const uses = citations.filter((citation) => citation.n === n);
   if (uses.length === 0) return { uses, verdict: null };
-  return { uses, verdict: uses.every((use) => use.verdict === "verified") ? "verified" : "unverified" };
+  if (uses.some((use) => use.verdict === "unverified")) return { uses, verdict: "unverified" };
+  return { uses, verdict: uses.every((use) => use.verdict === "verified") ? "verified" : "unchecked" };
 }
 
 /**

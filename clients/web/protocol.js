@@ -47,7 +47,7 @@ export const MAX_EPISODES = 20;
  *
  * @typedef {object} Citation  One use of one marker.
  * @property {number} n  0 where it has no number and names no passage
- * @property {"verified" | "unverified"} verdict
+ * @property {"verified" | "unverified" | "unchecked"} verdict
  * @property {string} sentence
  * @property {string} reason  why it is unverified, or ""
  *
@@ -422,7 +422,7 @@ function readLocator(raw) {
 function readCitation(raw) {
   const n = count(raw.n);
   if (n === null) return null;
-  const verdict = raw.verdict === "verified" ? "verified" : "unverified";
+  const verdict = raw.verdict === "verified" || raw.verdict === "unchecked" ? raw.verdict : "unverified";
   return { n, verdict, sentence: text(raw.sentence), reason: text(raw.reason) };
 }
 

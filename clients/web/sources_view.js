@@ -143,6 +143,18 @@ export class SourcesView {
 }
 
 /**
+ * What became of one use of a source.
+ *
+ * @param {Citation} use
+ * @returns {string}
+ */
+function useWords({ verdict, reason }) {
+  if (verdict === "verified") return "Verified for: ";
+  const why = reason || "no reason given";
+  return verdict === "unchecked" ? `Unchecked (${why}): ` : `Unverified (${why}): `;
+}
+
+/**
  * Say of a source whether the answer cites it, and whether that holds.
  *
  * @param {Row} row
@@ -165,7 +177,7 @@ function judge(row, citations, unattributed) {
         "li",
         { "data-verdict": use.verdict },
         icon(use.verdict),
-        el("span", {}, use.verdict === "verified" ? "Verified for: " : `Unverified (${use.reason || "no reason given"}): `),
+        el("span", {}, useWords(use)),
         el("q", { dir: "auto", lang: languageOf(use.sentence) }, use.sentence),
       ),
     ),

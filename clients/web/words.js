@@ -208,10 +208,15 @@ export function failureNotice({ tail, failure }) {
  */
 export function groundedness({ terminal, citations, searched, offered, notAttributed }) {
   const verified = new Set(citations.filter((citation) => citation.verdict === "verified").map(({ n }) => n));
+  const unchecked = citations.filter((citation) => citation.verdict === "unchecked");
   const unverified = citations.filter((citation) => citation.verdict === "unverified").length;
   if (terminal?.type === "complete" && terminal.grounded) {
-    const doubt = unverified ? `, ${counted(unverified, "citation")} unverified` : "";
-    return { grounded: true, text: `Grounded in ${counted(verified.size, "passage")}${doubt}` };
+    const rests = new Set([...verified, ...unchecked.map(({ n }) => n)]);
+    const notes = [
+      unverified ? `${counted(unverified, "citation")} unverified` : "",
+      unchecked.length ? `${unchecked.length} unchecked` : "",
+    ];
+    return { grounded: true, text: [`Grounded in ${counted(rests.size, "passage")}`, ...notes.filter(Boolean)].join(", ") };
   }
   if (searched === null || offered) return { grounded: false, text: "Not grounded: written without passages" };
   const uncited = notAttributed.length ? "its sources are not attributed" : "no passage is cited";

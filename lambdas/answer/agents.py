@@ -16,6 +16,7 @@ from cicada.agents.ports import Agent
 from cicada.answering.breakers.board import Breakers
 from cicada.answering.breakers.guards import GuardedAgent, GuardedForms
 from cicada.answering.breakers.names import INDEX, agent_breaker, model_breaker
+from cicada.answering.judge import CitationJudge
 from cicada.answering.strategy import Strategy
 from cicada.delivery.record import Head
 from cicada.models.choosing import Models
@@ -33,7 +34,13 @@ class Agents(NamedTuple):
 
 
 def build_agents(
-    settings: AnswerSettings, retriever: Retriever, models: Models, breakers: Breakers, *, bedrock: Callable[[], Any]
+    settings: AnswerSettings,
+    retriever: Retriever,
+    models: Models,
+    breakers: Breakers,
+    judge: CitationJudge | None,
+    *,
+    bedrock: Callable[[], Any],
 ) -> Agents:
     """The agents' strategies, by name; none where the settings name no adapter.
 
@@ -42,6 +49,7 @@ def build_agents(
         retriever: finds passages, behind its breaker.
         models: makes the model that sorts evidence.
         breakers: of what the agents depend on.
+        judge: of citations, if any.
         bedrock: makes a client of Bedrock's runtime.
     """
     if settings.agents_adapter == "none":
@@ -65,7 +73,7 @@ def build_agents(
     store = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
     desk = ProfileDesk(store, limits=settings.profile_limits)
     sorting = models.structured(settings.generation_model_id, max_tokens=JUDGE_MAX_TOKENS)
-    judge = EvidenceJudge(GuardedForms(sorting, breakers))
+    sides = EvidenceJudge(GuardedForms(sorting, breakers))
     breaker = _breaker(settings)
 
     def theories(subject: str) -> Sequence[Any]:
@@ -83,15 +91,17 @@ def build_agents(
             opening=ProfileOpening(desk.list),
             needs=(breaker,),
             caps=caps,
+            judge=judge,
         ),
         "theory_agent": AgentStrategy(
             "theory_agent",
             agent("theory"),
             retriever=retriever,
-            tools=lambda watched: tools_for("theory", desk, watched, judge),
+            tools=lambda watched: tools_for("theory", desk, watched, sides),
             opening=TheoryOpening(theories),
             needs=(INDEX, breaker),
             caps=caps,
+            judge=judge,
         ),
     }
     return Agents(strategies, lambda head: told_changes(desk, head))

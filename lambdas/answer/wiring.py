@@ -25,6 +25,7 @@ from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
 from cicada.answering.ports import Keeper
 from cicada.answering.prompt import PROMPT_VERSION
@@ -34,6 +35,7 @@ from cicada.answering.semantic_cache.confirming import CONFIRM_MAX_TOKENS, Confi
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.spending import RequestBudget, retrieval_share
+from cicada.citations.judging import JUDGE_MAX_TOKENS
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
@@ -93,6 +95,7 @@ def build(
     kept = _kept_answers(settings, embedder, models, on_look_up) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
     writers = _Writers(settings, models, breakers)
+    judge = _judge(settings, models, breakers)
     top_k, min_score, prompt_passages = settings.top_k, settings.min_score, settings.prompt_passages
     conversation = Conversation(
         DynamoDbSessions(boto3.client("dynamodb", config=SESSION_CONFIG), settings.requests_table),
@@ -106,7 +109,7 @@ def build(
     keepers: list[Keeper] = [conversation] if settings.conversation_enabled else []
     if kept is not None:
         keepers.append(kept)
-    agents = build_agents(settings, retriever, models, breakers, bedrock=_bedrock)
+    agents = build_agents(settings, retriever, models, breakers, judge, bedrock=_bedrock)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
         ApiGatewayConnections(boto3.client("apigatewaymanagementapi", config=POST_CONFIG)),
@@ -119,11 +122,18 @@ def build(
                 min_score=min_score,
                 prompt_passages=prompt_passages,
                 knowledge=build_knowledge_of(settings, reader, ShardRetriever(reader, embedder), models, breakers),
+                judge=judge,
             ),
             "rag": RagStrategy(
-                retriever, cache, writers.of("rag"), top_k=top_k, min_score=min_score, prompt_passages=prompt_passages
+                retriever,
+                cache,
+                writers.of("rag"),
+                top_k=top_k,
+                min_score=min_score,
+                prompt_passages=prompt_passages,
+                judge=judge,
             ),
-            "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages),
+            "cag": CagStrategy(retriever, cache, writers.of("cag"), prompt_passages=prompt_passages, judge=judge),
             "direct": DirectStrategy(writers.last_resort()),
             **agents.strategies,
         },
@@ -159,6 +169,15 @@ def _kept_answers(
         max_entries=settings.cache_max_entries,
         on_look_up=on_look_up,
     )
+
+
+def _judge(settings: AnswerSettings, models: Models, breakers: Breakers) -> CitationJudge | None:
+    """What judges citations; None where code alone checks them."""
+    if settings.citations_judge == "rules":
+        return None
+    model_id = settings.citations_judge_model_id or settings.direct_model_id
+    model = GuardedForms(models.structured(model_id, max_tokens=JUDGE_MAX_TOKENS), breakers)
+    return CitationJudge(model, settings.citations_judge_time_s)
 
 
 def _confirm(settings: AnswerSettings, models: Models) -> Confirm | None:

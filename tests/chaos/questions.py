@@ -13,12 +13,12 @@ SAMPLES = Path(__file__).parents[2] / "samples"
 SMALL_TALK = ("Hello there!", "Good evening!", "Thank you very much!", "How are you today?", "Goodbye, and thanks!")
 """Direct questions."""
 POLICIES = (
-    "What is the policy on ringing the fog bell at night?",
-    "What are the rules for using the launch Heron?",
-    "What is the policy for guests at supper?",
-    "What is the policy on the red oilskin?",
-    "What is the policy on weather forecasts?",
-    "What is the policy on crossing the causeway?",
+    "What are your terms for ringing the fog bell at night?",
+    "What are your rules for members who use the launch Heron?",
+    "What is your policy for guests at supper?",
+    "What is your policy on the red oilskin?",
+    "What is your policy on weather forecasts?",
+    "What is your policy on crossing the causeway?",
 )
 """Questions that enter at the semantic cache."""
 COMPARISONS = (

@@ -10,11 +10,11 @@ from local.testing import LocalCloud
 from tests.chaos.house import House
 from tests.e2e.plain_client import PATIENCE_S, Socket, of
 
-COMPLEX = "What did Tamsin find at the gauge tower, and who read the gauge?"
+COMPLEX = "Explain what Tamsin found at the gauge tower and who read the gauge."
 """Enters at Hybrid."""
 SIMPLE = "How many strokes of the fog bell did Ilse count?"
 """Enters at RAG; the first episode answers it."""
-POLICY = "What is the policy on ringing the fog bell at night?"
+POLICY = "What are your terms for ringing the fog bell at night?"
 """Enters at CAG."""
 
 Events = list[dict[str, Any]]

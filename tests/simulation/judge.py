@@ -146,17 +146,17 @@ class Judge:
         shown = {source["n"]: source for source in sources[-1]["sources"]} if sources else {}
         offered = bool(sources and sources[-1]["offered"])
         cited = [e for e in record.events if e["type"] == "citations" and e["attempt"] == attempt]
-        verified = 0
+        standing = 0
         for citation in (one for e in cited for one in e["citations"]):
             source = shown.get(citation["n"])
-            if citation["verdict"] == "verified":
-                verified += 1
+            if citation["verdict"] != "unverified":
+                standing += 1
                 if source is None or source["passageId"] != citation["passageId"]:
-                    self._fails(f"I9: a verified citation of [{citation['n']}] has no such source")
+                    self._fails(f"I9: a citation of [{citation['n']}] that stands has no such source")
             elif source is None and citation.get("passageId") is not None:
                 self._fails("I9: a citation of nothing names a passage")
-        if bool(event["grounded"]) != bool(verified):
-            self._fails("I9: an answer calls itself grounded, and no citation is verified, or the reverse")
+        if bool(event["grounded"]) != bool(standing):
+            self._fails("I9: an answer calls itself grounded, and no citation stands, or the reverse")
         if sources and not offered:
             version = sources[-1]["indexVersion"]
             if not self._index.was_current(version, record.begun_at[attempt]):

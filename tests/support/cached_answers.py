@@ -19,7 +19,7 @@ from tests.support.questions import NOW_S, REQUEST_ID, passage
 
 THRESHOLDS = Thresholds(replay=0.8, near=0.7)
 VERSION = "000007-g"
-ANSWER = "Mara locked it [1]."
+ANSWER = "Mara says: “I locked the boathouse myself.” [1]"
 
 
 class AngledEmbedder:

@@ -55,10 +55,11 @@ def test_the_answer_worker(shipped: Synthesis) -> None:
         *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-lite-v1:0") for r in regions),
         *((stream, f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-micro-v1:0") for r in regions),
         # Sorts a theory's evidence.
-        ("bedrock:InvokeModel", f"{profile}/us.amazon.nova-lite-v1:0"),
+        *(("bedrock:InvokeModel", f"{profile}/us.amazon.{model}") for model in ("nova-lite-v1:0", "nova-micro-v1:0")),
         *(
-            ("bedrock:InvokeModel", f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.nova-lite-v1:0")
+            ("bedrock:InvokeModel", f"arn:<AWS::Partition>:bedrock:{r}::foundation-model/amazon.{model}")
             for r in regions
+            for model in ("nova-lite-v1:0", "nova-micro-v1:0")
         ),
         (
             "bedrock:InvokeModel",

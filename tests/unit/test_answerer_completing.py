@@ -35,7 +35,7 @@ def turns_of(*exchanges: tuple[str, str]) -> list[Turn]:
         (ROAKE, "and Petra?", "What does Petra do for a living?"),
         (ROAKE, "What about Petra?", "What does Petra do for a living?"),
         (ROAKE, "How old is he?", "How old is Julian Roake?"),
-        (ROAKE, "What is his brother's name?", "What is Julian Roake's brother's name?"),
+        (ROAKE, "And his brother's name?", "Julian Roake's brother's name?"),
         (OILSKIN, "And in episode 2?", "Who owns the red oilskin in episode 2?"),
         (OILSKIN, "Where was it found?", "Where was the red oilskin found?"),
         (OILSKIN, "Who gave it to her?", "Who gave the red oilskin to Petra?"),

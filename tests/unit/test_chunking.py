@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.passages import chunks_of, passages_of
-from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block, Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator
+from cicada.text.sentences import sentences
 from cicada.tokens import estimated_tokens
 
 OPTIONS = ChunkOptions(chunk_size=100, overlap=30)

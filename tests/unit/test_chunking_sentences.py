@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.chunking.pieces import pieces
-from cicada.corpus.chunking.sentences import MAX_QUOTED_CHARS, sentences
+from cicada.text.sentences import MAX_QUOTED_CHARS, sentences
 from cicada.tokens import estimated_tokens
 
 

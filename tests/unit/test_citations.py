@@ -29,34 +29,54 @@ def verdicts(answer):
     [
         'Mara says: "I locked the boathouse at ten." [1]',
         "Mara says: “I locked  the boathouse at TEN” [1].",
-        "Mara locked the boathouse at ten [1].",
-        "Mara kept the key in her pocket [1].",
+        "I locked the boathouse at ten [1].",
         "The bell rang thirteen strokes at 02:15. [2]",
         "イルゼは「鐘が十三回鳴った」と言う。[3]",
         "鐘が十三回鳴った [3]。",
     ],
 )
-def test_what_the_passage_says_is_verified(answer):
+def test_what_is_quoted_from_the_passage_is_verified(answer):
     assert {verdict for _, verdict in verdicts(answer)} == {"verified"}
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("answer", "code", "reason"),
     [
-        ('Mara says: "I burned the boathouse at ten." [1]', "quotation"),
-        ("The bell rang at 03:40, thirteen strokes [2].", "03:40"),
-        ("Oswin stole the silver and fled to the mainland [1].", "does not speak of Oswin, stole, silver"),
-        ("She did [1].", "compared"),
-        ("Mara locked the boathouse [7].", "no passage"),
-        ('She said "ever" [1].', "quotation"),
-        ('Wanda murdered the harbour master with a knife, and said "at ten" [1].', "does not speak of Wanda, murdered"),
-        ('Tom says: "I locked the boathouse at ten." [1]', "by Tom"),
+        ('Mara says: "I burned the boathouse at ten." [1]', "quote_not_found", "quotation"),
+        ('She said "ever" [1].', "quote_not_found", "quotation"),
+        ("The bell rang at 03:40, thirteen strokes [2].", "number_missing", "03:40"),
+        ("The bell rang 14 strokes [2].", "number_missing", "14"),
+        ("So it was Oswin who stole the silver [1].", "name_missing", "Oswin"),
+        ("Mara locked the boathouse [7].", "no_such_passage", "no passage"),
+        ('Tom says: "I locked the boathouse at ten." [1]', "contradicted", "by Mara, not by Tom"),
     ],
 )
-def test_what_does_not_hold_is_unverified_and_says_why(answer, reason):
+def test_what_does_not_hold_is_unverified_and_says_why(answer, code, reason):
     (citation,) = check_citations(answer, SOURCES)
-    assert citation.verdict == "unverified"
+    assert (citation.verdict, citation.code) == ("unverified", code)
     assert reason in citation.reason
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Mara kept the key in her pocket [1].",
+        "The boathouse was not locked at ten [1].",
+        "She did [1].",
+        "The ten locked the boathouse [1].",
+        'Mara denied to the whole council that she ever said "I locked the boathouse at ten" [1].',
+    ],
+)
+def test_what_only_a_judge_can_tell_is_unchecked(answer):
+    (citation,) = check_citations(answer, SOURCES)
+    assert (citation.verdict, citation.code) == ("unchecked", None)
+    assert "judge" in citation.reason
+
+
+def test_a_part_of_a_sentence_that_denies_is_not_what_it_says():
+    denied = number_sources([Hit(passage(1, "No serious adverse events were reported."), 0.9)])
+    (citation,) = check_citations("Serious adverse events were reported [1].", denied)
+    assert citation.verdict == "unchecked"
 
 
 def test_a_title_in_quotation_marks_is_no_quotation_of_the_passage():
@@ -75,7 +95,9 @@ def test_a_sentence_may_cite_several_passages(markers):
 
 
 def test_each_sentence_is_checked_by_itself():
-    answer = "The bell rang thirteen strokes [2]. Mara locked the boathouse at ten [2]. Mara locked it at ten. [1]"
+    answer = (
+        "The bell rang thirteen strokes at 02:15 [2]. It was Mara at the bell [2]. I locked the boathouse at ten. [1]"
+    )
     assert verdicts(answer) == [(2, "verified"), (2, "unverified"), (1, "verified")]
 
 

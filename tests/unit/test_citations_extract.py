@@ -15,18 +15,19 @@ PASSAGES = (
 
 
 def test_an_answer_is_told_sentence_by_sentence():
-    answer = "The pump must be drained first [Doc 1: pump.pdf, Page 4]. Mara locked it at eleven [2]. So it was."
+    drained = "The pump must be drained before it is moved"
+    answer = f"{drained} [Doc 1: pump.pdf, Page 4]. Mara locked it at 11 [2]. So it was."
     found = extract_citations(answer, PASSAGES)
     assert [sentence.text for sentence in found.sentences] == [
-        "The pump must be drained first.",
-        "Mara locked it at eleven.",
+        "The pump must be drained before it is moved.",
+        "Mara locked it at 11.",
         "So it was.",
     ]
     assert [answer[one.start : one.end].endswith("]." if one.markers else "was.") for one in found.sentences] == [
         True
     ] * 3
-    (drained,), (locked,), none = (sentence.markers for sentence in found.sentences)
-    assert (drained.passage_id, drained.source, drained.page, drained.verdict) == ("a", "pump.pdf", 4, "verified")
+    (dried,), (locked,), none = (sentence.markers for sentence in found.sentences)
+    assert (dried.passage_id, dried.source, dried.page, dried.verdict) == ("a", "pump.pdf", 4, "verified")
     assert (locked.passage_id, locked.verdict, locked.code) == ("b", "unverified", "number_missing")
     assert none == ()
     assert (found.cited, found.verified, found.not_cited, found.not_attributed) == ((1, 2), (1,), (3,), ())
@@ -55,21 +56,27 @@ def test_passages_keep_numbers_of_their_own():
         extract_citations("", (numbered[0], numbered[0]))
 
 
-def test_an_embedder_decides_where_words_do_not_tell():
-    asked: list[str] = []
+def test_a_judge_decides_where_code_cannot_tell():
+    asked = []
 
-    def alike(texts):
-        asked.extend(texts)
-        return [[1.0, 0.0] for _ in texts]
+    def judging(verdict):
+        def judge(claims):
+            asked.extend(claims)
+            return {claim.number: verdict for claim in claims}
 
-    def unlike(texts):
-        return [[1.0, 0.0], [0.0, 1.0]]
+        return judge
 
     answer = "Empty it of all liquid ahead of transport [1]."
-    verdicts = [extract_citations(answer, PASSAGES, embed=embed).verified for embed in (None, alike, unlike)]
-    assert verdicts == [(), (1,), ()]
+    judges = (None, judging("supported"), judging("not_stated"))
+    found = [extract_citations(answer, PASSAGES, judge=judge).sentences[0].markers[0] for judge in judges]
+    assert [(one.verdict, one.code) for one in found] == [
+        ("unchecked", None),
+        ("verified", None),
+        ("unverified", "unsupported"),
+    ]
     asked.clear()
-    assert extract_citations("The pump must be drained before it is moved [1].", PASSAGES, embed=alike).verified == (1,)
+    quoted = "The pump must be drained before it is moved [1]."
+    assert extract_citations(quoted, PASSAGES, judge=judging("not_stated")).verified == (1,)
     assert asked == []
 
 

@@ -187,4 +187,4 @@ def test_a_sentence_that_goes_on_or_quotes_is_checked_all_the_same():
     more = check_citations(
         "The passages do not say who did it, but the pump must be drained before it is sold [1].", SOURCES
     )
-    assert [citation.verdict for citation in more] == ["unverified"]
+    assert [citation.verdict for citation in more] == ["unchecked"]

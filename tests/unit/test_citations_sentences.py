@@ -174,12 +174,7 @@ def test_markers_within_a_sentence_stand_for_the_words_before_them():
         "The pump must be drained before it is moved",
         "and then valve B is closed first.",
     ]
-    assert {citation.verdict for citation in check_citations(answer, SOURCES)} == {"verified"}
-
-
-def test_a_swapped_pair_of_markers_within_a_sentence_does_not_hold():
-    answer = "The pump must be drained before it is moved [2], and then valve B is closed first [1]."
-    assert [citation.verdict for citation in check_citations(answer, SOURCES)] == ["unverified", "unverified"]
+    assert [citation.verdict for citation in check_citations(answer, SOURCES)] == ["verified", "unchecked"]
 
 
 @given(st.text(alphabet="ab [](),;:-.Doc12p\n", max_size=120))

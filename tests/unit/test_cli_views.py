@@ -150,8 +150,8 @@ def test_a_pipe_gets_the_answer_its_sources_with_what_was_cited_and_what_it_took
     assert " [1] ✓ cited  The Boathouse · c1 · m1 · Ada  0.75" in lines
     assert any(line.startswith(" [2] ✗ cited") for line in lines)
     assert any(line.startswith(" [3]          The Boathouse") for line in lines)
-    assert "     not verified: the words differ: “Sentence 2.”" in lines
-    assert " [7] ✗ cited  not verified: no such passage: “Sentence 7.”" in lines
+    assert "     ✗ not verified: the words differ: “Sentence 2.”" in lines
+    assert " [7] ✗ cited  ✗ not verified: no such passage: “Sentence 7.”" in lines
     assert "answered by rag · m-1 · grounded in the sources" in lines
     assert lines[-1] == (
         "2.3 s · first words after 0.8 s · search 12 ms · 1,834 tokens in, 120 out · $0.00042 at prices of 2026-11-01"
@@ -428,3 +428,17 @@ def test_a_verdict_is_shown_for_and_against() -> None:
 def test_a_verdict_that_was_not_given_says_so() -> None:
     lines = [line.plain for line in verdict_lines(Verdict(attempt=1, verdict="open", given=False), [])]
     assert lines[:2] == ["Verdict: open", "The agent gave none: these are the passages that were gathered."]
+
+
+def test_a_source_that_several_sentences_cite_shows_what_became_of_each() -> None:
+    told = [
+        {"n": 1, "verdict": "verified", "sentence": "Sentence 1."},
+        {"n": 1, "verdict": "unchecked", "sentence": "Sentence 2.", "reason": "only a judge can tell"},
+    ]
+    citations = Citations.model_validate({"attempt": 1, "citations": told})
+    lines = piped(*frames([*ANSWER[:5], citations, ANSWER[6]])).splitlines()
+    at = lines.index(" [1] · cited  The Boathouse · c1 · m1 · Ada  0.75")
+    assert lines[at + 2 : at + 4] == [
+        "     ✓ verified for: “Sentence 1.”",
+        "     · not checked: only a judge can tell: “Sentence 2.”",
+    ]

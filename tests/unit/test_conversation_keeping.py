@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cicada.answering.conversation.keeping import MAX_COMPLETED_CHARS, refusal, tidied
 from cicada.answering.conversation.turns import Turn
-from cicada.answering.words import content_words, ways_of_asking, words_of
+from cicada.text.words import content_words, ways_of_asking, words_of
 
 BOATHOUSE = Turn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
 

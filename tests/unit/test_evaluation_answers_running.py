@@ -113,7 +113,7 @@ def test_each_mode_is_searched_and_answered_for_itself(fog: JudgedSet) -> None:
 
 def test_measures_are_means_with_intervals_over_the_answers_that_they_say_something_of(fog: JudgedSet) -> None:
     answers = {"fog bell": "The fog bell rings at night [1].", "green ledger": "A green ledger lies on the desk."}
-    one = only(evaluate(fog, Writer(answers, default="The hall clock stopped at three [1]. It was noon [2].")))
+    one = only(evaluate(fog, Writer(answers, default="The hall clock stopped at three [7]. It was noon [2].")))
     assert one.estimates["citation_precision"].mean == 0.75
     assert one.estimates["citation_precision"].answers == 2
     assert one.estimates["citation_recall"].mean == pytest.approx((1 + 0 + 0.5) / 3)

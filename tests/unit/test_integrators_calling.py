@@ -267,7 +267,7 @@ def extracted(**event: object) -> dict:
 def test_an_answers_citations_are_resolved_and_checked():
     passage = {"content": "The bell rings at nine.", "source": "log.pdf", "page": 4}
     found = extracted(
-        answer="The bell rings at nine [Doc 1: log.pdf, Page 4]. It rings at ten [1].", passages=[passage]
+        answer="The bell rings at nine [Doc 1: log.pdf, Page 4]. It rings 10 times [1].", passages=[passage]
     )
     assert (found["success"], found["cited"], found["verified"], found["error"]) == (True, [1], [1], None)
     told = [(one["markers"][0]["verdict"], one["markers"][0]["page"]) for one in found["sentences"]]

@@ -43,7 +43,11 @@ def test_a_question_that_asks_the_same_gets_the_earlier_answer_with_all_that_it_
     shelf.keep(LOCKED)
     shelf.embedder.cosines[POLITELY] = 0.9
     looked = shelf.look_up(POLITELY)
-    assert (looked.use, looked.question, looked.text) == ("answer", LOCKED, "Mara locked it [1].")
+    assert (looked.use, looked.question, looked.text) == (
+        "answer",
+        LOCKED,
+        "Mara says: “I locked the boathouse myself.” [1]",
+    )
     assert looked.similarity == pytest.approx(0.9, abs=0.01)
     assert looked.answered_at_ms == NOW_S * 1000
     assert (looked.model_id, looked.stop_reason, looked.found) == ("model-a", "end_turn", 5)

@@ -17,7 +17,7 @@ from tests.support.cached_answers import VERSION, Shelf, asked
 
 LOCKED = "Who locked the boathouse?"
 LOCKED_TOO = "Sorry, who locked the boathouse, please?"
-OLD, NEW = "The old text [1].", "The new text [1]."
+OLD, NEW = "Mara says: “The old text.” [1]", "Mara says: “The new text.” [1]"
 NEVER_S = 2**40
 
 

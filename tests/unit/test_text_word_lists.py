@@ -10,7 +10,7 @@ import pytest
 from cicada.text.word_lists import SOURCE, word_lists
 
 FILES = [
-    ("cicada.index.lexical", "frequent_words.json"),
+    ("cicada.text", "frequent_words.json"),
     ("cicada.ingest.enrichment", "words.json"),
     ("cicada.retrieval.knowledge", "gazetteer_words.json"),
 ]
@@ -26,4 +26,4 @@ def test_a_file_says_where_its_words_come_from_and_no_list_of_it_is_empty(packag
 
 
 def test_a_list_of_several_lines_is_one_list():
-    assert {"the", "me", "been"} <= word_lists("cicada.index.lexical", "frequent_words.json")["eng"]
+    assert {"the", "me", "been"} <= word_lists("cicada.text", "frequent_words.json")["eng"]

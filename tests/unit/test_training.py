@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from array import array
 
 import pytest
 
 pytest.importorskip("scipy", reason="models are trained where scipy has a wheel")
 
-from cicada.text.linear import LinearClassifier
-from training import models
-from training.changes import MODEL
+from cicada.text.linear import LinearClassifier, dumped
+from training import changes, models, routing
 from training.models import DATA, Labelled, Model, main, read, train
 
 SMALL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 10, decay=1e-4)
@@ -59,21 +58,41 @@ def test_the_check_compares_and_writes_nothing(data):
     assert main(SMALL, ["--check"]) == 1
 
 
-def test_the_librarys_model_agrees_with_the_sentences_it_was_trained_on():
-    split = MODEL.split()
+@pytest.mark.parametrize("model", [changes.MODEL, routing.MODEL], ids=lambda model: model.name)
+def test_the_librarys_model_agrees_with_the_sentences_it_was_trained_on(model: Model):
+    split = model.split()
     assert not set(split["tuning"]) & set(split["held_aside"])
-    trained = [one for one in MODEL.sentences() if one.author not in (*split["tuning"], *split["held_aside"])]
-    classifier = LinearClassifier.read(MODEL.path)
+    trained = [one for one in model.sentences() if one.author not in (*split["tuning"], *split["held_aside"])]
+    classifier = LinearClassifier.read(model.path)
     agreed = sum(classifier.decide(one.query).label == one.label for one in trained)
     assert agreed >= 0.97 * len(trained)
 
 
-@pytest.mark.parametrize("path", sorted(DATA.glob("changes/*.jsonl")), ids=lambda path: path.stem)
-def test_every_labelled_sentence_has_a_known_label_and_a_language(path: Path):
-    sentences = list(read(path))
-    assert sentences
-    for one in sentences:
+@pytest.mark.parametrize("model", [changes.MODEL, routing.MODEL], ids=lambda model: model.name)
+def test_every_labelled_sentence_has_a_known_label_and_a_language(model: Model):
+    for one in model.sentences():
         assert isinstance(one, Labelled)
         assert one.query.strip()
-        assert one.label in MODEL.labels
-        assert one.language
+        assert one.label in model.labels
+        assert len(one.language) == 2
+
+
+def test_an_author_labels_no_sentence_twice():
+    for path in (DATA / "routing").glob("*.jsonl"):
+        queries = [one.query for one in read(path)]
+        assert len(queries) == len(set(queries)), path
+
+
+def test_a_models_file_bridges_distant_rows(tmp_path):
+    weights = array("b", [1, -1, 2, -2, 3, -3, 4, -4])
+    path = tmp_path / "model.bin"
+    path.write_bytes(dumped(["a", "b"], 2_000, 0.5, 1.0, [0, 255, 765, 1_999], weights))
+    known = LinearClassifier(["a", "b"], 2_000, 0.5, 1.0, [0, 255, 765, 1_999], weights)
+    read_again = LinearClassifier.read(path)
+    for text in ("Who is Oda?", "Delete my note", "".join(map(chr, range(32, 700)))):
+        assert read_again.decide(text) == known.decide(text)
+
+
+def test_a_models_weights_need_a_row_each():
+    with pytest.raises(ValueError, match="3 weights for 1 rows and 2 labels"):
+        LinearClassifier(["a", "b"], 10, 1.0, 1.0, [1], array("b", [1, 2, 3]))

@@ -1,8 +1,9 @@
 """The measures of one answer, by rules. A measure that says nothing of an answer is not among its values.
 
 Source: Gao et al., "Enabling Large Language Models to Generate Text with Citations" (ALCE), 2023, for citation recall
-and precision. There a model decides whether a passage entails a sentence; here :mod:`cicada.citations` does,
-by rules. There an answer without citations has the precision 0; here it has none, and its recall is 0.
+and precision. There a model decides whether a passage entails a sentence; here a citation holds where
+:mod:`cicada.citations` finds nothing against it, by what code can tell exactly. There an answer without citations
+has the precision 0; here it has none, and its recall is 0.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def score(case: Case, written: Written, gains: Mapping[str, int]) -> tuple[dict[
         return values | {"refusal": float(reading.refuses)}, reading
     citations = written.answered.citations or ()
     if citations:
-        values["citation_precision"] = _share([citation.verdict == "verified" for citation in citations])
+        values["citation_precision"] = _share([_holds(citation) for citation in citations])
     cited = {citation.passage_id for citation in citations if citation.passage_id is not None}
     if cited:
         values["cited_relevant"] = _share([gains.get(passage, 0) > 0 for passage in cited])
@@ -101,7 +102,7 @@ def _claims(one: CheckedSentence) -> bool:
 
 def _cited(claim: CheckedSentence) -> bool:
     """Whether a passage that it cites holds what it says."""
-    return any(_verified(one.citation) for one in claim.marked)
+    return any(map(_holds, claim.citations))
 
 
 def _supported(claims: Sequence[CheckedSentence], sources: Sequence[Source]) -> list[bool]:
@@ -117,8 +118,8 @@ def _supported(claims: Sequence[CheckedSentence], sources: Sequence[Source]) -> 
     ]
 
 
-def _verified(citation: Citation) -> bool:
-    return citation.verdict == "verified"
+def _holds(citation: Citation) -> bool:
+    return citation.verdict != "unverified"
 
 
 def _share(held: Sequence[bool]) -> float:

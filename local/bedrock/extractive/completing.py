@@ -16,7 +16,7 @@ from cicada.answering.conversation.keeping import UNCHANGED
 from cicada.answering.conversation.leaning import leaning
 
 MAX_CHARS = 400
-LEAST_LEANING = 0.45
+LEAST_LEANING = 0.35
 """The probability of leaning on the turns below which a question needs none of them."""
 _TURN = re.compile(r"<turn\b[^<>]*+>\s*+<asked>([^<]*+)</asked>\s*+<answered>([^<]*+)</answered>\s*+</turn>")
 _QUESTION = re.compile(r"<question>([^<]*+)</question>")

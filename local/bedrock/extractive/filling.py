@@ -16,6 +16,7 @@ from typing import Any
 
 from local.bedrock.extractive.choosing import choices_field, choose, options_of
 from local.bedrock.extractive.explaining import asks_to_explain, explain_table
+from local.bedrock.extractive.judging import asks_to_judge, judge_sentences
 from local.bedrock.extractive.naming import codes, names, sure_names
 from local.bedrock.extractive.prompt import parse_prompt
 from local.bedrock.extractive.relevance import relevance, shared_words
@@ -65,6 +66,8 @@ def fill(
     """
     if asks_to_explain(user, schema):
         return explain_table(user)
+    if asks_to_judge(user, schema):
+        return judge_sentences(user)
     prompt = parse_prompt(user)
     passages = prompt.passages
     texts = tuple(passage.text for passage in passages) or (prompt.question,)

@@ -28,7 +28,12 @@ def side_of(asked: str, passage: str, place: str) -> tuple[str, str]:
     if share < IMPLIED or passage.rstrip("\"'”’").endswith("?"):
         return "neither", "weak"
     strength = "strong" if share >= PLAIN else "moderate"
-    if bool(_NEGATION.search(claim)) != bool(_NEGATION.search(passage)):
+    if negated(claim) != negated(passage):
         return ("against", strength) if share >= PLAIN else ("neither", "weak")
     named = content_stems(" ".join(_NAME.findall(claim)))
     return ("for", strength) if not named or named & there else ("against", "moderate")
+
+
+def negated(text: str) -> bool:
+    """Whether something is denied in a text."""
+    return _NEGATION.search(text) is not None

@@ -169,6 +169,12 @@ class AnswerSettings(ProfileSettings):
     """What one request may take, over all its attempts, in seconds, tokens and US dollars."""
     request_tokens: Annotated[int, Field(gt=0)] = 120_000
     request_cost_usd: Annotated[float, Field(gt=0)] = 0.4
+    citations_judge: Literal["model", "rules"] = "rules"
+    """Who checks what code cannot tell of a citation: a model, or nobody."""
+    citations_judge_model_id: str = ""
+    """Empty: the model of direct answers."""
+    citations_judge_time_s: Annotated[float, Field(gt=0)] = 4.0
+
     cache_enabled: bool = True
     """Whether grounded answers are kept in the semantic cache, and reused."""
     cache_sharing: Literal["user", "tenant", "deployment"] = "user"

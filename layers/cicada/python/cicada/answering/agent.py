@@ -17,6 +17,7 @@ from cicada.agents.tools.verdicts import not_given, verdict_line
 from cicada.answering.agent_limits import AgentLimits, ToolLimits
 from cicada.answering.agent_opening import Opening
 from cicada.answering.grounding import tell_retrieved
+from cicada.answering.judge import CitationJudge
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.watched import WatchedRetriever
@@ -49,6 +50,7 @@ class AgentStrategy:
         needs: tuple[str, ...],
         caps: AgentCaps | None = None,
         may_change: Callable[[str], bool] = asks_for_change,
+        judge: CitationJudge | None = None,
     ) -> None:
         """Wire the strategy.
 
@@ -61,6 +63,7 @@ class AgentStrategy:
             needs: the circuit breakers of what it cannot do without.
             caps: on one run.
             may_change: whether a message asks for a change: only then are tools offered that make one.
+            judge: of the citations that code alone cannot check; without one they stay unchecked.
         """
         self.name: AgentName = name
         self.needs = needs
@@ -70,6 +73,7 @@ class AgentStrategy:
         self._opening = opening
         self._caps = caps or AgentCaps()
         self._may_change = may_change
+        self._judge = judge
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port.
@@ -115,7 +119,7 @@ class AgentStrategy:
             done = self._opening(box, asked)
         task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
         took_ms = round((spending.monotonic() - started) * 1000)
-        return _Run(task, box, shelf, index, limits, took_ms)
+        return _Run(task, box, shelf, index, limits, spending, took_ms)
 
     def _offered(self, retriever: Retriever, asked: Asked) -> list[Tool[Any]]:
         """The tools of a run: those that change anything only where the user asks for a change."""
@@ -128,7 +132,7 @@ class AgentStrategy:
         if not text.strip():
             raise AnswerIncomplete("the agent wrote nothing")
         sources = run.shelf.sources
-        citations = check_citations(text, sources)
+        citations = check_citations(text, sources, self._judge.within(run.spending) if self._judge else None)
         verdict = run.box.verdict or not_given(sources)
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
@@ -166,6 +170,7 @@ class _Run:
     shelf: NumberedShelf
     index: WatchedRetriever
     limits: CappedLimits
+    spending: Spending
     opening_ms: int
     pieces: list[str] = field(default_factory=list)
     stop_reason: str | None = None

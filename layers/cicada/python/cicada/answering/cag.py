@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from cicada.answering.breakers.names import CACHE
 from cicada.answering.earlier import given_again
 from cicada.answering.grounding import AttemptLimits, answer_from, fitting_prompt
+from cicada.answering.judge import CitationJudge
 from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
@@ -37,7 +38,15 @@ class CagStrategy:
 
     name: StrategyName = "cag"
 
-    def __init__(self, retriever: Retriever, cache: EarlierAnswers, model: TextModel, *, prompt_passages: int) -> None:
+    def __init__(
+        self,
+        retriever: Retriever,
+        cache: EarlierAnswers,
+        model: TextModel,
+        *,
+        prompt_passages: int,
+        judge: CitationJudge | None = None,
+    ) -> None:
         """Wire the strategy.
 
         Args:
@@ -45,10 +54,12 @@ class CagStrategy:
             cache: knows earlier answers.
             model: writes where a question is near, but not the same.
             prompt_passages: of an earlier answer's passages, how many the prompt takes at most.
+            judge: of the citations that code alone cannot check; without one they stay unchecked.
         """
         self._retriever = retriever
         self._cache = cache
         self._model = model
+        self._judge = judge
         self._prompt_passages = prompt_passages
 
     @property
@@ -92,7 +103,7 @@ class CagStrategy:
             cache_ms=cache_ms,
             reused=reused(looked, "contexts"),
         )
-        yield from answer_from(retrieved, prompt, self._model, spending)
+        yield from answer_from(retrieved, prompt, self._model, spending, self._judge)
 
 
 def _why(looked: Looked, spending: Spending) -> str:

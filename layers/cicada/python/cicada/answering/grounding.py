@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 
+from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
 from cicada.answering.spending import ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
@@ -126,9 +127,9 @@ def tell_retrieved(retrieved: Retrieved) -> None:
 
 
 def answer_from(
-    retrieved: Retrieved, prompt: Prompt, model: TextModel, spending: Spending
+    retrieved: Retrieved, prompt: Prompt, model: TextModel, spending: Spending, judge: CitationJudge | None = None
 ) -> Generator[Step, None, None]:
-    """Show what was retrieved, write the answer from it, and check its citations.
+    """Show what was retrieved, write the answer from it, and check its citations, which a judge may help with.
 
     Where nothing was retrieved the answer says so by code: a model without a passage might answer from what it knows.
 
@@ -142,6 +143,6 @@ def answer_from(
         yield Answered("nothing_found", model.model_id, ())
         return
     written = yield from write(model, prompt, spending)
-    citations = check_citations(written.text, retrieved.sources)
+    citations = check_citations(written.text, retrieved.sources, judge.within(spending) if judge else None)
     unattributed = not_attributed(written.text, retrieved.sources)
     yield Answered(written.finished.stop_reason, model.model_id, citations, unattributed)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cicada.answering.breakers.names import INDEX, model_breaker
 from cicada.answering.earlier import EarlierBeside, given_again
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
+from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import Knowledge, chosen_sources
 from cicada.answering.prompt import number_sources
 from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
@@ -70,6 +71,7 @@ class HybridStrategy:
         prompt_passages: int,
         cache_passages: int = CACHE_PASSAGES,
         knowledge: Knowledge | None = None,
+        judge: CitationJudge | None = None,
         concurrency: Concurrency = THREADS,
     ) -> None:
         """Wire the strategy.
@@ -83,11 +85,13 @@ class HybridStrategy:
             prompt_passages: how many passages the prompt takes at most; of a context that ``knowledge`` chose, all.
             cache_passages: how many of an earlier answer's passages are considered.
             knowledge: gathers contexts where collections declare what they serve; without it every search is plain.
+            judge: of the citations that code alone cannot check; without one they stay unchecked.
             concurrency: what the search and the look-up run on.
         """
         self._search = Search(retriever, top_k, min_score)
         self._earlier = EarlierBeside(retriever, cache, concurrency)
         self._model = model
+        self._judge = judge
         self._min_score = min_score
         self._prompt_passages = prompt_passages
         self._cache_passages = cache_passages
@@ -127,7 +131,7 @@ class HybridStrategy:
             cache_ms=both.cache_ms,
             reused=reused(looked, "contexts") if looked and contributed else None,
         )
-        yield from answer_from(retrieved, prompt, self._model, spending)
+        yield from answer_from(retrieved, prompt, self._model, spending, self._judge)
 
     def _passages_of(self, looked: Looked) -> tuple[Source, ...]:
         passages = tuple(source for source in contexts(looked) if source.score >= self._min_score)

@@ -10,6 +10,7 @@ from collections.abc import Generator
 from cicada.answering.breakers.names import INDEX, model_breaker
 from cicada.answering.earlier import EarlierBeside, given_again
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
+from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
 from cicada.answering.reuse import EarlierAnswers
 from cicada.answering.spending import Spending
@@ -34,6 +35,7 @@ class RagStrategy:
         top_k: int,
         min_score: float,
         prompt_passages: int,
+        judge: CitationJudge | None = None,
         concurrency: Concurrency = THREADS,
     ) -> None:
         """Wire the strategy.
@@ -45,11 +47,13 @@ class RagStrategy:
             top_k: passages searched for, unless the question says otherwise.
             min_score: hits below it, in [0, 1], are no hits.
             prompt_passages: of the hits, how many the prompt takes at most.
+            judge: of the citations that code alone cannot check; without one they stay unchecked.
             concurrency: what the search and the look-up run on.
         """
         self._search = Search(retriever, top_k, min_score)
         self._earlier = EarlierBeside(retriever, cache, concurrency)
         self._model = model
+        self._judge = judge
         self._prompt_passages = prompt_passages
 
     @property
@@ -77,4 +81,4 @@ class RagStrategy:
             retrieval_ms=both.retrieval_ms,
             cache_ms=both.cache_ms,
         )
-        yield from answer_from(retrieved, prompt, self._model, spending)
+        yield from answer_from(retrieved, prompt, self._model, spending, self._judge)

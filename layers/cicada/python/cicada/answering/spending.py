@@ -76,7 +76,7 @@ class RequestBudget:
         return self.cost_usd / MAX_MODEL_CALLS * self.retrieval_share
 
 
-Purpose = Literal["answer", "complete_question", "retrieval", "agent"]
+Purpose = Literal["answer", "complete_question", "retrieval", "agent", "judge"]
 
 
 @dataclass(frozen=True)

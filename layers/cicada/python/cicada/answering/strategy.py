@@ -78,8 +78,8 @@ class Answered:
 
     @property
     def grounded(self) -> bool:
-        """Whether the answer rests on a retrieved passage."""
-        return any(citation.verdict == "verified" for citation in self.citations or ())
+        """Whether the answer rests on a retrieved passage: a marker names one, and nothing is found against it."""
+        return any(citation.verdict != "unverified" for citation in self.citations or ())
 
     @property
     def passages_cited(self) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cicada.citations.abstention import abstains
-from cicada.citations.checking import Checker, Similarity
-from cicada.citations.codes import REASON_CODES, ReasonCode
+from cicada.citations.checking import Checker, Finding
+from cicada.citations.codes import REASON_CODES, Objection, ReasonCode
+from cicada.citations.judging import Claim, Judge, Judged
 from cicada.citations.resolving import NO_NUMBER, resolve
 from cicada.citations.sentences import Sentence, sentences_of
 from cicada.protocol.events import Citation, Source
@@ -17,7 +18,6 @@ __all__ = [
     "NO_NUMBER",
     "REASON_CODES",
     "CheckedSentence",
-    "Marked",
     "ReasonCode",
     "check_citations",
     "check_sentences",
@@ -25,14 +25,13 @@ __all__ = [
     "without_markers",
 ]
 
-
-@dataclass(frozen=True)
-class Marked:
-    """One marker's citation, and how much of its claim the passage has."""
-
-    citation: Citation
-    similarity: float | None
-    """In [0, 1]; None where no passage was compared."""
+UNJUDGED = "only a judge can tell whether the passage says so"
+_OF_JUDGE: Mapping[Judged, Finding] = {
+    "supported": Finding("verified"),
+    "contradicted": Finding("unverified", Objection("contradicted", "the passage says otherwise")),
+    "not_stated": Finding("unverified", Objection("unsupported", "the passage does not say so")),
+    "cannot_tell": Finding("unchecked"),
+}
 
 
 @dataclass(frozen=True)
@@ -42,61 +41,85 @@ class CheckedSentence:
     sentence: Sentence
     abstains: bool
     """It says that nothing was found: its markers point at where that was looked for, and are not checked."""
-    marked: tuple[Marked, ...]
+    citations: tuple[Citation, ...]
 
 
-def check_citations(answer: str, sources: Sequence[Source]) -> tuple[Citation, ...]:
+def check_citations(answer: str, sources: Sequence[Source], judge: Judge | None = None) -> tuple[Citation, ...]:
     """One citation a marker, in the answer's order; none of a list of sources that repeats markers.
 
-    A marker is *verified* when its passage exists, stands where the marker says, and holds what the sentence says: each
-    quotation verbatim, each number with its unit, each name; nothing that the passage denies, says of somebody else, or
-    says the opposite of; and enough of the words outside of quotations. Anything else is *unverified*, with a code and
-    a reason. It compares words and their order by rules, and calls no model. A sentence that says that nothing was
-    found gives no citation, unless its marker names no passage.
-    """
-    return tuple(
-        one.citation
-        for checked in check_sentences(answer, sources)
-        for one in checked.marked
-        if not (checked.abstains and one.citation.verdict == "verified")
-    )
-
-
-def check_sentences(
-    answer: str, sources: Sequence[Source], similarity: Similarity | None = None
-) -> Iterator[CheckedSentence]:
-    """The sentences of an answer, in order, those without markers among them.
+    A marker is *unverified*, with a code and a reason, where its passage does not exist or stands elsewhere, where it
+    lacks a quotation, a number or a name of the sentence, or has somebody else say it; and where the judge finds that
+    it does not say so. It is *verified* where the sentence is quoted from it word by word, or the judge finds that it
+    says so. Anything else is *unchecked*. A sentence that says that nothing was found gives no citation, unless its
+    marker names no passage.
 
     Args:
         answer: the whole text.
         sources: what it was written from, as its prompt numbered them.
-        similarity: compares meanings where words do not tell; without it no model is called.
+        judge: is asked once for all that code cannot tell; without one that stays unchecked.
     """
-    checker = Checker(sources, similarity)
+    return tuple(
+        citation
+        for checked in check_sentences(answer, sources, judge)
+        for citation in checked.citations
+        if not checked.abstains or citation.verdict == "unverified"
+    )
+
+
+def check_sentences(answer: str, sources: Sequence[Source], judge: Judge | None = None) -> tuple[CheckedSentence, ...]:
+    """The sentences of an answer, in order, those without markers among them. See :func:`check_citations`."""
+    checker = Checker(sources)
+    claims: list[Claim] = []
+    found: list[tuple[Sentence, bool, list[tuple[Citation, int | None]]]] = []
     for sentence in sentences_of(answer):
         silent = abstains(sentence.text)
-        yield CheckedSentence(sentence, silent, tuple(_marked(sentence, sources, checker, silent=silent)))
+        found.append((sentence, silent, list(_cited(sentence, sources, checker, claims, silent=silent))))
+    judged = judge(claims) if judge is not None and claims else {}
+    return tuple(
+        CheckedSentence(
+            sentence, silent, tuple(_judged(citation, judged.get(claim or 0)) for citation, claim in citations)
+        )
+        for sentence, silent, citations in found
+    )
 
 
-def _marked(sentence: Sentence, sources: Sequence[Source], checker: Checker, *, silent: bool) -> Iterator[Marked]:
+def _cited(
+    sentence: Sentence, sources: Sequence[Source], checker: Checker, claims: list[Claim], *, silent: bool
+) -> Iterator[tuple[Citation, int | None]]:
+    """Each citation of a sentence, and the number of the claim that is to be judged for it. Fills ``claims``."""
     for citing in sentence.citing:
         resolved = [resolve(reference, sources) for reference in citing.references]
         cited = [one.source for one in resolved if one.source is not None]
+        number = None
         for one in resolved:
-            objection, similarity = one.objection, None
-            if one.source is not None and objection is None and not silent:
+            finding = Finding("unverified", one.objection) if one.objection else Finding("unchecked")
+            if one.source is not None and one.objection is None and not silent:
                 finding = checker.check(citing.claim, one.source, cited)
-                objection, similarity = finding.objection, finding.similarity
+            open_ = finding.verdict == "unchecked" and one.source is not None and not silent
+            if open_ and number is None:
+                number = len(claims) + 1
+                claims.append(Claim(number, citing.claim, tuple(cited)))
             citation = Citation(
                 n=one.n,
-                verdict="unverified" if objection else "verified",
+                verdict=finding.verdict,
                 sentence=sentence.text,
                 passage_id=one.source.passage_id if one.source else None,
                 locator=one.source.locator if one.source else None,
-                code=objection.code if objection else None,
-                reason=objection.reason if objection else None,
+                code=finding.objection.code if finding.objection else None,
+                reason=finding.objection.reason if finding.objection else None,
             )
-            yield Marked(citation, similarity)
+            yield citation, number if open_ else None
+
+
+def _judged(citation: Citation, judged: Judged | None) -> Citation:
+    if citation.verdict != "unchecked":
+        return citation
+    finding = _OF_JUDGE[judged] if judged is not None else Finding("unchecked")
+    objection = finding.objection
+    reason = objection.reason if objection else UNJUDGED if finding.verdict == "unchecked" else None
+    return citation.model_copy(
+        update={"verdict": finding.verdict, "code": objection.code if objection else None, "reason": reason}
+    )
 
 
 def not_attributed(answer: str, sources: Sequence[Source]) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cicada.citations.quotes import without_quotations
+from cicada.text.quotes import without_quotations
 
 _SOURCES = r"(?:passages?|sources?|documents?|context|excerpts?|texts? (?:given|provided)|script|materials?)"
 _ABSTENTION = re.compile(

@@ -13,8 +13,6 @@ ReasonCode = Literal[
     "name_missing",
     "contradicted",
     "unsupported",
-    "other_language",
-    "nothing_to_compare",
 ]
 """Stable. What each means: docs/citations.md."""
 REASON_CODES: tuple[ReasonCode, ...] = get_args(ReasonCode)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from cicada.citations import CheckedSentence, check_sentences, not_attributed
-from cicada.citations.checking import Similarity
+from cicada.citations.judging import Judge
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.protocol.calls import AS_WHOLE, CallRequest
 from cicada.protocol.events import Source
@@ -16,9 +16,6 @@ from cicada.protocol.events import Source
 MAX_ANSWER_CHARS = 100_000
 MAX_PASSAGES = 1_000
 MAX_PASSAGE_CHARS = 100_000
-
-Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""Texts to vectors of unit length, in their order."""
 
 
 class CitationModel(BaseModel):
@@ -57,12 +54,9 @@ class ExtractedMarker(CitationModel):
     passage_id: str | None = Field(None, description="absent where the marker names no passage")
     source: str | None = None
     page: int | None = None
-    verdict: Literal["verified", "unverified"]
+    verdict: Literal["verified", "unverified", "unchecked"]
     code: str | None = Field(None, description="why it is unverified: a stable code, see docs/citations.md")
     reason: str | None = Field(None, description="why it is unverified: a sentence for people")
-    similarity: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        None, description="the share of the claim's words that the passage has, weighted by rarity"
-    )
 
 
 class ExtractedSentence(CitationModel):
@@ -90,26 +84,23 @@ class ExtractedCitations(CitationModel):
 
 
 def extract_citations(
-    answer: str, passages: Sequence[CitedPassage], *, embed: Embed | None = None
+    answer: str, passages: Sequence[CitedPassage], *, judge: Judge | None = None
 ) -> ExtractedCitations:
     """Resolve and check every marker of an answer.
 
     Args:
         answer: the text with its markers.
         passages: what it may cite; those without a number are numbered by their place, from 1.
-        embed: for sentences whose words do not tell: they hold where meanings are alike. Without it no model is called.
+        judge: of what code alone cannot check; without one that stays unchecked, and no model is called.
 
     Raises:
         ValueError: two passages have one number.
-        ModelError: as ``embed`` does.
     """
     sources = [_source(at, passage) for at, passage in enumerate(passages, 1)]
     numbers = tuple(sorted(source.n for source in sources))
     if len(set(numbers)) < len(numbers):
         raise ValueError("two passages have one number")
-    sentences = tuple(
-        _sentence(checked) for checked in check_sentences(answer, sources, _similarity(embed) if embed else None)
-    )
+    sentences = tuple(_sentence(checked) for checked in check_sentences(answer, sources, judge))
     markers = [marker for sentence in sentences for marker in sentence.markers]
     cited = {marker.n for marker in markers if marker.passage_id is not None}
     verified = {marker.n for sentence in sentences if not sentence.abstains for marker in sentence.markers
@@ -153,8 +144,7 @@ def _locator(n: int, passage: CitedPassage) -> Locator:
 def _sentence(checked: CheckedSentence) -> ExtractedSentence:
     sentence = checked.sentence
     markers = []
-    for one in checked.marked:
-        citation = one.citation
+    for citation in checked.citations:
         place = citation.locator if isinstance(citation.locator, DocumentLocator) else None
         markers.append(
             ExtractedMarker(
@@ -165,7 +155,6 @@ def _sentence(checked: CheckedSentence) -> ExtractedSentence:
                 verdict=citation.verdict,
                 code=citation.code,
                 reason=citation.reason,
-                similarity=one.similarity,
             )
         )
     return ExtractedSentence(
@@ -175,11 +164,3 @@ def _sentence(checked: CheckedSentence) -> ExtractedSentence:
         abstains=checked.abstains,
         markers=tuple(markers),
     )
-
-
-def _similarity(embed: Embed) -> Similarity:
-    def similarity(one: str, other: str) -> float:
-        left, right = embed([one, other])
-        return sum(a * b for a, b in zip(left, right, strict=True))
-
-    return similarity

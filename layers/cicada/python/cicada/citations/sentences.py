@@ -7,10 +7,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from cicada.citations.quotes import QUOTED
-from cicada.corpus.chunking.abbreviations import NEVER_LAST
-from cicada.corpus.chunking.sentences import sentences as split_sentences
 from cicada.protocol.markers import Marker, Reference, heads_sources, marked_spans, markers_in, without_markers
+from cicada.text.quotes import QUOTED
+from cicada.text.sentences import NEVER_LAST
+from cicada.text.sentences import sentences as split_sentences
 
 MIN_PIECE_WORDS = 4
 """A marker inside a sentence stands for the words since the one before it, if they are at least so many."""

@@ -37,6 +37,8 @@ from cicada.retrieval.pipelines.api import SkippedStage
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.pipelines.uses import OpenUse, stage_uses
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
+from cicada.text.words import content_words, inflects
+from cicada.text.words import words_of as words_of_text
 
 PARALLEL_TABLES = 4
 MIN_SCORE = 0.3
@@ -250,12 +252,18 @@ def _rules(table: Table, told: ExplainedTable, sources: Sequence[Source]) -> tup
 
 
 def _carried(rule: str, named: Sequence[int], sources: Sequence[Source]) -> bool:
-    """Whether one of the passages holds, of each sentence of a rule, what it says."""
+    """Whether nothing speaks against a rule in its passages, and they have every telling word of it."""
     markers = "".join(f"[{n}]" for n in named)
     cited = " ".join(f"{sentence.text} {markers}" for sentence in sentences_of(rule))
-    checked = [one for one in check_sentences(cited, sources) if one.marked]
-    return bool(checked) and all(
-        not one.abstains and any(marked.citation.verdict == "verified" for marked in one.marked) for one in checked
+    checked = [one for one in check_sentences(cited, sources) if one.citations]
+    there = frozenset(word for source in sources if source.n in named for word in words_of_text(source.text))
+    told = all(word in there or any(inflects(word, one) for one in there) for word in content_words(rule))
+    return (
+        told
+        and bool(checked)
+        and all(
+            not one.abstains and any(citation.verdict != "unverified" for citation in one.citations) for one in checked
+        )
     )
 
 

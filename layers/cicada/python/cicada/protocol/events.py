@@ -105,16 +105,19 @@ class Citation(Payload):
     """One use of one marker in the answer (``[n]``, ``[Doc n: file, Page p]``), checked against its passage."""
 
     n: int = Field(description="the passage's number; 0 where the marker has none and names no passage")
-    verdict: Literal["verified", "unverified"]
+    verdict: Literal["verified", "unverified", "unchecked"] = Field(
+        description="verified: quoted from the passage word by word, or found by a judge model to be what it says; "
+        "unverified: something speaks against it, see code; unchecked: nothing could tell"
+    )
     sentence: str = Field(description="the sentence of the answer that carries the marker")
     passage_id: str | None = Field(None, description="absent when the marker names no passage")
     locator: CitedLocator | None = None
     code: str | None = Field(
         None,
         description="why it is unverified; stable: no_such_passage, wrong_place, quote_not_found, number_missing, "
-        "name_missing, contradicted, unsupported, other_language, nothing_to_compare",
+        "name_missing, contradicted, unsupported",
     )
-    reason: str | None = Field(None, description="why it is unverified, in words for people")
+    reason: str | None = Field(None, description="why it is unverified or unchecked, in words for people")
 
 
 class StrategyFailure(Payload):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from cicada.index.lexical.detection import detect
 from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS
-from cicada.index.lexical.stopwords import EVIDENCE
+from cicada.text.frequent import EVIDENCE
 from cicada.text.tokens import normalised, tokens
 
 ENGLISH_MODELS = ("local.all-minilm-l6-v2", "cohere.embed-english-v3")

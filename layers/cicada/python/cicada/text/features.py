@@ -42,6 +42,9 @@ _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 _COPIES = 3
 """Of a feature that is given beside the text."""
 _SENTENCE_END = frozenset(".?!;:")
+_FIRST_WORDS, _LAST_WORDS = 5, 2
+"""Words at either end of a text that count a second time, as its first and its last."""
+_WORD_PART_CHARS = 6
 
 
 class Feature(NamedTuple):
@@ -53,7 +56,7 @@ class Feature(NamedTuple):
 
 
 class Featured(NamedTuple):
-    """A text's words, as they are shown to people, and its features."""
+    """A text's words (pairs of characters in scripts without spaces), as they are shown to people, and its features."""
 
     words: tuple[str, ...]
     features: tuple[Feature, ...]
@@ -65,6 +68,13 @@ def plain(text: str) -> str:
         text = f"{text[:MAX_HEAD_CHARS]} … {text[-MAX_TAIL_CHARS:]}"
     text = text.encode("utf-8", "ignore").decode()
     return unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
+
+
+def unaccented(text: str) -> str:
+    """The text without accents, which many people leave out when they type."""
+    if text.isascii():
+        return text
+    return "".join(sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign))
 
 
 def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured:
@@ -96,7 +106,8 @@ def _strings(shown: str, quoted: list[tuple[int, int]], words: list[str]) -> Ite
     for match in _RUN.finditer(shown):
         word = match.group()
         at = len(words)
-        words.append(word)
+        unspaced = _UNSPACED_RUN.match(word)
+        words.extend(word[start : start + 2] for start in range(len(word))) if unspaced else words.append(word)
         if any(start < match.start() < end for start, end in quoted):
             yield at, f"q{word.casefold()}"
             continue
@@ -111,29 +122,23 @@ def _strings(shown: str, quoted: list[tuple[int, int]], words: list[str]) -> Ite
             names += 1
             yield at, "N"
         starts = False
-        if _UNSPACED_RUN.match(word):
-            spoken.extend(_characters(at, folded))
-            yield from _grams(at, folded, 2, 4, "u")
+        if unspaced:
+            spoken.extend((at + place, character) for place, character in enumerate(folded[: len(word)]))
+            for place in range(len(word)):
+                yield from ((at + place, f"u{folded[place : place + size]}") for size in (1, 2, 3))
         else:
+            folded = unaccented(folded)
             spoken.append((at, folded))
             if len(folded) > 1:
-                yield from _grams(at, f"<{folded[:MAX_WORD_CHARS]}>", 3, 5, "c")
+                marked = f"<{folded[:MAX_WORD_CHARS]}>"
+                starts_of_parts = range(len(marked) - _WORD_PART_CHARS + 1)
+                yield from ((at, f"c{marked[start : start + _WORD_PART_CHARS]}") for start in starts_of_parts)
     yield from _sequences(spoken)
     yield -1, "bias"
     yield -1, f"?{min(questions, 3)}"
     yield -1, f"s{min(sentences, 4)}"
     yield -1, f"l{min(len(spoken) // 4, 10)}"
     yield -1, f"n{min(names, 4)}"
-
-
-def _characters(at: int, run: str) -> Iterator[tuple[int, str]]:
-    return ((at, character) for character in run)
-
-
-def _grams(at: int, run: str, least: int, most: int, kind: str) -> Iterator[tuple[int, str]]:
-    for size in range(least, most + 1):
-        for start in range(len(run) - size + 1):
-            yield at, f"{kind}{run[start : start + size]}"
 
 
 def _sequences(spoken: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -149,3 +154,5 @@ def _sequences(spoken: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         yield spoken[-1][0], f"t{second} {before} $"
         first = " ".join(word for _, word in spoken[:2])
         yield spoken[0][0], f"f{first}"
+        yield from ((at, f"F{word}") for at, word in spoken[:_FIRST_WORDS])
+        yield from ((at, f"L{word}") for at, word in spoken[-_LAST_WORDS:])

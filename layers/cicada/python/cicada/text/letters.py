@@ -68,3 +68,13 @@ def _one_word(two: str) -> bool:
     """Whether two characters are of the same word."""
     found = word_pattern().match(two)
     return len(two) == 2 and found is not None and found.end() == 2
+
+
+@cache
+def _unspaced_start() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is a run of a script written without spaces."""
+    return _unspaced_start().match(token) is not None

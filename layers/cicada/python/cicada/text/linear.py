@@ -1,7 +1,8 @@
 """Linear classifiers over hashed features, scored without numpy: multinomial logistic regression with 8-bit weights.
 
-The file of a model is one line of JSON (its labels, buckets, scales, biases and temperature), then one signed byte a
-label and bucket, the labels of one bucket side by side.
+The file of a model is one line of JSON (its labels, buckets, scale, temperature and number of rows), then its rows: the
+buckets that have weights, in ascending order. First the distance of each row's bucket from the one before (a byte each;
+rows of zeros bridge what is longer), then the weights, a signed byte a label, row by row.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
+from itertools import accumulate
 
 from cicada.text.features import Featured, features_of
 
-FORMAT = 1
+FORMAT = 2
 """Of the file."""
+_LONGEST_STEP = 255
 
 
 @dataclass(frozen=True)
@@ -36,26 +39,34 @@ class LinearClassifier:
     """A trained classifier. Immutable, and so safe to share between threads."""
 
     def __init__(
-        self, labels: Sequence[str], buckets: int, scale: float, temperature: float, weights: array[int]
+        self,
+        labels: Sequence[str],
+        buckets: int,
+        scale: float,
+        temperature: float,
+        rows: Sequence[int],
+        weights: array[int],
     ) -> None:
         """See :func:`dumped` for how a file is made.
 
         Args:
             labels: in the order of their weights.
-            buckets: how many features are told apart.
+            buckets: into how many features are hashed.
             scale: what a weight of 1 stands for.
             temperature: what the scores are divided by, so that probabilities are calibrated.
-            weights: signed bytes, shape ``(buckets, labels)``, row by row.
+            rows: the buckets that have weights; features in other buckets count for no label.
+            weights: signed bytes, shape ``(len(rows), len(labels))``, row by row.
 
         Raises:
             ValueError: the weights are not of that shape.
         """
-        if len(weights) != buckets * len(labels):
-            raise ValueError(f"{len(weights)} weights for {buckets} buckets and {len(labels)} labels")
+        if len(weights) != len(rows) * len(labels):
+            raise ValueError(f"{len(weights)} weights for {len(rows)} rows and {len(labels)} labels")
         self.labels = tuple(labels)
         self.buckets = buckets
         self._scale = scale / temperature
         self._weights = weights
+        self._starts = dict(zip(rows, range(0, len(weights), len(labels)), strict=True))
 
     @classmethod
     def read(cls, file: Traversable) -> LinearClassifier:
@@ -64,9 +75,10 @@ class LinearClassifier:
         told = json.loads(head)
         if told.get("format") != FORMAT:
             raise ValueError(f"{file.name}: format {told.get('format')}, not {FORMAT}")
+        rows = list(accumulate(body[: told["rows"]]))
         weights = array("b")
-        weights.frombytes(body)
-        return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], weights)
+        weights.frombytes(body[told["rows"] :])
+        return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], rows, weights)
 
     def decide(self, text: str, *, beside: Iterable[str] = (), most_telling: int = 3) -> Decision:
         """Classify a text: deterministic and total, in time that is bounded whatever the text's length.
@@ -89,27 +101,51 @@ class LinearClassifier:
     def _scores(self, featured: Featured) -> list[float]:
         count = len(self.labels)
         sums = [0] * count
-        weights = self._weights
+        weights, starts = self._weights, self._starts
         for bucket, _ in featured.features:
-            at = bucket * count
-            for label in range(count):
-                sums[label] += weights[at + label]
+            start = starts.get(bucket)
+            if start is not None:
+                for label in range(count):
+                    sums[label] += weights[start + label]
         factor = self._scale / math.sqrt(len(featured.features))
         return [value * factor for value in sums]
 
     def _telling(self, featured: Featured, first: int, second: int, most: int) -> tuple[str, ...]:
-        count = len(self.labels)
         by_word: defaultdict[int, int] = defaultdict(int)
         for bucket, word in featured.features:
-            if word >= 0:
-                at = bucket * count
-                by_word[word] += self._weights[at + first] - self._weights[at + second]
+            start = self._starts.get(bucket)
+            if word >= 0 and start is not None:
+                by_word[word] += self._weights[start + first] - self._weights[start + second]
         best = sorted((at for at in by_word if by_word[at] > 0), key=lambda at: -by_word[at])
         shown = (featured.words[at] for at in best if any(map(str.isalnum, featured.words[at])))
         return tuple(dict.fromkeys(shown))[:most]
 
 
-def dumped(labels: Sequence[str], buckets: int, scale: float, temperature: float, weights: array[int]) -> bytes:
-    """The file of a model."""
-    head = {"format": FORMAT, "labels": list(labels), "buckets": buckets, "scale": scale, "temperature": temperature}
-    return json.dumps(head, sort_keys=True).encode() + b"\n" + weights.tobytes()
+def dumped(
+    labels: Sequence[str],
+    buckets: int,
+    scale: float,
+    temperature: float,
+    rows: Sequence[int],
+    weights: array[int],
+) -> bytes:
+    """The file of a model; ``rows`` ascend."""
+    count = len(labels)
+    steps, body = bytearray(), bytearray()
+    before = 0
+    for at, bucket in enumerate(rows):
+        bridges, step = divmod(bucket - before, _LONGEST_STEP)
+        if bridges and not step:
+            bridges, step = bridges - 1, _LONGEST_STEP
+        steps += bytes([_LONGEST_STEP] * bridges + [step])
+        body += bytes(bridges * count) + weights[at * count : (at + 1) * count].tobytes()
+        before = bucket
+    head = {
+        "format": FORMAT,
+        "labels": list(labels),
+        "buckets": buckets,
+        "scale": scale,
+        "temperature": temperature,
+        "rows": len(steps),
+    }
+    return json.dumps(head, sort_keys=True).encode() + b"\n" + bytes(steps + body)

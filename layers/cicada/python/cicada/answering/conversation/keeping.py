@@ -7,16 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cicada.answering.conversation.turns import Turn
-from cicada.answering.words import content_words, ways_of_asking, words_of
-from cicada.index.lexical.scripts import is_unspaced, script_of
+from cicada.index.lexical.scripts import script_of
+from cicada.text.words import content_words, inflects, ways_of_asking, words_of
 
 MAX_COMPLETED_CHARS = 400
 UNCHANGED = "UNCHANGED"
 """What a model writes for a question that needs nothing."""
 _MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
 _NUMBER = re.compile(r"\d+")
-_LEAST_STEM = 3
-_MOST_ENDING = 3
 
 
 def tidied(written: str) -> str:
@@ -61,14 +59,7 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
 def _lacking(wanted: Iterable[str], words: Sequence[str]) -> Iterable[str]:
     """The words that are not there, not even with another ending: *Mara's*, *Марой*, *locked*."""
     there = frozenset(words)
-    return (word for word in wanted if word not in there and not any(_inflects(word, one) for one in there))
-
-
-def _inflects(word: str, other: str) -> bool:
-    if is_unspaced(word) or any(map(str.isdigit, word)):
-        return False
-    stem = word[: max(_LEAST_STEM, len(word) - _MOST_ENDING)]
-    return other.startswith(stem) and abs(len(other) - len(word)) <= _MOST_ENDING
+    return (word for word in wanted if word not in there and not any(inflects(word, one) for one in there))
 
 
 def _script(text: str) -> str:

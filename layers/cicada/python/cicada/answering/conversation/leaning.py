@@ -6,14 +6,17 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from cicada.answering.words import content_words
 from cicada.routing.classifier import classify
 from cicada.text.linear import LinearClassifier
 from cicada.text.tokens import normalised, tokens
+from cicada.text.words import content_words
 
 LEAST_LEANING = 0.2
-"""The probability of leaning on the conversation from which on a model is asked: about one of twenty whole questions
+"""The probability of leaning on the conversation from which on a model is asked: about one of thirty whole questions
 has it, and nineteen of twenty that lean."""
+SURE_SMALL_TALK = 0.95
+"""The probability of the route ``direct`` from which on a question is small talk; *why?* is routed there, too, less
+surely."""
 MOST_CHARS = 400
 """A question longer than this says itself what it is about."""
 _LEANS = "leans"
@@ -23,7 +26,10 @@ _CAPITAL = re.compile(r"(?<=\s)[^\W\d_]")
 
 def is_whole(query: str) -> bool:
     """Whether a question plainly needs nothing of the conversation; small talk needs nothing either."""
-    return len(query) > MOST_CHARS or leaning(query) < LEAST_LEANING or classify(query).route == "direct"
+    if len(query) > MOST_CHARS or leaning(query) < LEAST_LEANING:
+        return True
+    routed = classify(query)
+    return routed.route == "direct" and routed.confidence >= SURE_SMALL_TALK
 
 
 def leaning(query: str) -> float:

@@ -10,10 +10,10 @@ from typing import Literal
 from cicada.answering.semantic_cache.records import Body, Entry
 from cicada.answering.semantic_cache.sameness import may_be_same, same_question
 from cicada.answering.semantic_cache.thresholds import Thresholds
-from cicada.answering.words import content_words
-from cicada.index.lexical.scripts import is_unspaced
 from cicada.protocol.events import Source
+from cicada.text.letters import is_unspaced
 from cicada.text.tokens import normalised
+from cicada.text.words import content_words
 
 _BEGINNING = 5
 """Letters of a word that must be found, at the start of one; of a shorter word all, and no more after them."""

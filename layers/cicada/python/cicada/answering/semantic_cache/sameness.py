@@ -10,9 +10,9 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from cicada.answering.words import ways_of_asking
 from cicada.text.tokens import normalised, tokens
 from cicada.text.word_lists import word_lists
+from cicada.text.words import ways_of_asking
 
 _LISTS = word_lists("cicada.answering.semantic_cache", "courtesies.json")
 _READINGS_KEPT = 16_384

@@ -8,8 +8,8 @@ from cicada.citations import check_citations
 
 
 def still_holds(body: Body) -> bool:
-    """Whether every citation that was verified then is so by today's check, over the passages as they were kept."""
+    """Whether today's check finds nothing against what was verified then, over the passages as they were kept."""
     checked = check_citations(body.text, body.sources)
-    again = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in checked if one.verdict == "verified"}
+    again = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in checked if one.verdict != "unverified"}
     then = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in body.citations if one.verdict == "verified"}
     return bool(then) and then <= again

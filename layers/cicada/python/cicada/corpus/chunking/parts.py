@@ -12,8 +12,8 @@ import math
 from itertools import accumulate
 
 from cicada.corpus.chunking.pieces import pieces
-from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.indexable import Part
+from cicada.text.sentences import sentences
 from cicada.tokens import estimated_tokens
 
 WINDOW_TOKENS = 320

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from cicada.corpus.chunking.pieces import pieces
-from cicada.corpus.chunking.sentences import sentences
 from cicada.corpus.documents import Block
+from cicada.text.sentences import sentences
 from cicada.tokens import estimated_tokens, share_of_tokens
 
 LEAD_SHARE = 1 / 8

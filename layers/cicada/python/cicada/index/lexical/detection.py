@@ -8,7 +8,7 @@ from functools import cache
 
 from cicada.index.lexical.languages import BY_SCRIPT, STEMMED, UNSTEMMED_SCRIPTS
 from cicada.index.lexical.scripts import script_of
-from cicada.index.lexical.stopwords import EVIDENCE
+from cicada.text.frequent import EVIDENCE
 
 SAMPLE_TOKENS = 200
 """How much of a text is looked at."""

@@ -10,9 +10,9 @@ from functools import lru_cache
 
 from cicada.index.lexical.languages import STEMMED
 from cicada.index.lexical.phrases import MAX_PHRASE_POSITIONS
-from cicada.index.lexical.scripts import is_unspaced
-from cicada.index.lexical.stopwords import EVIDENCE, FREQUENT
 from cicada.index.lexical.words import Terms, folded, terms_of
+from cicada.text.frequent import EVIDENCE, FREQUENT
+from cicada.text.letters import is_unspaced
 from cicada.text.tokens import normalised, tokens
 
 MAX_QUERY_CHARS = 20_000

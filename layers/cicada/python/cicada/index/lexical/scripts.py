@@ -6,7 +6,7 @@ import re
 from functools import cache
 from itertools import pairwise
 
-from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI, UNSPACED
+from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
 
 _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
@@ -16,7 +16,6 @@ _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
 )
 _CLUSTERS = re.compile(f"[^{_SPOKEN_AROUND}]?[{_SPOKEN_AROUND}]+|.", re.DOTALL)
 _WORDLIKE = re.compile(f"[{HAN}{HANGUL}]")
-_UNSPACED_START = re.compile(f"[{UNSPACED}]")
 
 _BY_LETTER = (  # the first that fits; a script without an entry has no stemmer and needs none
     ("hangul", HANGUL),
@@ -45,11 +44,6 @@ def script_of(letter: str) -> str:
         if pattern.match(letter):
             return name
     return ""
-
-
-def is_unspaced(token: str) -> bool:
-    """Whether a token is a run of a script written without spaces."""
-    return _UNSPACED_START.match(token) is not None
 
 
 def is_wordlike(character: str) -> bool:

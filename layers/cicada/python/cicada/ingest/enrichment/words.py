@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from cicada.index.lexical.stopwords import FREQUENT
+from cicada.text.frequent import FREQUENT
 from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.ingest.enrichment", "words.json")

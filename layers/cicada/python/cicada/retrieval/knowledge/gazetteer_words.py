@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from cicada.index.lexical.scripts import script_of
-from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.words import folded, stemmed
+from cicada.text.frequent import EVIDENCE
 from cicada.text.letters import UNSPACED, spaced_letter
 from cicada.text.tokens import normalised
 from cicada.text.word_lists import word_lists

@@ -6,8 +6,8 @@ import re
 import unicodedata
 
 from cicada.index.lexical.detection import detect
-from cicada.index.lexical.stopwords import EVIDENCE
 from cicada.index.lexical.words import folded
+from cicada.text.frequent import EVIDENCE
 from cicada.text.tokens import normalised, tokens
 
 _WORD = re.compile(r"[^\W_]+(?:(?:::|[-_.:@,'’])[^\W_]+)*")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cicada.corpus.chunking.sentences import sentences
 from cicada.index.embedding import Vectors, unit_vectors
 from cicada.models.ports import Embedder, Usage
 from cicada.retrieval.calibration import calibration_of
 from cicada.retrieval.pipelines.api import Caption, Highlight
 from cicada.retrieval.pipelines.highlights import QueryWords, language_of
 from cicada.retrieval.pipelines.stages import Allowance
+from cicada.text.sentences import sentences
 from cicada.tokens import estimated_tokens
 
 SENTENCES_A_PASSAGE = 3

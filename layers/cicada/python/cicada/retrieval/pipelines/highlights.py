@@ -6,10 +6,10 @@ import re
 import unicodedata
 
 from cicada.index.lexical.detection import detect
-from cicada.index.lexical.scripts import clusters, is_unspaced, pairs
-from cicada.index.lexical.stopwords import FREQUENT
+from cicada.index.lexical.scripts import clusters, pairs
 from cicada.index.lexical.words import terms_of
-from cicada.text.letters import UNSPACED
+from cicada.text.frequent import FREQUENT
+from cicada.text.letters import UNSPACED, is_unspaced
 from cicada.text.tokens import normalised, tokens
 
 _PIECE = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])[^\W_])+(?:['’](?:(?![{UNSPACED}])[^\W_])+)*")

@@ -1,0 +1,67 @@
+"""The judge of an attempt's citations: a model, within what the attempt may still spend."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cicada.answering.conversation.allowance import OneCall
+from cicada.answering.spending import ModelCall, Spending
+from cicada.answering.writing import note_call
+from cicada.citations.judging import (
+    JUDGE_TIME_S,
+    MAX_CLAIMS,
+    Claim,
+    Judge,
+    Judged,
+    Judgement,
+    judging_prompt,
+    verdicts_of,
+)
+from cicada.errors import CicadaError, ModelError
+from cicada.models.ports import StructuredModel, Usage
+from cicada.story import tell
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class CitationJudge:
+    """Asks a model once an answer, where a call and the tokens for it are left. Thread-safe."""
+
+    model: StructuredModel
+    time_s: float = JUDGE_TIME_S
+
+    def within(self, spending: Spending) -> Judge:
+        """The judge of one attempt. What it may not ask, or fails to tell, stays unchecked.
+
+        It raises Stopped where nobody wants the answer any more.
+        """
+
+        def judge(claims: Sequence[Claim]) -> Mapping[int, Judged]:
+            if spending.calls_left < 1:
+                return {}
+            asked = claims[:MAX_CLAIMS]
+            prompt = judging_prompt(asked)
+            leash = OneCall(spending, self.time_s)
+            started = spending.monotonic()
+            usage, calls, fault = Usage(), 0, None
+            try:
+                spending.admit(self.model.model_id, prompt, self.model.max_tokens)
+                filled = self.model.fill(
+                    prompt, Judgement, time_budget_s=min(self.time_s, leash.time_left_s()), leash=leash
+                )
+                usage, calls = filled.usage, filled.calls
+                return verdicts_of(filled.value, asked)
+            except CicadaError as error:
+                fault, calls = error.code, 1 - leash.calls_left
+                usage = error.usage or Usage(reported=False) if isinstance(error, ModelError) else usage
+                tell(logger, "fault", "citations not judged", level=logging.WARNING, code=error.code, why=str(error))
+                return {}
+            finally:
+                if calls:
+                    took_ms = round((spending.monotonic() - started) * 1000)
+                    note_call(ModelCall("judge", self.model.model_id, calls, usage, took_ms, None, fault), spending)
+
+        return judge

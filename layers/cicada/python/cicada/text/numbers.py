@@ -1,0 +1,248 @@
+"""Numbers in a text: digits, words, percentages, amounts and times of day, each with its unit."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+from cicada.text.word_lists import word_lists
+
+_LISTS = word_lists("cicada.text", "number_words.json")
+
+
+def _table(name: str) -> dict[str, str]:
+    return dict(pair.split("=", 1) for pair in _LISTS[name])
+
+
+NUMBER_WORDS = {word: int(value) for word, value in _table("numbers").items()}
+"""By word in lower case. Where languages disagree about a word (*sei*, *once*) it is no number."""
+DOUBTFUL_WORDS = {word: int(value) for word, value in _table("doubtful").items()}
+"""What such words can stand for."""
+MULTIPLIERS = {word: Decimal(value) for word, value in _table("multipliers").items()}
+UNITS = _table("units")
+"""By word in lower case: the unit's canonical name."""
+CURRENCIES = _table("currencies")
+TIMES = {sign: unit.replace("-", "") for sign, unit in _table("unspaced_units").items()}
+COUNTERS = frozenset("".join(_LISTS["counters"]))
+"""What stands after a number that counts things: such a number is none of days, or of hours."""
+
+_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
+"""Superscripts and subscripts behind what they stand on: 10² is not 102."""
+_KEPT = 512
+"""Texts whose reading is remembered."""
+_MAX_DIGITS = 18
+_TEN, _TWENTY = 10, 20
+_DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
+_FRENCH = r"(?i:\b(?:dix-(?:sept|huit|neuf)|soixante-dix|quatre-vingts?(?:-dix)?)\b)"
+_TOKEN = re.compile(
+    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_FRENCH}|"
+    rf"[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
+)
+_ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
+_HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
+_HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
+_THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
+_CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
+_ALONE = frozenset(
+    "hundred thousand tausend hundert mille mil cien dozen dutzend douzaine docena dozzina dúzia dozijn".split()
+)
+"""Multipliers that are numbers without one before them."""
+_AND = frozenset("y et und e".split())
+_UNIT_REACH = 2
+"""Words after a number among which its unit is looked for."""
+_NO_ADJECTIVES = frozenset(
+    "a an the and or of to in on at by for from per every each any this that these those times than as is are was were "
+    "pro je jede jeden jedes am im und oder von vor nach bis der die das par chaque tous toutes les le la de du des et "
+    "ou en au por cada todos todas el los las y o del al ogni tutti i il lo gli e di per elke per van".split()
+)
+"""Words after which no unit belongs to the number before them: *three every day*."""
+
+
+_SCALES = {
+    unit: (dimension, Decimal(factor))
+    for dimension, units in {
+        "time": "second:1 minute:60 hour:3600 day:86400 week:604800",
+        "long time": "month:1 year:12",
+        "mass": "gram:1 kilogram:1000 tonne:1000000",
+        "length": "millimetre:1 centimetre:10 metre:1000 kilometre:1000000",
+        "volume": "millilitre:1 litre:1000",
+        "power": "watt:1 kilowatt:1000",
+    }.items()
+    for unit, factor in (pair.split(":") for pair in units.split())
+}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number, in one form whatever it is written in."""
+
+    value: str
+    unit: str
+    """Canonical; empty where none is known."""
+    shown: str
+    """As the text has it."""
+    start: int
+    end: int
+    """Of the number alone, in characters of the text in compatibility form (NFKC)."""
+
+    @property
+    def measure(self) -> tuple[str, Decimal]:
+        """Its dimension and its value in the smallest unit of it: an hour is 60 minutes. Its unit, where none is known.
+
+        What is no decimal number (a time of day, a version) is of the dimension of its own digits.
+        """
+        try:
+            value = Decimal(self.value)
+        except InvalidOperation:
+            return self.value, Decimal(0)
+        dimension, factor = _SCALES.get(self.unit, (self.unit, Decimal(1)))
+        return dimension, value * factor
+
+
+@lru_cache(_KEPT)
+def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
+    """The numbers of a text, in order. *One* and its kin are words: they count as numbers too seldom.
+
+    Args:
+        text: in any language.
+        doubtful: whether to take words for numbers that are something else in another language (*sei*, *once*).
+    """
+    return tuple(_found(unicodedata.normalize("NFKC", _RAISED.sub(r" ^ \1", text)), DOUBTFUL_WORDS if doubtful else {}))
+
+
+def _found(text: str, doubtful: Mapping[str, int]) -> Iterator[Quantity]:
+    tokens = list(_TOKEN.finditer(text))
+    at = 0
+    while at < len(tokens):
+        value, used = _value(tokens, at, doubtful)
+        if value is None:
+            at += 1
+            continue
+        unit, with_unit = _unit(tokens, at, at + used)
+        start, end = tokens[at].start(), tokens[at + used - 1].end()
+        yield Quantity(value, unit, text[start : max(end, tokens[with_unit - 1].end())].strip(), start, end)
+        at += used
+
+
+def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) -> tuple[str | None, int]:
+    """The number that begins at a token, and how many tokens it takes."""
+    token = tokens[at]
+    if token["digits"]:
+        clock = _CLOCK.fullmatch(token["digits"])
+        if clock:
+            return f"{int(clock[1])}:{clock[2]}", 1
+        number = _decimal(token["digits"])
+        used = 1
+        if number is not None and at + 1 < len(tokens):
+            following = (tokens[at + 1]["word"] or "").lower()
+            adjoined = tokens[at + 1].start() == token.end()
+            if following in MULTIPLIERS and (len(following) > 2 or adjoined):
+                return _shown(number * MULTIPLIERS[following]), 2
+            if following in _ORDINAL_ENDING and adjoined:
+                used = 2
+        return (token["digits"] if number is None else _shown(number)), used
+    if token["han"]:
+        value = _han(token["han"])
+        return (None if value is None or token["han"] == "一" else str(value)), 1
+    word = token["word"]
+    if word and ((low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful):
+        return _spelled(tokens, at, doubtful)
+    return None, 1
+
+
+def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) -> tuple[str | None, int]:
+    """*Twenty-five thousand*; a lone *one* is a pronoun more often than a number."""
+    total = current = Decimal(0)
+    used, last = 0, 0
+    while at + used < len(tokens) and tokens[at + used]["word"]:
+        word = tokens[at + used]["word"].lower()
+        value = NUMBER_WORDS.get(word, doubtful.get(word))
+        if value is not None and (used == 0 or (last >= _TWENTY and value < last) or last == -1):
+            current += value
+            last = value
+        elif word in MULTIPLIERS and len(word) > 2:
+            if used == 0 and word not in _ALONE:
+                break
+            scale = MULTIPLIERS[word]
+            current = (current or 1) * scale
+            if scale >= 1000:
+                total, current = total + current, Decimal(0)
+            last = -1
+        elif word in _AND and last >= _TWENTY and _follows(tokens, at + used + 1):
+            pass
+        else:
+            break
+        used += 1
+    if not used:
+        return None, 1
+    value_of_all = total + current
+    return (None if value_of_all == 1 else _shown(value_of_all)), used
+
+
+def _follows(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether a number below ten stands at a token: *treinta y dos*."""
+    word = (tokens[at]["word"] or "").lower() if at < len(tokens) else ""
+    return 0 < NUMBER_WORDS.get(word, 1 if word in ("un", "uno", "una", "une") else 0) < _TEN
+
+
+def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
+    """The unit around a number, and the index after its last token."""
+    if at and tokens[at - 1]["sign"] in CURRENCIES:
+        return CURRENCIES[tokens[at - 1]["sign"]], after
+    for place in range(after, min(after + _UNIT_REACH, len(tokens))):
+        token = tokens[place]
+        if token["digits"] or token["han"]:
+            break
+        word = (token["word"] or token["sign"]).lower()
+        if word == "°" and place + 1 < len(tokens) and tokens[place + 1]["word"]:
+            word += tokens[place + 1]["word"].lower()
+        if word == "per" and place + 1 < len(tokens) and tokens[place + 1]["word"] == "cent":
+            return "%", place + 2
+        if word in UNITS and (place == after or len(word) > 2):
+            return UNITS[word], place + 1
+        if word in _NO_ADJECTIVES:
+            break
+    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
+        return TIMES[tokens[after]["word"][0]], after
+    if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in COUNTERS:
+        return "count", after
+    return "", after
+
+
+def _decimal(digits: str) -> Decimal | None:
+    """The value of digits with separators of either custom; None where they are none (``1.2.3``)."""
+    if len(digits) > _MAX_DIGITS:
+        return None
+    plain = digits
+    grouped = _THOUSANDS.fullmatch(digits)
+    if grouped and not digits.startswith("0"):
+        separator = grouped[1]
+        plain = plain.replace(separator, "")
+    plain = plain.replace(",", ".")
+    return Decimal(plain) if plain.count(".") < 2 and ":" not in plain else None
+
+
+def _shown(value: Decimal) -> str:
+    return format(value.normalize(), "f")
+
+
+def _han(run: str) -> int | None:
+    """The value of a run of Chinese numerals: by place (``一九六二``) or with units (``二百十三``)."""
+    if all(sign in _HAN for sign in run):
+        return int("".join(str(_HAN[sign]) for sign in run))
+    total = section = digit = 0
+    for sign in run:
+        if sign in _HAN:
+            digit = _HAN[sign]
+        elif sign in _HAN_UNITS:
+            section += (digit or 1) * _HAN_UNITS[sign]
+            digit = 0
+        else:
+            total += (section + digit or 1) * _HAN_MYRIADS[sign]
+            section = digit = 0
+    return total + section + digit

@@ -1,0 +1,136 @@
+"""Splitting text into sentences by rules, in any language, without being told which.
+
+Nothing is lost: joined, the sentences are the text. What ends one: a sign that only ends sentences (``。``, ``।``,
+``؟``), wherever it stands; ``.``, ``!``, ``?`` and ``…`` before white space, unless what stands around them speaks
+against it (an abbreviation, an initial, an ordinal number, a small letter); an empty line; the beginning of a list's
+item. Quotations and brackets of ordinary length are kept whole.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import pairwise
+
+from cicada.text.word_lists import word_lists
+
+_LISTS = word_lists("cicada.text", "abbreviations.json")
+NEVER_LAST = _LISTS["never_last"]
+"""Abbreviations that are always followed by more of the sentence. The lists are one for all languages: a splitter that
+must be told the language is wrong wherever a document mixes them."""
+_SELDOM_LAST = _LISTS["seldom_last"]
+"""Followed by more of the sentence unless the next word begins one."""
+_BEFORE_NUMBER = _LISTS["before_number"]
+"""Followed by more of the sentence where that begins with a number."""
+_STARTERS = _LISTS["starters"]
+"""Words that, with a capital letter, begin a sentence even after an abbreviation."""
+_AFTER_ORDINAL = _LISTS["after_ordinal"]
+"""Nouns with a capital letter that follow an ordinal number written with a period."""
+
+MAX_QUOTED_CHARS = 240
+"""Longer quotations are split like other text: their end may be missing."""
+
+MAX_NOTE_CHARS = 40
+"""Of a note in square brackets right after a sentence's end, which belongs to it: ``[3]``, ``[citation needed]``."""
+
+MAX_LEAD_CHARS = 12
+"""Of white space and signs before the number of a list's item."""
+
+_CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")
+"""The signs that open a quotation in one language close it in another."""
+_OPENERS = "\"'“‘„«‹「『（〈《【〔([{*_¿¡-–—•"
+_ALONE = "。！？｡．।॥؟۔။።፧፨։"
+_SPACED = ".!?‼⁇⁈⁉…\u037e"
+_BULLETS = "•‣◦⁃▪●"
+_NUMBER = r"\(?(?:\d{1,3}|[A-Za-z])[.)]+"
+_END = re.compile(
+    rf"(?=[{_ALONE}{_SPACED};:\s])(?:"
+    rf"(?P<alone>[{_ALONE}][{_ALONE}!?…]*[{_CLOSERS}]*\s*)"
+    # A semicolon asks in Greek, and a colon ends an Armenian sentence.
+    rf"|(?P<signs>(?<![{_SPACED}])[{_SPACED}]++|(?<=[\u0370-\u03ff]);|(?<=[\u0561-\u0587]):)"
+    rf"[{_CLOSERS}]*(?:[ \u00a0\u202f]»)?(?:\[[^\[\]\n]{{1,{MAX_NOTE_CHARS}}}\])*(?:(?P<space>\s+)|\Z)"
+    rf"|\n(?:\s*\n\s*|[^\S\n]*(?=(?:[-*·–—{_BULLETS}]|{_NUMBER})[^\S\n]+\S))"
+    rf"|[^\S\n](?=[{_BULLETS}]\s?\w)"
+    r")"
+)
+_QUOTED = re.compile(
+    r"""(?=["“„«‹「『（《【(\[])(?:(?<![\w"])"[^"\n]{1,@}"(?!\w)|“[^“”\n]{1,@}”|„[^„“”\n]{1,@}[“”]|«[^«»\n]{1,@}»"""
+    r"""|‹[^‹›\n]{1,@}›|「[^「」\n]{1,@}」|『[^『』\n]{1,@}』|（[^（）\n]{1,@}）|《[^《》\n]{1,@}》|【[^【】\n]{1,@}】"""
+    r"""|\([^()\n]{1,@}\)|\[[^\[\]\n]{1,@}\])""".replace("@", str(MAX_QUOTED_CHARS))
+)
+_LAST_WORD = re.compile(r"[°º]?[^\W_](?:[\w&./-]*[\w°º])?$")
+_NEXT_WORD = re.compile(r"\w+")
+_GOES_ON_AFTER_A_QUOTE = "とっのはがをにもでや、，,"
+"""Japanese particles, and commas: the sentence around a quotation goes on."""
+_WORD_CHARS = 32
+"""How far back the last word is looked for."""
+
+
+def sentences(text: str) -> list[str]:
+    """Split a text; white space stays with the sentence before it, and joined the sentences are the text."""
+    edges = [0, *_ends(text)]
+    if edges[-1] != len(text):
+        edges.append(len(text))
+    return [text[start:end] for start, end in pairwise(edges)]
+
+
+def _ends(text: str) -> list[int]:
+    quotations = [match.span() for match in _QUOTED.finditer(text)]
+    starts = [start for start, _ in quotations]
+    small = not any(map(str.isupper, text))
+    ends: list[int] = []
+    start = 0
+    for match in _END.finditer(text):
+        last, end = match.end(), match.end()
+        if match["space"]:
+            last -= len(match["space"])
+        quotation = bisect_right(starts, match.start()) - 1
+        if quotation >= 0 and last < quotations[quotation][1]:
+            continue
+        if _is_end(text, start, match, small=small) and text[start:end].strip():
+            ends.append(end)
+            start = end
+    return ends
+
+
+def _is_end(text: str, start: int, match: re.Match[str], *, small: bool) -> bool:
+    """Whether a sentence that began at ``start`` ends where one may; ``small`` for a text without capital letters."""
+    following = text[match.end() : match.end() + 1]
+    if match["alone"]:
+        closed = match[0].rstrip()[-1] not in _ALONE + "!?…"
+        return not (closed and following in _GOES_ON_AFTER_A_QUOTE) or not following
+    if not match["signs"] or not following or match["space"].count("\n") > 1:
+        return True
+    at = match.end()
+    while at < len(text) - 1 and text[at] in _OPENERS:
+        at += 1
+    if text[at] in ",;:.!?":
+        return False
+    before = text[max(start, match.start() - _WORD_CHARS) : match.start()]
+    set_apart = match["signs"] in ".!?" and before[-1:].isspace()  # as in texts that were taken apart into words
+    if text[at].islower() and not small and not set_apart:
+        return False
+    if match["signs"] != ".":
+        return True
+    word = _LAST_WORD.search(before.rstrip())
+    if word is None:
+        return True
+    lead = match.start() - len(word[0]) - start
+    first = lead <= MAX_LEAD_CHARS and not text[start : start + lead].strip(f" \n\t({_BULLETS}")
+    return _ends_after(word[0], text, at, first=first)
+
+
+def _ends_after(word: str, text: str, at: int, *, first: bool) -> bool:
+    """Whether a period after a word ends the sentence; what follows begins at ``at``; ``first``: nothing precedes."""
+    found = _NEXT_WORD.match(text, at)
+    following = found[0] if found else ""
+    folded = word.casefold()
+    if first and (word.isdigit() or (len(word) == 1 and word.isalpha())):
+        return False  # the number of a list's item
+    if word.isdigit():
+        return following.casefold() not in _AFTER_ORDINAL
+    if folded in NEVER_LAST or (folded in _BEFORE_NUMBER and following[:1].isdigit()):
+        return False
+    if folded in _SELDOM_LAST or (len(word) == 1 and word.isalpha()) or (word[1:2] == "." and word[0].isalpha()):
+        return following.casefold() in _STARTERS and len(following) > 1
+    return True
