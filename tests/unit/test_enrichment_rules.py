@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.enrichment import by_rules, codes_by_rules, measure, read_labelled
 from cicada.corpus.documents import Block, Document
-from cicada.ingest.enrichment import mentions
 from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
 from cicada.ingest.enrichment.names import MAX_ENTITIES, Names, names_of
 
@@ -137,21 +134,6 @@ LONG = 200_000
 def test_no_text_is_looked_through_from_each_of_its_characters(text: str):
     assert len(names_of(Document("s", "t", "text", "d", ()), [text]).of(text)) <= MAX_ENTITIES
     assert len(codes_of(text)) <= MAX_CODES
-
-
-def test_a_sentences_last_word_is_looked_for_in_its_last_characters(monkeypatch: pytest.MonkeyPatch):
-    looked_at: list[int] = []
-
-    class Counting:
-        def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
-            looked_at.append(end - start)
-            return last_word.search(text, start, end)
-
-    last_word = mentions._LAST_WORD
-    monkeypatch.setattr(mentions, "_LAST_WORD", Counting())
-    assert len(mentions.sentences("Mr. " * 500 + "Oake went. He came.")) == 2
-    assert len(looked_at) == 501
-    assert max(looked_at) <= 32
 
 
 @given(st.lists(st.text(max_size=120), max_size=5))

@@ -18,11 +18,6 @@ _MOSTLY = 0.5
 """The share of a sentence's words that are capitalised, above which capitals say nothing: a title, a shout."""
 _NEARLY_ALL = 0.9
 _LEAST_TITLE_WORDS = 3
-_BOUNDARY = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+\s+|[。！？]+[」』）]*|\n+")
-"""Tried once for a run of signs, not once for each of them."""
-_LAST_WORD = re.compile(r"[^\W_]+$")
-_WORD_CHARS = 32
-"""How far back the last word is looked for: longer than any abbreviation."""
 _CONTRACTED = re.compile(r"['’](?:s|m|d|re|ve|ll|t)$")
 
 
@@ -63,19 +58,6 @@ class _Word:
 def lower_words(text: str) -> Iterator[str]:
     """The words of a text that are written in lower case."""
     return (word[0] for word in _WORD.finditer(text) if word[0][0].islower())
-
-
-def sentences(text: str) -> list[str]:
-    """A text in sentences, roughly: what stands after a boundary may be capitalised for that reason alone."""
-    found: list[str] = []
-    start = 0
-    for boundary in _BOUNDARY.finditer(text):
-        before = _LAST_WORD.search(text, max(start, boundary.start() - _WORD_CHARS), boundary.start())
-        if boundary[0].startswith(".") and before is not None and _abbreviated(before[0]):
-            continue
-        found.append(text[start : boundary.end()])
-        start = boundary.end()
-    return [sentence for sentence in [*found, text[start:]] if sentence.strip()]
 
 
 class MentionReader:

@@ -18,8 +18,9 @@ from collections.abc import Collection, Iterable, Sequence
 from cicada.corpus.documents import Block, Document
 from cicada.index.lexical.detection import detect
 from cicada.ingest.enrichment.codes import without_codes
-from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words, sentences
+from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words
 from cicada.ingest.enrichment.words import DESCRIBING, GERMAN_ARTICLES, NAMING_FIELDS, NARRATORS, NOBODY
+from cicada.text.sentences import sentences
 from cicada.text.tokens import normalised, tokens
 
 MAX_ENTITIES = 32
