@@ -105,12 +105,25 @@ def test_a_judge_that_fails_leaves_all_unchecked_and_its_call_is_counted(error):
     assert [(call.purpose, call.calls, call.fault) for call in allowed.made] == [("judge", 1, error.code)]
 
 
-@pytest.mark.parametrize("options", [{"calls": 0}, {"budget": RequestBudget(tokens=400)}])
-def test_without_a_call_or_the_tokens_for_it_nothing_is_asked(options):
+def test_without_the_tokens_for_it_nothing_is_asked():
     model = Model((1, "supported"))
-    allowed = spending(**options)
+    allowed = spending(budget=RequestBudget(tokens=400))
     assert verdicts(model, allowed) == UNCHECKED
     assert (model.prompts, allowed.made) == ([], [])
+
+
+def test_its_call_is_beside_those_of_the_attempt():
+    model = Model((1, "supported"))
+    assert verdicts(model, spending(calls=0))[0] == (1, "verified", None)
+    left = spending(calls=2)
+    verdicts(Model(), left)
+    assert left.calls_left == 2
+
+
+def test_no_time_is_no_verdict():
+    model = Model((1, "supported"))
+    verdicts(model, spending(deadline=1.5))
+    assert model.time_budget_s == 1.5
 
 
 def test_a_stop_passes_through():

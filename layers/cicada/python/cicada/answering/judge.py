@@ -26,9 +26,17 @@ from cicada.story import tell
 logger = logging.getLogger(__name__)
 
 
+class _OneMore(OneCall):
+    """One call beside those of the attempt: the answer is written, so the last resort's share is there for it."""
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.Leash`."""
+        Spending.call(self)
+
+
 @dataclass(frozen=True)
 class CitationJudge:
-    """Asks a model once an answer, where a call and the tokens for it are left. Thread-safe."""
+    """Asks a model once an answer, where a call's share of the request's budget allows it. Thread-safe."""
 
     model: StructuredModel
     time_s: float = JUDGE_TIME_S
@@ -40,11 +48,9 @@ class CitationJudge:
         """
 
         def judge(claims: Sequence[Claim]) -> Mapping[int, Judged]:
-            if spending.calls_left < 1:
-                return {}
             asked = claims[:MAX_CLAIMS]
             prompt = judging_prompt(asked)
-            leash = OneCall(spending, self.time_s)
+            leash = _OneMore(spending, self.time_s)
             started = spending.monotonic()
             usage, calls, fault = Usage(), 0, None
             try:
