@@ -49,7 +49,7 @@ def test_a_profile_is_made_shown_changed_and_its_changes_are_told_in_conversatio
     assert (changed[-1]["answeredBy"], changed[-1]["grounded"], verdicts(changed)) == (
         "profile_agent",
         True,
-        {"verified"},
+        {"unchecked"},
     )
     assert "grumpy" in joined(changed)
     assert "boatman" in joined(changed)

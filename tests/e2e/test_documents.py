@@ -167,11 +167,11 @@ def test_a_summary_is_made_once(shelf: Shelf, report: dict[str, Any]) -> None:
 def test_citations_of_any_answer_are_checked(shelf: Shelf) -> None:
     found = shelf.call(
         "extract-citations",
-        answer="The wick is trimmed every morning [1]. It is forty feet long [Doc 1: a.pdf, Page 2].",
+        answer="Trim the wick every morning [1]. It is trimmed daily [1]. It is long [Doc 1: a.pdf, Page 2].",
         passages=[{"content": "Trim the wick every morning.", "source": "a.pdf", "page": 1}],
     )
     verdicts = [marker["verdict"] for sentence in found["sentences"] for marker in sentence["markers"]]
-    assert verdicts == ["verified", "unverified"]
+    assert verdicts == ["verified", "unchecked", "unverified"]
 
 
 def test_a_schema_is_explained_with_its_sources(shelf: Shelf, report: dict[str, Any]) -> None:
