@@ -1,4 +1,4 @@
-"""A judge over real HTTP: what the stand-in answers becomes verdicts, and each fault of the service leaves them open."""
+"""A judge over real HTTP: what the stand-in answers becomes verdicts; each fault of the service leaves them open."""
 
 from __future__ import annotations
 
