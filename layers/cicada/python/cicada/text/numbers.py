@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
+from cicada.text.tokens import raised_apart
 from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.text", "number_words.json")
@@ -30,8 +31,6 @@ TIMES = {sign: unit.replace("-", "") for sign, unit in _table("unspaced_units").
 COUNTERS = frozenset("".join(_LISTS["counters"]))
 """What stands after a number that counts things: such a number is none of days, or of hours."""
 
-_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
-"""Superscripts and subscripts behind what they stand on: 10² is not 102."""
 _KEPT = 512
 """Texts whose reading is remembered."""
 _MAX_DIGITS = 18
@@ -112,7 +111,7 @@ def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
         text: in any language.
         doubtful: whether to take words for numbers that are something else in another language (*sei*, *once*).
     """
-    return tuple(_found(unicodedata.normalize("NFKC", _RAISED.sub(r" ^ \1", text)), DOUBTFUL_WORDS if doubtful else {}))
+    return tuple(_found(unicodedata.normalize("NFKC", raised_apart(text)), DOUBTFUL_WORDS if doubtful else {}))
 
 
 def _found(text: str, doubtful: Mapping[str, int]) -> Iterator[Quantity]:

@@ -11,6 +11,7 @@ from cicada.text.letters import UNSPACED, marks, spaced_letter
 MAX_TOKEN_CHARS = 64
 """What is longer (encoded data, mostly) is cut, in texts and queries alike."""
 
+_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
 _JOINERS = r"(?:::|[-_.:@'])"
 _ASCII_WORD = "[a-z0-9]"
 
@@ -71,6 +72,11 @@ def normalised(text: str, *, dotless_i: bool = False) -> str:
         return text.lower()
     text = text.encode("utf-8", "ignore").decode()
     return unicodedata.normalize("NFKC", text.casefold()).casefold().translate(_PLAIN)
+
+
+def raised_apart(text: str) -> str:
+    """Text with raised and lowered digits apart from what they stand on: in compatibility form 10² would be 102."""
+    return _RAISED.sub(r" ^ \1", text)
 
 
 def tokens(text: str) -> list[str]:

@@ -10,14 +10,12 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from cicada.text.tokens import normalised, tokens
+from cicada.text.tokens import normalised, raised_apart, tokens
 from cicada.text.word_lists import word_lists
 from cicada.text.words import ways_of_asking
 
 _LISTS = word_lists("cicada.answering.semantic_cache", "courtesies.json")
 _READINGS_KEPT = 16_384
-_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
-"""Superscripts and subscripts behind what they stand on: 10² is not 102."""
 _SIGNS = re.compile(r"(?<![\w)])[-−+](?=\d)|[%‰°$€£¥/^=<>*]")
 """Signs that change what a number or a formula says; tokens leave them out."""
 _DIGITS = re.compile(r"\d+")
@@ -45,8 +43,7 @@ def may_be_same(one: str, other: str) -> bool:
 @lru_cache(_READINGS_KEPT)
 def _read(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Its words, courtesies left out, and its signs."""
-    apart = _RAISED.sub(r" ^ \1", question)
-    plain = normalised(apart)
+    plain = normalised(raised_apart(question))
     words = _without_courtesies(tuple(tokens(plain)))
     return words, tuple(_SIGNS.findall(plain))
 
@@ -93,4 +90,4 @@ def _without_accents(word: str) -> str:
 
 
 def _numbers(question: str) -> list[str]:
-    return sorted(_DIGITS.findall(_RAISED.sub(r" \1", question)))
+    return sorted(_DIGITS.findall(normalised(raised_apart(question))))
