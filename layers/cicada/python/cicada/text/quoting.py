@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from cicada.text.letters import word_pattern
-from cicada.text.tokens import normalised
-
-_RAISED = re.compile("[⁰¹²³⁴-⁹₀-₉]+")
-"""Superscript and subscript digits: in compatibility form *10²* would be *102*."""
+from cicada.text.tokens import normalised, raised_apart
 
 
 def words_of(text: str) -> tuple[str, ...]:
     """The words of a text in normal form; in scripts without spaces each character is one."""
-    return tuple(word_pattern().findall(normalised(_RAISED.sub(r" \g<0> ", text))))
+    return tuple(word_pattern().findall(normalised(raised_apart(text))))
 
 
 def quotes(text: str, quote: str) -> bool:

@@ -76,7 +76,7 @@ def normalised(text: str, *, dotless_i: bool = False) -> str:
 
 def raised_apart(text: str) -> str:
     """Text with raised and lowered digits apart from what they stand on: in compatibility form 10² would be 102."""
-    return _RAISED.sub(r" ^ \1", text)
+    return _RAISED.sub(r" ^ \1 ", text)
 
 
 def tokens(text: str) -> list[str]:
