@@ -1,4 +1,4 @@
-"""What is plainly whole is not sent to a model, what leans is; and the classifier is the one that its data make."""
+"""What is plainly whole is not sent to a model, what leans is."""
 
 from __future__ import annotations
 
@@ -45,11 +45,3 @@ def test_the_benchmark_counts_an_author(capsys):
     told = capsys.readouterr().out.splitlines()
     assert told[1].startswith("all")
     assert told[2].startswith("brahms")
-
-
-def test_the_weights_are_those_of_the_labelled_questions():
-    pytest.importorskip("scipy", reason="models are trained where scipy has a wheel")
-    from training.followups import MODEL
-    from training.models import main
-
-    assert main(MODEL, ["--check"]) == 0
