@@ -10,10 +10,11 @@ from cicada.answering.prompt import number_sources
 from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
-from cicada.citations import check_citations
+from cicada.citations import check_citations, without_markers
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit, Unlimited
+from cicada.text.quotes import quotations
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.questions import NOW_S, REQUEST_ID, passage
 
@@ -54,7 +55,8 @@ def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:
         for name in ("subject", "completed", "tenant", "collections", "episodes", "top_k")
         if name in changes
     }
-    told = "I locked the boathouse myself." if text == ANSWER else f"I locked the boathouse myself. {text}"
+    own = "" if text == ANSWER else " ".join(quotations(text)) or without_markers(text)
+    told = f"I locked the boathouse myself. {own}".strip()
     passages = (passage(1, told), passage(2, "The church bell rang at nine."))
     sources = number_sources([Hit(one, 0.9) for one in passages])
     retrieved: dict[str, Any] = {

@@ -31,7 +31,8 @@ def verdicts(answer):
         "Mara says: “I locked  the boathouse at TEN” [1].",
         "I locked the boathouse at ten [1].",
         "The bell rang thirteen strokes at 02:15. [2]",
-        "イルゼは「鐘が十三回鳴った」と言う。[3]",
+        "Ilseは「鐘が十三回鳴った」と言う。[3]",
+        "According to Mara, “I locked the boathouse at ten” [1].",
         "鐘が十三回鳴った [3]。",
     ],
 )
@@ -65,6 +66,10 @@ def test_what_does_not_hold_is_unverified_and_says_why(answer, code, reason):
         "She did [1].",
         "The ten locked the boathouse [1].",
         'Mara denied to the whole council that she ever said "I locked the boathouse at ten" [1].',
+        'Mara denied: "I locked the boathouse at ten." [1]',
+        'It is false that "the key never left my pocket" [1].',
+        'Mara speaks of her "pocket" [1].',
+        "イルゼは「鐘が十三回鳴った」ことを否定する。[3]",
     ],
 )
 def test_what_only_a_judge_can_tell_is_unchecked(answer):
@@ -73,10 +78,34 @@ def test_what_only_a_judge_can_tell_is_unchecked(answer):
     assert "judge" in citation.reason
 
 
-def test_a_part_of_a_sentence_that_denies_is_not_what_it_says():
-    denied = number_sources([Hit(passage(1, "No serious adverse events were reported."), 0.9)])
-    (citation,) = check_citations("Serious adverse events were reported [1].", denied)
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("Serious adverse events were reported [1].", "No serious adverse events were reported."),
+        ("Children may enter [1].", "Few children may enter."),
+        ("Children may enter [1].", "Children may enter unless they are ill."),
+        ("The pump is safe [1].", "I doubt that the pump is safe."),
+        ("The pump is safe [1].", "The claim that the pump is safe was refuted."),
+        ("The pump is safe [1].", "The pump is safe? Not at all."),
+        ("5 °C was measured [1].", "−5 °C was measured."),
+        ("La puerta está abierta [1].", "Dudo que la puerta está abierta."),
+        ("门是开的 [1]。", "他否认门是开的。"),
+        ('The manual says "recommended for children" [1].', "It is not recommended for children."),
+        ('The manual says "It is … recommended" [1].', "It is not recommended."),
+        ('The manual says "I locked it" [1].', 'I never said "I locked it".'),
+    ],
+)
+def test_a_part_of_a_sentence_is_not_what_it_says(answer, text):
+    (citation,) = check_citations(answer, number_sources([Hit(passage(1, text, speaker="The Manual"), 0.9)]))
     assert citation.verdict == "unchecked"
+
+
+def test_sentences_are_quoted_with_or_without_the_signs_around_them():
+    text = "- Trim the wick. 2. Fill the lamp. Is it lit? **Close the glass!**"
+    sources = number_sources([Hit(passage(1, text, speaker="Mara"), 0.9)])
+    answer = "Trim the wick [1]. Fill the lamp; is it lit [1]? Mara asks: “Is it lit?” [1] Close the glass [1]."
+    found = check_citations(answer, sources)
+    assert [one.verdict for one in found] == ["verified", "unchecked", "verified", "verified"]
 
 
 def test_a_title_in_quotation_marks_is_no_quotation_of_the_passage():
@@ -90,7 +119,9 @@ def test_a_dangling_marker_names_no_passage():
 
 @pytest.mark.parametrize("markers", ["[1][2]", "[1, 2]", "[1; 2]", "[1] [2]"])
 def test_a_sentence_may_cite_several_passages(markers):
-    answer = f'Mara says "I locked the boathouse at ten" and Tom says "The bell rang thirteen strokes" {markers}.'
+    answer = (
+        f'Mara says "I locked the boathouse at ten" and Tom says "The bell rang thirteen strokes at 02:15" {markers}.'
+    )
     assert verdicts(answer) == [(1, "verified"), (2, "verified")]
 
 

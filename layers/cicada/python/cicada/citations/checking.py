@@ -15,20 +15,25 @@ from cicada.citations.codes import Objection
 from cicada.citations.passages import Passage
 from cicada.index.lexical.detection import detect
 from cicada.protocol.events import Source
-from cicada.text.letters import is_unspaced
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
 from cicada.text.sentences import sentences
 from cicada.text.tokens import normalised, tokens
+from cicada.text.word_lists import word_lists
 from cicada.text.words import content_words, inflects, ways_of_asking, words_of
 
 Verdict = Literal["verified", "unverified", "unchecked"]
 
-FRAME_WORDS = 2
-"""Telling words around a quotation up to which they only introduce it, the speaker's name and the place apart."""
-UNSPACED_SHARE = 0.25
-"""What a character of a script without spaces counts of a word."""
+_LISTS = word_lists("cicada.citations", "introducing_words.json")
+_INTRODUCING = frozenset(map(normalised, _LISTS["introducing"])) | _LISTS["unspaced"]
+"""Words around a quotation that say nothing but that it is one; the speaker's name and the place are known apart."""
 _EDGES = " .,;:!?…。、"
+_SENTENCE_EDGES = f"{_EDGES}'*_"
+_ITEM = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+")
+_UNLIKE = 16
+"""Characters by which a sentence may differ from its quotation in length: its punctuation and the sign of an item."""
+_MIN_NAMED = 4
+"""Words of a sentence up to which its capitals always tell names."""
 _NAME = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")
 """A word that does not begin its sentence."""
 _CAPITALISES_NOUNS = "deu"
@@ -68,16 +73,10 @@ class Checker:
         )
         if objection is not None:
             return Finding("unverified", objection)
-        if quotes:
-            places = frozenset(word for other in others for word in words_of(other.label))
-            framing = {word for word in content_words(told) if not _among(word, places)}
-            told_beside = sum(UNSPACED_SHARE if is_unspaced(word) else 1 for word in framing)
-            quoted = told_beside <= FRAME_WORDS and not ways_of_asking(told)
-        else:
-            quoted = any(
-                holds(one, told) and ways_of_asking(one) == ways_of_asking(told) for one in sentences(mine.source.text)
-            )
-        return Finding("verified" if quoted else "unchecked")
+        if quotes and not _introduces(told, others):
+            return Finding("unchecked")
+        whole = all(any(_has_whole(other.source.text, part) for other in others) for part in quotes or [told])
+        return Finding("verified" if whole else "unchecked")
 
     def _other_voice(
         self, claim: str, quotes: Sequence[str], mine: Passage, cited: Sequence[Passage]
@@ -95,6 +94,36 @@ class Checker:
                     shown = next(one.source.locator.voice() for one in self._passages.values() if one.voice == voice)
                     return Objection("contradicted", f"the passage is by {mine.source.locator.voice()}, not by {shown}")
         return None
+
+
+def _introduces(told: str, cited: Sequence[Passage]) -> bool:
+    """Whether words around quotations say only who says them, and where."""
+    places = frozenset(word for passage in cited for word in words_of(passage.label))
+    return not ways_of_asking(told) and not any(
+        word not in _INTRODUCING and not _among(word, places) for word in content_words(told)
+    )
+
+
+def _has_whole(text: str, part: str) -> bool:
+    """Whether a part is one or more whole sentences of a text: *may enter* is no sentence of *few may enter*."""
+    found = sentences(text)
+    wanted = _bare(part)
+    for start in range(len(found)):
+        slice_ = ""
+        for sentence in found[start:]:
+            slice_ += sentence
+            if len(slice_) > len(part) + _UNLIKE:
+                break
+            if len(slice_) >= len(part) - _UNLIKE and _bare(slice_) == wanted:
+                return True
+    return False
+
+
+def _bare(text: str) -> str:
+    """A text to compare, without the signs at its edges, but for the one that asks."""
+    words = _ITEM.sub("", plain(text).strip(_SENTENCE_EDGES), count=1)
+    asks = plain(text).rstrip(" '*_.!…").endswith(("?", "؟"))
+    return words.strip(_SENTENCE_EDGES) + ("?" if asks else "")
 
 
 def _of_quotations(quotes: Sequence[str], mine: Passage, cited: Sequence[Passage]) -> Objection | None:
@@ -131,7 +160,7 @@ def _missing_name(told: str, cited: Sequence[Passage]) -> Objection | None:
     """A capitalised word inside the sentence that no passage has; none where capitals say nothing."""
     words = re.findall(r"[^\W\d_][\w'’-]*", told)
     capitals = sum(word[0].isupper() for word in words[1:])
-    if capitals > _MOSTLY * max(1, len(words) - 1) and len(words) > FRAME_WORDS + 2:
+    if capitals > _MOSTLY * max(1, len(words) - 1) and len(words) > _MIN_NAMED:
         return None
     if detect(tokens(normalised(told))) == _CAPITALISES_NOUNS:
         return None
