@@ -329,6 +329,22 @@ def test_the_verdict_is_the_one_that_the_tool_was_used_to_give_and_the_text_ends
     assert text_of(steps).endswith("doubt.\n\nVerdict: contradicted. Passages for it: 0; against it: 1.")
 
 
+def test_the_citations_are_judged_after_the_last_text():
+    shown, asked_after = [], []
+
+    class Judge:
+        def within(self, spending):
+            return lambda claims: asked_after.append(text_of(shown)) or {claim.number: "supported" for claim in claims}
+
+    agent = ScriptedAgent([ToolCall("c", "give_verdict", {}), "She goes out on the water each night [1]."])
+    strategy = Desk().strategy(agent, "theory_agent", judge=Judge())
+    for step in strategy.answer(asked("Is it true that Mira is a spy?"), allowance()):
+        shown.append(step)
+    assert asked_after == [text_of(shown)]
+    assert "Verdict: contradicted" in asked_after[0]
+    assert [one.verdict for one in shown[-1].citations] == ["verified"]
+
+
 def test_an_agent_that_ends_without_a_verdict_has_given_none_and_it_is_open():
     steps = theory("This is supported: it is true.")
     verdict = steps[-1].verdict

@@ -132,12 +132,12 @@ class AgentStrategy:
         if not text.strip():
             raise AnswerIncomplete("the agent wrote nothing")
         sources = run.shelf.sources
-        citations = check_citations(text, sources, self._judge.within(run.spending) if self._judge else None)
         verdict = run.box.verdict or not_given(sources)
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
         if verdict is not None:
             yield TextDelta(f"\n\n{verdict_line(verdict)}")
+        citations = check_citations(text, sources, self._judge.within(run.spending) if self._judge else None)
         yield Answered(
             run.stop_reason or "",
             self._agent.model_id,
