@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
+from decimal import Decimal
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,3 +58,61 @@ def test_any_text_is_read(text):
     for quote in quotations(f"He said “{text}”."):
         assert plain(quote)
     holds(text, text)
+
+
+SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@given(st.integers(2, 9_999), st.integers(0, 999))
+def test_an_exponent_is_never_a_part_of_the_number_that_it_stands_on(base, exponent):
+    raised = f"{base}{str(exponent).translate(SUPERSCRIPTS)}"
+    assert [one.value for one in quantities(f"it is {raised} high")] == [str(base), str(exponent)]
+    joined = f"it is {base}{exponent} high"
+    assert not holds(joined, raised)
+    assert not holds(f"it is {raised} high", f"{base}{exponent}")
+    assert holds(f"it is {base}^{exponent} high", raised)
+
+
+@given(
+    st.integers(0, 10**12 - 1), st.sampled_from([chr(code) for code in (*range(0xBC, 0xBF), *range(0x2150, 0x215F))])
+)
+def test_a_fraction_of_one_character_is_added_to_the_number_before_it(whole, fraction):
+    shown = f"{whole or ''}{fraction}"
+    ((value, unit),) = read(f"{shown} litres")
+    assert abs(Decimal(value) - whole - Decimal(unicodedata.numeric(fraction))) < Decimal("0.001")
+    assert unit == "litre"
+
+
+IN_MANY = [
+    "The tank holds 14 litres.",
+    "Der Kessel fasst zwölf Liter.",
+    "Cuesta treinta y dos euros.",
+    "Il y a dix-sept heures.",
+    "水は42リットル入る。",
+    "桥长四十二米。",
+    "Мост длиной 42 метра.",
+    "الجسر طوله ٤٢ مترا؟",
+    "पुल ४२ मीटर लंबा है।",
+]
+
+
+@given(st.lists(st.sampled_from(IN_MANY), min_size=1, max_size=5))
+def test_a_text_in_several_languages_is_read_as_each_of_its_sentences_is(lines):
+    text = "\n\n".join(lines)
+    assert [one.strip() for one in sentences(text)] == lines
+    assert read(text) == [number for line in lines for number in read(line)]
+    assert words_of(text) == [word for line in lines for word in words_of(line)]
+    assert all(holds(text, line) for line in lines)
+
+
+@given(st.sampled_from(IN_MANY), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_the_form_that_a_text_is_stored_in_changes_nothing(line, form):
+    stored = unicodedata.normalize(form, line)
+    assert (read(stored), words_of(stored), plain(stored)) == (read(line), words_of(line), plain(line))
+    assert holds(stored, line)
+    assert holds(line, stored)
+
+
+@given(st.text(max_size=80))
+def test_what_is_plain_stays_so(text):
+    assert plain(plain(text)) == plain(text)

@@ -31,6 +31,8 @@ TIMES = {sign: unit.replace("-", "") for sign, unit in _table("unspaced_units").
 COUNTERS = frozenset("".join(_LISTS["counters"]))
 """What stands after a number that counts things: such a number is none of days, or of hours."""
 
+_FRACTION = re.compile("(?<![0-9])([0-9]{0,12})([\u00bc-\u00be\u2150-\u215e])")
+"""Of one character: 1½ is 1.5, not 11⁄2."""
 _KEPT = 512
 """Texts whose reading is remembered."""
 _MAX_DIGITS = 18
@@ -111,7 +113,13 @@ def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
         text: in any language.
         doubtful: whether to take words for numbers that are something else in another language (*sei*, *once*).
     """
-    return tuple(_found(unicodedata.normalize("NFKC", raised_apart(text)), DOUBTFUL_WORDS if doubtful else {}))
+    apart = _FRACTION.sub(_decimal_of, raised_apart(text))
+    return tuple(_found(unicodedata.normalize("NFKC", apart), DOUBTFUL_WORDS if doubtful else {}))
+
+
+def _decimal_of(fraction: re.Match[str]) -> str:
+    decimal = format(int(fraction[1] or 0) + Decimal(str(round(unicodedata.numeric(fraction[2]), 4))), "f")
+    return f"{decimal}0" if _THOUSANDS.fullmatch(decimal) else decimal
 
 
 def _found(text: str, doubtful: Mapping[str, int]) -> Iterator[Quantity]:

@@ -23,6 +23,8 @@ _INSERTED = re.compile(r"\[[^\]]*\]")
 _VARIANTS = str.maketrans(
     {**dict.fromkeys('‘’‛′`´"“”„‟″«»‹›「」『』', "'"), **dict.fromkeys("‐‑‒–—−", "-"), **dict.fromkeys("，、", ",")}
 )
+_RAISED = re.compile("(?<=[0-9])(?=[\u00b2\u00b3\u00b9\u2070-\u209c\u00bc-\u00be\u2150-\u215e])")
+"""Before raised digits and fractions of one character: neither 10² nor 10½ begins with 101 or 102."""
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _MIN_PART = 2
 """Characters of a part between ellipses that are looked for."""
@@ -45,8 +47,8 @@ def without_quotations(text: str) -> str:
 
 @lru_cache(_KEPT)
 def plain(text: str) -> str:
-    """Case, spacing and typographic variants folded away; all quotation marks are one."""
-    folded = unicodedata.normalize("NFKC", text.translate(_VARIANTS)).casefold().translate(_VARIANTS)
+    """Case, spacing and typographic variants folded away; all quotation marks are one, and 10² is 10^2."""
+    folded = unicodedata.normalize("NFKC", _RAISED.sub("^", text).translate(_VARIANTS)).casefold().translate(_VARIANTS)
     return " ".join(folded.split())
 
 
