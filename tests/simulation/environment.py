@@ -12,6 +12,7 @@ from cicada.answering.breakers.guards import (
     GuardedAgent,
     GuardedCache,
     GuardedEmbedder,
+    GuardedForms,
     GuardedModel,
     GuardedRetriever,
 )
@@ -21,16 +22,18 @@ from cicada.answering.conversation import Conversation
 from cicada.answering.conversation.dynamodb import DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import SemanticCache
 from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.answering.semantic_cache.scope import Sharing
 from cicada.answering.semantic_cache.thresholds import Thresholds
+from cicada.citations.judging import JUDGE_MAX_TOKENS
 from tests.simulation.agents import Agent, SearchTool, searched_first
 from tests.simulation.corpus import Embedder
 from tests.simulation.hearing import Heard
-from tests.simulation.models import Model
+from tests.simulation.models import JudgingModel, Model
 
 if TYPE_CHECKING:
     from tests.simulation.deployment import Deployment
@@ -59,6 +62,8 @@ class Environment:
         retriever = GuardedRetriever(house.index, breakers)
         writer = GuardedModel(Model(GENERATION, 512, scheduler, faults, judge.called), breakers)
         small = Model(DIRECT, 256, scheduler, faults, judge.called)
+        judging = JudgingModel(DIRECT, JUDGE_MAX_TOKENS, scheduler, faults, judge.judging_called)
+        self._citations = CitationJudge(GuardedForms(judging, breakers))
         conversation = Conversation(
             DynamoDbSessions(house.table, "table"), GuardedModel(small, breakers), now_s=house.now_s
         )
@@ -83,6 +88,7 @@ class Environment:
                 min_score=0.5,
                 prompt_passages=PROMPT_PASSAGES,
                 concurrency=house.concurrency,
+                judge=self._citations,
             ),
             RagStrategy(
                 retriever,
@@ -92,8 +98,9 @@ class Environment:
                 min_score=0.5,
                 prompt_passages=PROMPT_PASSAGES,
                 concurrency=house.concurrency,
+                judge=self._citations,
             ),
-            CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES),
+            CagStrategy(retriever, cache, writer, prompt_passages=PROMPT_PASSAGES, judge=self._citations),
             DirectStrategy(GuardedModel(small, breakers, last_resort=True)),
             *(self._agent(name, house, breakers, retriever) for name in AGENTS),
         )
@@ -121,4 +128,5 @@ class Environment:
             tools=lambda watched: [SearchTool(watched)],
             opening=searched_first,
             needs=(INDEX, breaker),
+            judge=self._citations,
         )

@@ -95,6 +95,11 @@ KINDS: tuple[Kind, ...] = (
     Kind("answer_withheld", "F7", "a guardrail intervenes at the end of the stream", 0.04),
     Kind("answer_empty", "F7", "a model finishes without a word", 0.03),
     Kind("answer_invents", "F7", "a model cites a passage that is not there", 0.08, absorbed=True),
+    Kind("judge_slow", "F5", "the judge of citations takes up to 12 s", 0.1, absorbed=True),
+    Kind("judge_fails", "F4", "the judge of citations is throttled", 0.1, absorbed=True),
+    Kind("judge_malformed", "F7", "what the judge of citations answers is no judgement", 0.05, absorbed=True),
+    Kind("judge_forgets", "F7", "the judge of citations leaves a sentence out", 0.1, absorbed=True),
+    Kind("judge_objects", "F7", "the judge of citations finds none of them in its passages", 0.1, absorbed=True),
     Kind("agent_looks_again", "F7", "an agent's model uses a tool once more before it answers", 0.3, absorbed=True),
     Kind("embedder_failed", "F4", "a question cannot be embedded", 0.08),
     # --- the index ---

@@ -124,6 +124,8 @@ class Judge:
         text = record.text_of(attempt)
         if text != self.said.get(worker, ""):
             self._fails(f"I3: attempt {attempt} completes with {text!r}, said was {self.said.get(worker, '')!r}")
+        if any(call.text != text for call in record.judge_calls if call.process.name == worker):
+            self._fails(f"I7: attempt {attempt} has its citations judged before its last text")
         mine = [call for call in record.all_calls if call.process.name == worker]
         sources = [e for e in record.events if e["type"] == "sources" and e["attempt"] == attempt]
         reused = sources[-1].get("reused") if sources else None
@@ -211,6 +213,20 @@ class Judge:
             self._fails(f"I7: {total} calls to models for one request")
         if sum(one.calls for one in record.calls if one.process is call.process) > MAX_CALLS_AN_ATTEMPT:
             self._fails("I7: an attempt calls models more often than it may")
+        self._within_its_share(call)
+
+    def judging_called(self, call: Call) -> None:
+        """A request to the model that judges citations goes out: one an attempt, after all of its text."""
+        record = self._record_of(call)
+        if record is None:
+            return
+        if any(one.process is call.process for one in record.judge_calls):
+            self._fails("I7: an attempt has its citations judged twice")
+        record.judge_calls.append(call)
+        call.text = self.said.get(call.process.name, "")
+        self._within_its_share(call)
+
+    def _within_its_share(self, call: Call) -> None:
         tokens = estimated_tokens(call.prompt.system) + estimated_tokens(call.prompt.user) + call.max_tokens
         if tokens > self._budget.tokens_a_call:
             self._fails(f"I7: a call could take {tokens} tokens of {self._budget.tokens_a_call}")

@@ -1,17 +1,18 @@
-"""The text model's twin: writes from the prompt's passages, and fails in every way that a stream can."""
+"""The models' twins: one writes from the prompt's passages, one judges citations; both fail in every way they can."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
 
-from cicada.errors import AnswerIncomplete, ModelBusy, ModelRefused, ModelUnavailable, StreamBroken
-from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
+from cicada.errors import AnswerIncomplete, AnswerMalformed, ModelBusy, ModelRefused, ModelUnavailable, StreamBroken
+from cicada.models.ports import Filled, Finished, Form, Leash, Prompt, Stopped, TextDelta, Usage
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler, Task
 
 _PASSAGE = re.compile(r'<passage n="(\d+)"[^>]*>\n([^\n]*)')
 _ASKED = re.compile(r"<asked>([^<]*)</asked>")
+_JUDGED = re.compile(r'<sentence n="(\d+)"')
 _LETTERS = "abcdefghijklmnopqrst"
 READ_TIMEOUT_S = 20.0
 """After so long a silence the adapter gives a stream up."""
@@ -127,6 +128,46 @@ class Model:
             cut = int(faults.between(1, len(words)))
             pieces += [words[:cut], words[cut:]]
         return [piece for piece in pieces if piece]
+
+
+class JudgingModel:
+    """:class:`cicada.models.ports.StructuredModel`, asked about citations. ``called`` hears of every request."""
+
+    def __init__(
+        self, model_id: str, max_tokens: int, scheduler: Scheduler, faults: Faults, called: Callable[[Call], None]
+    ) -> None:
+        self.model_id = model_id
+        self.max_tokens = max_tokens
+        self._scheduler = scheduler
+        self._faults = faults
+        self._called = called
+
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+        """See the port."""
+        scheduler, faults = self._scheduler, self._faults
+        task = scheduler.current
+        call = Call(task.process, prompt, self.max_tokens)
+        line = _Line(scheduler, task, scheduler.now + time_budget_s)
+        forget = leash.on_stop(line.cut)
+        try:
+            leash.call()
+            call.calls += 1
+            self._called(call)
+            line.wait(0.2 + 0.8 * scheduler.random(), ModelUnavailable)
+            if faults.hit("judge_slow"):
+                line.wait(faults.between(0.5, 12), ModelUnavailable)
+            if faults.hit("judge_fails"):
+                raise ModelBusy("throttled")
+            if faults.hit("judge_malformed"):
+                raise AnswerMalformed("not what was asked for")
+            verdict = "not_stated" if faults.hit("judge_objects") else "supported"
+            told = [{"n": int(n), "verdict": verdict} for n in _JUDGED.findall(prompt.user)]
+            if faults.hit("judge_forgets"):
+                told = told[1:]
+            return Filled(form.model_validate({"sentences": told}), Usage(600, 20 * len(told)), 1)
+        finally:
+            call.ended_at = scheduler.now
+            forget()
 
 
 class _Line:

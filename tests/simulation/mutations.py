@@ -144,8 +144,8 @@ def _ungrounded_answers_kept() -> list[Patch]:
 def _citations_trusted() -> list[Patch]:
     check = vars(cicada.answering.grounding)["check_citations"]
 
-    def trusting(text: str, sources: Any) -> Any:
-        return tuple(one.model_copy(update={"verdict": "verified", "reason": None}) for one in check(text, sources))
+    def trusting(*asked: Any) -> Any:
+        return tuple(one.model_copy(update={"verdict": "verified", "reason": None}) for one in check(*asked))
 
     return [(cicada.answering.grounding, "check_citations", trusting)]
 

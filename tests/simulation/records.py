@@ -28,13 +28,15 @@ class Record:
         self.calls: list[Call] = []
         self.agent_calls: list[Call] = []
         """Those for the turns of agents, which have a purse in place of a count."""
+        self.judge_calls: list[Call] = []
+        """Those that judged an attempt's citations."""
         self.ended_at: float | None = None
         self.item: Item = {}
 
     @property
     def all_calls(self) -> list[Call]:
         """Of every kind."""
-        return self.calls + self.agent_calls
+        return self.calls + self.agent_calls + self.judge_calls
 
     @property
     def terminal(self) -> dict[str, Any] | None:
