@@ -291,6 +291,11 @@ class Citations(Group):
     judge_time_s: Annotated[float, Field(ge=1, le=20)] = Field(
         4.0, description="seconds that the judge may take; after them its sentences stay unchecked"
     )
+    judge_cost_usd: Annotated[float, Field(gt=0, le=1)] = Field(
+        0.02,
+        description="US dollars that one call of the judge may cost, by the table of prices; one that could cost more "
+        "is not made, and its sentences stay unchecked",
+    )
 
     def model_ids(self, direct_model_id: str) -> tuple[str, ...]:
         """The model that judges, if one does."""

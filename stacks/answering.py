@@ -215,6 +215,7 @@ class AnsweringStack(Stack):
             "CITATIONS_JUDGE": settings.citations.judge,
             "CITATIONS_JUDGE_MODEL_ID": settings.citations.judge_model_id,
             "CITATIONS_JUDGE_TIME_S": settings.citations.judge_time_s,
+            "CITATIONS_JUDGE_COST_USD": settings.citations.judge_cost_usd,
             "CACHE_ENABLED": str(cache.enabled).lower(),
             "CACHE_SHARING": cache.sharing,
             "CACHE_TTL_S": cache.ttl_days * DAY_S,

@@ -177,7 +177,7 @@ def _judge(settings: AnswerSettings, models: Models, breakers: Breakers) -> Cita
         return None
     model_id = settings.citations_judge_model_id or settings.direct_model_id
     model = GuardedForms(models.structured(model_id, max_tokens=JUDGE_MAX_TOKENS), breakers)
-    return CitationJudge(model, settings.citations_judge_time_s)
+    return CitationJudge(model, settings.citations_judge_time_s, settings.citations_judge_cost_usd)
 
 
 def _confirm(settings: AnswerSettings, models: Models) -> Confirm | None:

@@ -116,6 +116,8 @@ def test_no_authorizer_is_accepted_by_the_local_cloud() -> None:
         ),
         ({"budget": {"requestCostUsd": 0.003}}, "one of us.amazon.nova-lite-v1:0 can cost 0.0008"),
         ({"budget": {"requestCostUsd": 0}}, "budget.requestCostUsd: "),
+        ({"citations": {"judgeCostUsd": 0}}, "citations.judgeCostUsd: "),
+        ({"citations": {"judge": "nobody"}}, "citations.judge: "),
         ({"cache": {"sharing": "everybody"}}, "cache.sharing: "),
         ({"cache": {"sharing": "tenant"}}, 'cache.sharing: "tenant" needs auth.tenantClaim'),
         ({"cache": {"replayThreshold": 0.8, "nearThreshold": 0.9}}, "must not be above replayThreshold"),

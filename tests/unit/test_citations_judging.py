@@ -112,6 +112,27 @@ def test_without_the_tokens_for_it_nothing_is_asked():
     assert (model.prompts, allowed.made) == ([], [])
 
 
+def test_a_call_that_could_cost_more_than_a_judge_may_is_not_made():
+    model = Model((1, "supported"))
+    model.model_id = "us.amazon.nova-lite-v1:0"
+    allowed = spending()
+    found = check_citations(ANSWER, SOURCES, CitationJudge(model, cost_usd=0.0001).within(allowed))
+    assert ([one.verdict for one in found].count("unchecked"), model.prompts, allowed.made) == (4, [], [])
+    check_citations(ANSWER, SOURCES, CitationJudge(model, cost_usd=0.01).within(allowed))
+    assert len(model.prompts) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "verdict"), [("not_stated", "unchecked"), ("supported", "verified"), ("contradicted", "unverified")]
+)
+def test_what_may_stand_in_a_part_that_the_judge_did_not_read_is_not_missing(told, verdict):
+    (long,) = number_sources([Hit(passage(1, "I locked the boathouse at ten. " * 200, speaker="Mara"), 0.9)])
+    found = check_citations(
+        "She was afraid of the water [1].", [long], CitationJudge(Model((1, told))).within(spending())
+    )
+    assert [one.verdict for one in found] == [verdict]
+
+
 def test_its_call_is_beside_those_of_the_attempt():
     model = Model((1, "supported"))
     assert verdicts(model, spending(calls=0))[0] == (1, "verified", None)

@@ -174,6 +174,7 @@ class AnswerSettings(ProfileSettings):
     citations_judge_model_id: str = ""
     """Empty: the model of direct answers."""
     citations_judge_time_s: Annotated[float, Field(gt=0)] = 4.0
+    citations_judge_cost_usd: Annotated[float, Field(gt=0)] = 0.02
 
     cache_enabled: bool = True
     """Whether grounded answers are kept in the semantic cache, and reused."""

@@ -10,6 +10,7 @@ from cicada.answering.conversation.allowance import OneCall
 from cicada.answering.spending import ModelCall, Spending
 from cicada.answering.writing import note_call
 from cicada.citations.judging import (
+    JUDGE_COST_USD,
     JUDGE_TIME_S,
     MAX_CLAIMS,
     Claim,
@@ -19,9 +20,11 @@ from cicada.citations.judging import (
     judging_prompt,
     verdicts_of,
 )
-from cicada.errors import CicadaError, ModelError
-from cicada.models.ports import StructuredModel, Usage
+from cicada.errors import BudgetSpent, CicadaError, ModelError
+from cicada.models.ports import Prompt, StructuredModel, Usage
+from cicada.models.prices import cost
 from cicada.story import tell
+from cicada.tokens import estimated_tokens
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +43,7 @@ class CitationJudge:
 
     model: StructuredModel
     time_s: float = JUDGE_TIME_S
+    cost_usd: float = JUDGE_COST_USD
 
     def within(self, spending: Spending) -> Judge:
         """The judge of one attempt. What it may not ask, or fails to tell, stays unchecked.
@@ -54,7 +58,7 @@ class CitationJudge:
             started = spending.monotonic()
             usage, calls, fault = Usage(), 0, None
             try:
-                spending.admit(self.model.model_id, prompt, self.model.max_tokens)
+                self._admit(prompt, spending)
                 filled = self.model.fill(
                     prompt, Judgement, time_budget_s=min(self.time_s, leash.time_left_s()), leash=leash
                 )
@@ -71,3 +75,11 @@ class CitationJudge:
                     note_call(ModelCall("judge", self.model.model_id, calls, usage, took_ms, None, fault), spending)
 
         return judge
+
+    def _admit(self, prompt: Prompt, spending: Spending) -> None:
+        """Raise BudgetSpent if the call could take more than its share, or cost more than a judge may."""
+        spending.admit(self.model.model_id, prompt, self.model.max_tokens)
+        read = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
+        price = cost(self.model.model_id, Usage(read, self.model.max_tokens))
+        if price is not None and price.usd > self.cost_usd:
+            raise BudgetSpent(f"judging could cost {price.usd:.4f} USD of {self.cost_usd:.4f}")

@@ -26,6 +26,8 @@ JUDGE_MAX_TOKENS = 1_024
 """Of the judge's answer: some 20 tokens a sentence."""
 JUDGE_TIME_S = 4.0
 """Seconds for the call; what takes longer leaves the sentences unchecked."""
+JUDGE_COST_USD = 0.02
+"""What the call may cost; one that could cost more is not made."""
 
 _SYSTEM = """\
 You are given numbered passages, and numbered sentences of an answer that was written from them. For each sentence judge
@@ -84,13 +86,19 @@ def judging_prompt(claims: Sequence[Claim]) -> Prompt:
 
 
 def verdicts_of(judgement: Judgement, claims: Sequence[Claim]) -> dict[int, Judged]:
-    """What was found of each claim; of one that was judged in two ways, nothing."""
-    asked = {claim.number for claim in claims}
+    """What was found of each claim; nothing of one that was judged in two ways, or may stand in a part left unread."""
+    asked = {claim.number: claim for claim in claims}
     found: dict[int, set[Judged]] = {}
     for one in judgement.sentences:
         if one.n in asked:
             found.setdefault(one.n, set()).add(one.verdict)
-    return {n: next(iter(verdicts)) for n, verdicts in found.items() if len(verdicts) == 1}
+    told = {n: next(iter(verdicts)) for n, verdicts in found.items() if len(verdicts) == 1}
+    return {n: verdict for n, verdict in told.items() if verdict != "not_stated" or not _is_cut(asked[n])}
+
+
+def _is_cut(claim: Claim) -> bool:
+    """Whether the judge did not read all of what a claim cites."""
+    return any(source.clipped or len(source.text) > MAX_PASSAGE_CHARS for source in claim.cited)
 
 
 def _passage(source: Source) -> str:
