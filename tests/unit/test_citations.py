@@ -100,6 +100,21 @@ def test_a_part_of_a_sentence_is_not_what_it_says(answer, text):
     assert citation.verdict == "unchecked"
 
 
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("It leaves at 7.10 and is back by 8 [1].", "It leaves at 07:10. It is back at 8:00."),
+        ("Each may borrow 1 book [1].", "Everybody may borrow one book."),
+        ("1人につき10冊まで借りられる [1]。", "本は一人10冊まで。"),
+        ("It takes 1½ litres [1].", "It takes 1.5 litres of water."),
+        ("Die Rosen im Schatten blühen weniger [1].", "Roses planted in shade flower less."),
+    ],
+)
+def test_what_is_written_in_another_way_is_not_missing(answer, text):
+    (citation,) = check_citations(answer, number_sources([Hit(passage(1, text), 0.9)]))
+    assert citation.verdict == "unchecked"
+
+
 def test_sentences_are_quoted_with_or_without_the_signs_around_them():
     text = "- Trim the wick. 2. Fill the lamp. Is it lit? **Close the glass!**"
     sources = number_sources([Hit(passage(1, text, speaker="Mara"), 0.9)])

@@ -7,14 +7,15 @@ words than its passage's, code cannot tell: it stays unchecked here, and is a ju
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cicada.citations.codes import Objection
 from cicada.citations.passages import Passage
-from cicada.index.lexical.detection import detect
 from cicada.protocol.events import Source
+from cicada.text.frequent import EVIDENCE
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
 from cicada.text.sentences import sentences
@@ -37,6 +38,7 @@ _MIN_NAMED = 4
 _NAME = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")
 """A word that does not begin its sentence."""
 _CAPITALISES_NOUNS = "deu"
+_CAPITALISES_NAMES = "eng"
 _MOSTLY = 0.4
 """The share of a sentence's words that are capitalised, above which capitals say nothing."""
 _WORDS_BEFORE_QUOTE = 4
@@ -141,7 +143,7 @@ def _missing_number(told: str, cited: Sequence[Passage]) -> Objection | None:
     for quantity in quantities(told):
         if not quantity.unit and not any(map(str.isdecimal, quantity.shown)):
             continue  # *two of them*, *at six*: as often counted or idiom as told
-        same = [one for one in there if one.value == quantity.value]
+        same = [one for one in there if _value(one) == _value(quantity)]
         if any(one.measure == quantity.measure for one in there) or any(_agree(one, quantity) for one in same):
             continue
         if quantity.unit and not any(one.measure[0] == quantity.measure[0] for one in there):
@@ -150,6 +152,12 @@ def _missing_number(told: str, cited: Sequence[Passage]) -> Objection | None:
         units = sorted({one.shown for one in same})
         return Objection("number_missing", f"{reason}: it has {', '.join(units)}" if units else reason)
     return None
+
+
+def _value(quantity: Quantity) -> str:
+    """Its value; a time of day as a decimal number, as some write it: 7:10 is 7.10."""
+    value = quantity.value.replace(":", ".")
+    return value.rstrip("0").rstrip(".") if "." in value else value
 
 
 def _agree(one: Quantity, other: Quantity) -> bool:
@@ -162,7 +170,7 @@ def _missing_name(told: str, cited: Sequence[Passage]) -> Objection | None:
     capitals = sum(word[0].isupper() for word in words[1:])
     if capitals > _MOSTLY * max(1, len(words) - 1) and len(words) > _MIN_NAMED:
         return None
-    if detect(tokens(normalised(told))) == _CAPITALISES_NOUNS:
+    if _may_capitalise_nouns(told):
         return None
     for match in _NAME.finditer(told):
         shown = match[1]
@@ -171,6 +179,15 @@ def _missing_name(told: str, cited: Sequence[Passage]) -> Objection | None:
         ):
             return Objection("name_missing", f"the passage neither is by {shown} nor speaks of them")
     return None
+
+
+def _may_capitalise_nouns(told: str) -> bool:
+    """Whether the frequent words of a sentence are German rather than anything else."""
+    found: Counter[str] = Counter()
+    for token in tokens(normalised(told)):
+        found.update(EVIDENCE.get(token, {}))
+    german = found[_CAPITALISES_NOUNS]
+    return german > found[_CAPITALISES_NAMES] and german == max(found.values())
 
 
 def _among(word: str, words: frozenset[str]) -> bool:

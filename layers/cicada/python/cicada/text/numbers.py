@@ -111,7 +111,7 @@ def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
 
     Args:
         text: in any language.
-        doubtful: whether to take words for numbers that are something else in another language (*sei*, *once*).
+        doubtful: whether to take words for numbers that may be something else (*one*; *sei*, *once*).
     """
     apart = _FRACTION.sub(_decimal_of, raised_apart(text))
     return tuple(_found(unicodedata.normalize("NFKC", apart), DOUBTFUL_WORDS if doubtful else {}))
@@ -155,7 +155,7 @@ def _value(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) ->
         return (token["digits"] if number is None else _shown(number)), used
     if token["han"]:
         value = _han(token["han"])
-        return (None if value is None or token["han"] == "一" else str(value)), 1
+        return (None if value is None or (token["han"] == "一" and not doubtful) else str(value)), 1
     word = token["word"]
     if word and ((low := word.lower()) in NUMBER_WORDS or low in MULTIPLIERS or low in doubtful):
         return _spelled(tokens, at, doubtful)
@@ -188,7 +188,7 @@ def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) 
     if not used:
         return None, 1
     value_of_all = total + current
-    return (None if value_of_all == 1 else _shown(value_of_all)), used
+    return (None if value_of_all == 1 and not doubtful else _shown(value_of_all)), used
 
 
 def _follows(tokens: list[re.Match[str]], at: int) -> bool:
