@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from cicada.answering.prompt import MAX_SOURCE_CHARS, direct_prompt, number_sources, rag_prompt
 from cicada.citations import check_citations
+from cicada.corpus.passages import NoteLocator
+from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
 from tests.support.questions import passage
 
@@ -113,6 +115,23 @@ def test_a_part_of_a_sentence_is_not_what_it_says(answer, text):
 def test_what_is_written_in_another_way_is_not_missing(answer, text):
     (citation,) = check_citations(answer, number_sources([Hit(passage(1, text), 0.9)]))
     assert citation.verdict == "unchecked"
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ("Occupation: “boatman” [1]", "verified"),
+        ("Corin’s occupation: “boatman” [1]", "verified"),
+        ("Occupation: “boat” [1]", "unverified"),
+        ("He rows; “Corin was never a boatman before” [1]", "unchecked"),
+    ],
+)
+def test_the_value_of_a_note_is_quoted_whole_without_the_name_of_its_field(answer, verdict):
+    place = NoteLocator(profile_id="p", profile="Corin", field="occupation", noted_at_ms=0)
+    text = f"{place.lead()}boatman\n“Corin was never a boatman before he came.”"
+    note = Source(n=1, passage_id="n", collection="notes", locator=place, score=1, text=text)
+    (citation,) = check_citations(answer, [note])
+    assert citation.verdict == verdict
 
 
 def test_sentences_are_quoted_with_or_without_the_signs_around_them():

@@ -18,7 +18,6 @@ from cicada.protocol.events import Source
 from cicada.text.frequent import EVIDENCE
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
-from cicada.text.sentences import sentences
 from cicada.text.tokens import normalised, tokens
 from cicada.text.word_lists import word_lists
 from cicada.text.words import content_words, inflects, ways_of_asking, words_of
@@ -77,7 +76,7 @@ class Checker:
             return Finding("unverified", objection)
         if quotes and not _introduces(told, others):
             return Finding("unchecked")
-        whole = all(any(_has_whole(other.source.text, part) for other in others) for part in quotes or [told])
+        whole = all(any(_has_whole(other.statements, part) for other in others) for part in quotes or [told])
         return Finding("verified" if whole else "unchecked")
 
     def _other_voice(
@@ -106,9 +105,8 @@ def _introduces(told: str, cited: Sequence[Passage]) -> bool:
     )
 
 
-def _has_whole(text: str, part: str) -> bool:
-    """Whether a part is one or more whole sentences of a text: *may enter* is no sentence of *few may enter*."""
-    found = sentences(text)
+def _has_whole(found: Sequence[str], part: str) -> bool:
+    """Whether a part is one or more of the sentences, whole: *may enter* is none of *few may enter*."""
     wanted = _bare(part)
     for start in range(len(found)):
         slice_ = ""

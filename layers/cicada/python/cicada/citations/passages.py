@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from cicada.corpus.passages import NoteLocator
 from cicada.protocol.events import Source
 from cicada.text.numbers import Quantity, quantities
+from cicada.text.sentences import sentences
 from cicada.text.tokens import normalised
 from cicada.text.words import words_of
 
@@ -27,6 +29,15 @@ class Passage:
         """The names of its place."""
         names = self.source.locator.names()
         return " ".join(f"page {name}" if kind == "page" else name for kind, name in names.items())
+
+    @cached_property
+    def statements(self) -> list[str]:
+        """What is said as a whole: its sentences; of a note its value, and each of its lines."""
+        text, locator = self.source.text, self.source.locator
+        if not isinstance(locator, NoteLocator):
+            return sentences(text)
+        lines = text.removeprefix(locator.lead()).splitlines(keepends=True)
+        return [sentence for line in lines for sentence in sentences(line)]
 
     @cached_property
     def whole(self) -> str:

@@ -99,6 +99,10 @@ class NoteLocator(CorpusModel):
         """One line for people: whose note it is, and of what."""
         return f"your note · {self.profile} · {self.field}"
 
+    def lead(self) -> str:
+        """What stands before the value where a fact is shown as a source."""
+        return f"{self.profile} · {self.field}: "
+
     def names(self) -> dict[str, str]:
         """What the prompt calls the place by, each under its attribute's name."""
         return {"profile": self.profile, "field": self.field}

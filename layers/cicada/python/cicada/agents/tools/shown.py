@@ -65,15 +65,14 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
             )
         case NoteProof():
             said = "" if folded(proof.words) == folded(value) else f"\n“{proof.words}”"
+            place = NoteLocator(profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=proof.said_at_ms)
             return Source(
                 n=_UNNUMBERED,
                 passage_id=f"note:{profile.id}:{folded(field)}",
                 collection=NOTES,
-                locator=NoteLocator(
-                    profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=proof.said_at_ms
-                ),
+                locator=place,
                 score=score,
-                text=f"{profile.name} · {field}: {value}{said}",
+                text=f"{place.lead()}{value}{said}",
                 origin="profile",
             )
 
