@@ -11,7 +11,7 @@ from cicada.text.letters import UNSPACED, marks, spaced_letter
 MAX_TOKEN_CHARS = 64
 """What is longer (encoded data, mostly) is cut, in texts and queries alike."""
 
-_RAISED = re.compile("(?<=[0-9a-zA-Z)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
+_RAISED = re.compile(r"(?<=[\w)])([\u00b2\u00b3\u00b9\u2070-\u209c]+)")
 _JOINERS = r"(?:::|[-_.:@'])"
 _ASCII_WORD = "[a-z0-9]"
 

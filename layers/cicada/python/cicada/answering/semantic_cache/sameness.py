@@ -16,8 +16,13 @@ from cicada.text.words import ways_of_asking
 
 _LISTS = word_lists("cicada.answering.semantic_cache", "courtesies.json")
 _READINGS_KEPT = 16_384
-_SIGNS = re.compile(r"(?<![\w)])[-−+](?=\d)|[%‰°$€£¥/^=<>*]")
-"""Signs that change what a number or a formula says; tokens leave them out."""
+_SIGN = re.compile(r"[^\w\s]")
+_SIGNS, _SYMBOLS = frozenset("%‰°^/*"), frozenset({"Sm", "Sc"})
+"""What changes what a number or a formula says, as mathematical symbols and currencies do; tokens leave it out."""
+_AT_NUMBERS = re.compile(r"(?<![\w)])[-–—](?=\s*\d)|!(?==)|(?<=\d)['\"”]+")
+"""A minus, the start of an unequal sign, feet, inches, minutes."""
+_ACCENTS = re.compile("(?<=[a-z])[\u0300-\u0307\u0309\u030b-\u036f]+")
+"""On Latin letters, without diaeresis and ring: nobody leaves those of *schön* out, nor the marks of kana or Hindi."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -45,7 +50,8 @@ def _read(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Its words, courtesies left out, and its signs."""
     plain = normalised(raised_apart(question))
     words = _without_courtesies(tuple(tokens(plain)))
-    return words, tuple(_SIGNS.findall(plain))
+    signs = [sign for sign in _SIGN.findall(plain) if sign in _SIGNS or unicodedata.category(sign) in _SYMBOLS]
+    return words, (*signs, *_AT_NUMBERS.findall(plain))
 
 
 def _without_courtesies(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -85,8 +91,7 @@ _ENDS = _phrases("ends", "unspaced_ends")
 
 
 def _without_accents(word: str) -> str:
-    parts = unicodedata.normalize("NFD", word)
-    return "".join(part for part in parts if unicodedata.category(part) != "Mn")
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
 
 
 def _numbers(question: str) -> list[str]:
