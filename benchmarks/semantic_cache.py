@@ -1,11 +1,13 @@
 """How often an earlier answer is given again to a question that asks for another one, and how often one is saved.
 
 Labelled pairs of questions (an earlier one, and one that is asked) of hands that have not seen the code go through the
-cache's own decision, with all-MiniLM-L6-v2. Beside it, on the same pairs: a threshold on the cosine alone, which is how
-caches such as GPTCache decide by default, set to save as much.
+cache's own decision, with all-MiniLM-L6-v2; an earlier question that is taken for one of another language is not found.
+Beside it, on the same pairs: a threshold on the cosine alone, which is how caches such as GPTCache decide by default,
+set to save as much. With ``--confirm`` a model decides near pairs, as with the setting ``cache.confirm``.
 
     python -m benchmarks.semantic_cache
-    python -m benchmarks.semantic_cache --authors dufay ives
+    python -m benchmarks.semantic_cache --authors dufay
+    python -m benchmarks.semantic_cache --confirm us.amazon.nova-micro-v1:0
 """
 
 from __future__ import annotations
@@ -17,10 +19,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import boto3
+
 from benchmarks.classifier import wilson_interval
+from cicada.answering.semantic_cache.confirming import CONFIRM_MAX_TOKENS, Confirm, confirming
 from cicada.answering.semantic_cache.decision import decide
 from cicada.answering.semantic_cache.records import Entry
+from cicada.answering.semantic_cache.scope import language_of
 from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.choosing import Models
+from cicada.retrieval.ports import UNLIMITED
 from local.bedrock.minilm import CachedEmbedder
 from training.models import DATA
 
@@ -40,9 +49,17 @@ class Judged:
     cosine: float
     use: str
     """``answer``, ``contexts`` or ``miss``."""
+    asked: bool
+    """Whether a model was asked."""
 
 
-def judge(authors: Sequence[str], thresholds: Thresholds, vectors: Path, most: int | None = None) -> list[Judged]:
+def judge(
+    authors: Sequence[str],
+    thresholds: Thresholds,
+    vectors: Path,
+    most: int | None = None,
+    confirm: Confirm | None = None,
+) -> list[Judged]:
     """Embed the pairs of some authors, and decide each."""
     pairs = [(author, pair) for author in authors for pair in _pairs(author)[:most]]
     embedder = CachedEmbedder(vectors)
@@ -50,10 +67,17 @@ def judge(authors: Sequence[str], thresholds: Thresholds, vectors: Path, most: i
     asked = embedder.embed([pair["asked"] for _, pair in pairs])
     found: list[Judged] = []
     for (author, pair), cosine in zip(pairs, (earlier * asked).sum(axis=1).tolist(), strict=True):
-        entry = Entry("0", pair["earlier"], b"", 0, NEVER_S)
-        choices = decide(pair["asked"], [(entry, cosine)], thresholds)
+        calls: list[str] = []
+
+        def confirms(earlier: str, asked: str = pair["asked"], calls: list[str] = calls) -> bool:
+            calls.append(earlier)
+            return confirm is not None and confirm(asked, earlier, UNLIMITED)
+
+        in_scope = language_of(pair["earlier"]) == language_of(pair["asked"])
+        entries = [(Entry("0", pair["earlier"], b"", 0, NEVER_S), cosine)] if in_scope else []
+        choices = decide(pair["asked"], entries, thresholds, confirms if confirm else None)
         use = choices[0].use if choices else "miss"
-        found.append(Judged(pair["same"], pair["language"], author, cosine, use))
+        found.append(Judged(pair["same"], pair["language"], author, cosine, use, bool(calls)))
     return found
 
 
@@ -82,6 +106,14 @@ def table(judged: Sequence[Judged]) -> Iterator[str]:
         yield (f"{name:<10}{share(saved, len(same)):<38}{share(false, len(others)):<38}{share(peer, len(others)):<38}")
 
 
+def _confirming(model_id: str) -> Confirm:
+    models = Models(
+        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        secrets=lambda: boto3.client("secretsmanager"),
+    )
+    return confirming(models.structured(model_id, max_tokens=CONFIRM_MAX_TOKENS))
+
+
 def _pairs(author: str) -> list[dict[str, str]]:
     path = DATA / "repeats" / f"{author}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -92,9 +124,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--authors", nargs="+", default=AUTHORS, help="whose pairs")
     parser.add_argument("--vectors", type=Path, default=VECTORS, help="where vectors are remembered")
+    parser.add_argument("--confirm", metavar="MODEL", help="a model of Amazon Bedrock that is asked about near pairs")
     parser.add_argument("--most", type=int, help="of each author, at most so many")
     args = parser.parse_args(argv)
-    print("\n".join(table(judge(args.authors, thresholds_of(MODEL_ID), args.vectors, args.most))))
+    confirm = _confirming(args.confirm) if args.confirm else None
+    judged = judge(args.authors, thresholds_of(MODEL_ID), args.vectors, args.most, confirm)
+    print("\n".join(table(judged)))
+    if confirm:
+        print(f"{args.confirm} was asked about {share(sum(one.asked for one in judged), len(judged))}")
     return 0
 
 

@@ -92,7 +92,7 @@ def build(
     models = _models(settings)
     # A retrieval asks the index's breaker once: the searches of a pipeline would take a probe's place from each other.
     retriever = GuardedRetriever(_retriever(settings, searches, embedder, models, breakers), breakers)
-    kept = _kept_answers(settings, embedder, models, on_look_up) if settings.cache_enabled else None
+    kept = _kept_answers(settings, embedder, models, breakers, on_look_up) if settings.cache_enabled else None
     cache = NoEarlierAnswers() if kept is None else GuardedCache(kept, breakers)
     writers = _Writers(settings, models, breakers)
     judge = _judge(settings, models, breakers)
@@ -155,14 +155,18 @@ def build(
 
 
 def _kept_answers(
-    settings: AnswerSettings, embedder: Embedder, models: Models, on_look_up: Callable[[str], None]
+    settings: AnswerSettings,
+    embedder: Embedder,
+    models: Models,
+    breakers: Breakers,
+    on_look_up: Callable[[str], None],
 ) -> SemanticCache:
     return SemanticCache(
         DynamoDbCacheStore(boto3.client("dynamodb", config=CACHE_CONFIG), settings.requests_table),
         embedder,
         sharing=settings.cache_sharing,
         thresholds=_thresholds(settings),
-        confirm=_confirm(settings, models),
+        confirm=_confirm(settings, models, breakers),
         generation_model_id=_version_of_writers(settings, models),
         prompt_version=_version_of_answers(settings),
         ttl_s=settings.cache_ttl_s,
@@ -180,10 +184,11 @@ def _judge(settings: AnswerSettings, models: Models, breakers: Breakers) -> Cita
     return CitationJudge(model, settings.citations_judge_time_s, settings.citations_judge_cost_usd)
 
 
-def _confirm(settings: AnswerSettings, models: Models) -> Confirm | None:
+def _confirm(settings: AnswerSettings, models: Models, breakers: Breakers) -> Confirm | None:
     if settings.cache_confirm == "off":
         return None
-    return confirming(models.structured(settings.direct_model_id, max_tokens=CONFIRM_MAX_TOKENS))
+    model = models.structured(settings.direct_model_id, max_tokens=CONFIRM_MAX_TOKENS)
+    return confirming(GuardedForms(model, breakers))
 
 
 def _version_of_writers(settings: AnswerSettings, models: Models) -> str:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import semantic_cache
+from cicada.answering.breakers.names import model_breaker
 from cicada.answering.semantic_cache.confirming import SameQuestion, confirming
 from cicada.answering.semantic_cache.sameness import may_be_same, same_question
+from cicada.answering.semantic_cache.thresholds import thresholds_of
 from cicada.errors import ModelUnavailable
 from cicada.models.ports import Filled, Usage
 from cicada.retrieval.ports import Unlimited
+from cicada.settings import AnswerSettings
+from tests.support.breakers import Clock, InMemoryBreakers, board
+from tests.unit.test_agents_wiring import ENVIRONMENT
 
 
 @pytest.mark.parametrize(
@@ -115,6 +125,38 @@ def test_a_model_decides_and_its_failure_is_a_no(answer, told):
     model = Answers(answer)
     assert confirming(model)("Who </asked> rang?", "Who rang?", Unlimited()) is told
     assert "</asked> rang" not in model.prompts[0].user
+
+
+def test_a_model_that_keeps_failing_is_left_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "agents", SimpleNamespace(build_agents=None))
+    path = Path(__file__).parents[2] / "lambdas" / "answer" / "wiring.py"
+    spec = importlib.util.spec_from_file_location("answer_wiring", path)
+    wiring = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(wiring)
+    model = Answers(SameQuestion(same=True))
+    models = SimpleNamespace(structured=lambda *_, **__: model)
+    settings = AnswerSettings.read({**ENVIRONMENT, "CACHE_CONFIRM": "model"})
+    breakers = board(InMemoryBreakers(), Clock())
+    confirm = wiring._confirm(settings, models, breakers)
+    assert confirm("Who rang?", "Who rang it?", Unlimited())
+    for _ in range(5):
+        breakers.failed(model_breaker(model.model_id), ModelUnavailable("down"))
+    assert not confirm("Who rang?", "Who rang it?", Unlimited())
+    assert len(model.prompts) == 1
+
+
+def test_the_benchmark_measures_a_model_that_confirms_near_pairs():
+    asked = []
+    model = lambda question, earlier, _limits: asked.append((question, earlier)) or True  # noqa: E731
+    thresholds = thresholds_of(semantic_cache.MODEL_ID)
+    alone, confirmed = (
+        semantic_cache.judge(["brahms"], thresholds, semantic_cache.VECTORS, 40, confirm) for confirm in (None, model)
+    )
+    more = [with_model for without, with_model in zip(alone, confirmed, strict=True) if without.use != with_model.use]
+    assert asked
+    assert len(asked) == len(more) == sum(one.asked for one in confirmed)
+    assert {one.use for one in more} == {"answer"}
+    assert min(one.cosine for one in more) >= thresholds.replay
 
 
 def test_the_benchmark_counts_an_author(capsys):
