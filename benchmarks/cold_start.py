@@ -102,7 +102,7 @@ Begin = Callable[[], tuple[Search, Callable[[], bool] | None]]
 
 def _cicada(mode: str, queries: Vectors, texts: Sequence[str], *, stays_cold: bool) -> Begin:
     from cicada.index.reader import IndexReader
-    from cicada.index.s3direct.store import DirectS3Store
+    from cicada.index.s3_direct import DirectS3Store
     from cicada.retrieval.ports import SearchQuery
     from cicada.retrieval.shards import ShardRetriever
 

@@ -145,11 +145,10 @@ def _make_queries(prepared: Prepared) -> None:
 def _make_index(prepared: Prepared) -> None:
     from cicada.corpus.indexable import Indexable, Part
     from cicada.corpus.passages import DocumentLocator, Passage
-    from cicada.index.contents import SegmentContents
     from cicada.index.lexical import ANALYZER_VERSION
     from cicada.index.manifest import Manifest, SegmentEntry
-    from cicada.index.publish import publish
-    from cicada.index.writing import write_segment
+    from cicada.index.segment import SegmentContents, write_segment
+    from cicada.index.versions import publish
     from tests.support.object_stores import InMemoryStore
 
     store = InMemoryStore()

@@ -28,7 +28,7 @@ import numpy as np
 
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.index.loaded import LoadedIndex
+from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.facets import ShardFacets

@@ -47,7 +47,10 @@ from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.index.embedding import passage_vectors, unit_vectors
-from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical
+from cicada.index.lexical.analysis import analyse
+from cicada.index.lexical.codec import encode_lexical
+from cicada.index.lexical.part import LexicalPart
+from cicada.index.lexical.search import LexicalQuery
 from cicada.models.ports import Embedder
 from cicada.retrieval import model_languages
 from cicada.retrieval.calibration import Calibration, calibration_of

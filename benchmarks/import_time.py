@@ -41,7 +41,7 @@ ENVIRONMENT = {
 }
 SEARCH_PATH = """
 from cicada.index.reader import IndexReader
-from cicada.index.s3direct.store import DirectS3Store
+from cicada.index.s3_direct import DirectS3Store
 from cicada.retrieval.shards import ShardRetriever
 reader = IndexReader(DirectS3Store("b"), embedding_model_id="e", dimensions=384)
 """

@@ -19,8 +19,8 @@ from collections import Counter
 from collections.abc import Mapping
 
 from cicada.errors import CicadaError
-from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
+from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
 from cicada.retrieval.shards import ShardRetriever

@@ -30,7 +30,7 @@ from benchmarks.s3_manners import Store
 
 if TYPE_CHECKING:
     from cicada.corpus.indexable import Indexable
-    from cicada.index.loaded import LoadedIndex, Scope
+    from cicada.index.loaded_index import LoadedIndex, Scope
     from cicada.index.reader import IndexReader
     from cicada.retrieval.ports import SearchMode
     from cicada.retrieval.ranking import Ranking
@@ -88,7 +88,7 @@ def _queries(task: Task) -> _Queries:
 
 def _reader(task: Task) -> IndexReader:
     from cicada.index.reader import IndexReader
-    from cicada.index.s3direct.store import DirectS3Store
+    from cicada.index.s3_direct import DirectS3Store
 
     return IndexReader(
         DirectS3Store(BUCKET), embedding_model_id=MODEL_ID, dimensions=DIMENSIONS, text_bytes=task.text_bytes
@@ -189,8 +189,8 @@ def _timed(queries: _Queries, index: LoadedIndex, mode: SearchMode) -> list[floa
 def replace(task: Task) -> Replaced:
     """Have a version published whose segments are all others, with the same content, under a warm reader."""
     from cicada.index.manifest import Manifest, new_segment_key
-    from cicada.index.publish import must_be_published, publish
-    from cicada.index.s3direct.store import DirectS3Store
+    from cicada.index.s3_direct import DirectS3Store
+    from cicada.index.versions import must_be_published, publish
 
     store = DirectS3Store(BUCKET)
     current = must_be_published(store)

@@ -29,10 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Part
-from cicada.index.lexical import K1, B, LexicalPart, LexicalQuery, analyse, encode_lexical
-from cicada.index.lexical.constants import MAX_ROWS
-from cicada.index.lexical.query import QueryAnalyzer, Words
-from cicada.index.lexical.termrows import TermRows
+from cicada.index.lexical import K1, MAX_ROWS, B
+from cicada.index.lexical.analysis import analyse
+from cicada.index.lexical.codec import TermRows, encode_lexical
+from cicada.index.lexical.part import LexicalPart
+from cicada.index.lexical.query_parser import QueryAnalyzer, Words
+from cicada.index.lexical.search import LexicalQuery
 from tests.support.sections import MemorySections, gather_resident
 
 VOCABULARY = 120_000

@@ -32,9 +32,9 @@ from botocore.config import Config
 from moto.server import ThreadedMotoServer
 
 from benchmarks.loading_data import write_shelf
-from cicada.index.held import read_held
-from cicada.index.publish import read_current
+from cicada.index.collection_snapshot import read_snapshot
 from cicada.index.s3 import S3Store
+from cicada.index.versions import read_current
 from tests.support.embedding import WordEmbedder
 from tests.wire.bedrock_service import BedrockService, serving
 
@@ -112,7 +112,7 @@ class Bench:
         if current is None:
             return 0, 0
         entries = current.manifest.of_collection(COLLECTION)
-        held = read_held(store, entries, embedding_model_id=MODEL, dimensions=DIMENSIONS)
+        held = read_snapshot(store, entries, embedding_model_id=MODEL, dimensions=DIMENSIONS)
         return len(held.sources), held.count
 
 

@@ -30,10 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.vector_search_data import Floats, VectorSet, make_real, read_real, synthetic
-from cicada.index.sections import Encoded, Span
-from cicada.index.vectors import VectorPart, encode_vectors, scratch, search_vectors
-from cicada.index.vectors.layout import EXACT
-from cicada.index.vectors.search import rescored_rows
+from cicada.index.segment_format import Encoded, Span
+from cicada.index.vectors import scan
+from cicada.index.vectors.encoding import encode_vectors
+from cicada.index.vectors.part import EXACT, VectorPart
+from cicada.index.vectors.search import rescored_rows, search_vectors
 from tests.support.sections import MemorySections, gather_resident
 
 SEGMENT_ROWS = 262_144
@@ -54,7 +55,7 @@ def peer(name: str) -> ModuleType:
 
 def scratch_bytes() -> int:
     """What this thread's searches keep for the next one."""
-    return sum(len(buffer) for buffer in scratch._buffers.by_use.values())
+    return sum(len(buffer) for buffer in scan._buffers.by_use.values())
 
 
 class SearchedSections(MemorySections):

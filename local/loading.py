@@ -25,8 +25,7 @@ from local.places import ROOT, aws_environment
 from local.progress import Step
 
 if TYPE_CHECKING:
-    from cicada.index.progress import Progress
-    from cicada.index.store import ObjectStore
+    from cicada.index.ports import ObjectStore, Progress
     from cicada.models.ports import Embedder
 
 SAMPLE = ROOT / "samples" / "script"

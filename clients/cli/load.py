@@ -32,9 +32,8 @@ from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from cicada.index.compaction import Compacted
-    from cicada.index.progress import Progress
+    from cicada.index.ports import ObjectStore, Progress
     from cicada.index.s3 import S3Store
-    from cicada.index.store import ObjectStore
     from cicada.ingest.contracts import Recipe
     from cicada.ingest.estimating import LoadEstimate
     from cicada.ingest.sources import Found

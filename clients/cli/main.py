@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
-from cicada.index.garbage import KEEP_VERSIONS
+from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from clients.cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
 from clients.cli.ask import Scope, ask

@@ -19,8 +19,8 @@ from clients.cli.progress import progress_on
 from clients.cli.text import counted, printable
 
 if TYPE_CHECKING:
-    from cicada.index.history import PastVersion
-    from cicada.index.store import ObjectStore
+    from cicada.index.ports import ObjectStore
+    from cicada.index.versions import PastVersion
 
 NEEDS = ("bucket",)
 """What these commands must know of the deployment: they call no model."""
@@ -49,8 +49,7 @@ def _on_the_store(
 @_on_the_store
 def versions(store: ObjectStore, *, limit: int | None, as_json: bool) -> Exit:
     """List the versions that can be rolled back to, newest first."""
-    from cicada.index.history import history
-    from cicada.index.publish import must_be_published
+    from cicada.index.versions import history, must_be_published
 
     current = must_be_published(store).manifest
     for past in islice(history(store, current), limit):
@@ -94,7 +93,7 @@ def _line(found: dict[str, Any]) -> str:
 @_on_the_store
 def rollback(store: ObjectStore, version: str) -> Exit:
     """Publish an old version's content as a new version."""
-    from cicada.index.history import restore
+    from cicada.index.versions import restore
 
     restored = restore(store, version)
     if restored.version == version:
@@ -124,7 +123,7 @@ def compact(store: ObjectStore, *, collection: str | None, err: Console) -> Exit
 @_on_the_store
 def collect(store: ObjectStore, *, keep_versions: int, err: Console) -> Exit:
     """Delete what no kept version needs."""
-    from cicada.index.garbage import collect_garbage
+    from cicada.index.maintenance import collect_garbage
 
     with progress_on(err, PIECES) as progress:
         done = collect_garbage(store, keep_versions=keep_versions, progress=progress)
@@ -138,7 +137,7 @@ def collect(store: ObjectStore, *, keep_versions: int, err: Console) -> Exit:
 @_on_the_store
 def check(store: ObjectStore, *, as_json: bool, err: Console) -> Exit:
     """Read and verify every object of the current version."""
-    from cicada.index.check import check_index
+    from cicada.index.maintenance import check_index
 
     with progress_on(err, PIECES) as progress:
         found = check_index(store, progress=progress)
@@ -163,7 +162,7 @@ def _advice(collections: set[str | None]) -> Iterator[str]:
 @_on_the_store
 def partial(store: ObjectStore, *, allowed: bool) -> Exit:
     """Publish whether searches may do without a segment that cannot be read."""
-    from cicada.index.publish import set_allow_partial
+    from cicada.index.versions import set_allow_partial
 
     version = set_allow_partial(store, allowed).version
     told = "answer from the rest, and say so," if allowed else "fail"

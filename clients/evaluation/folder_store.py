@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from cicada.errors import IndexUnavailable
-from cicada.index.store import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
+from cicada.index.ports import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
 
 LOCK = ".lock"
 _WRITING = ".writing"
 
 
 class FolderStore:
-    """:class:`~cicada.index.store.ObjectStore` over a folder: a file an object, for one machine.
+    """:class:`~cicada.index.ports.ObjectStore` over a folder: a file an object, for one machine.
 
     Writers lock the whole folder; a file is written beside its place and then moved there, so that nobody ever reads
     half of one.

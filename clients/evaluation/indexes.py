@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
-from cicada.index.store import ObjectStore
 from cicada.index.writer import IndexWriter, Written
 from cicada.models.ports import Embedder, Usage
 from cicada.models.prices import cost

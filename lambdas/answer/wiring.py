@@ -39,7 +39,7 @@ from cicada.citations.judging import JUDGE_MAX_TOKENS
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
-from cicada.index.s3direct.store import store_for_answers
+from cicada.index.s3_direct import store_for_answers
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import Models

@@ -10,8 +10,8 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.index.making import Declares
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.index.writer import Declares
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared
 from cicada.ingest.incoming.bucket import IncomingBucket

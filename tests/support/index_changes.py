@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from cicada.corpus.indexable import Indexable
-from cicada.index.change import checked, exchange
+from cicada.index.change import InMemory, checked, exchange
 from cicada.index.embedding import Vector
-from cicada.index.history import history
-from cicada.index.intake import InMemory
-from cicada.index.publish import read_current
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
+from cicada.index.versions import history, read_current
 from cicada.index.writer import IndexWriter, Written
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import Passage
 from cicada.index.manifest import Manifest
-from cicada.index.publish import read_current
+from cicada.index.ports import ObjectStore
 from cicada.index.segment import SegmentFile
-from cicada.index.store import ObjectStore
-from cicada.index.tombstones import read_tombstones
+from cicada.index.segment_reader import read_tombstones
+from cicada.index.versions import read_current
 from tests.support.embedding import WordEmbedder
 from tests.support.passages import indexable
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.reading import read_document
+from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
-from cicada.index.store import ObjectStore
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchQuery

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, StoredEntry, StoredObject
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, StoredEntry, StoredObject
 
 
 class InMemoryStore:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cicada.index.sections import Encoded, Span
+from cicada.index.segment_format import Encoded, Span
 
 
 class MemorySections:
-    """:class:`cicada.index.sections.Sections` in memory."""
+    """:class:`cicada.index.segment_format.Sections` in memory."""
 
     def __init__(self, parts: Mapping[str, Encoded]) -> None:
         """Take what each part wrote, by the part's name."""
@@ -32,7 +32,7 @@ class MemorySections:
 
 
 def gather_resident(spans: Sequence[Span]) -> list[memoryview]:
-    """:class:`cicada.index.sections.Gather` over sections that are in memory."""
+    """:class:`cicada.index.segment_format.Gather` over sections that are in memory."""
     found: list[memoryview] = []
     for span in spans:
         section = span.sections.resident(span.name)

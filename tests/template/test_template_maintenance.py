@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cicada.index.garbage import KEEP_VERSIONS
-from cicada.index.maintenance import rows_within
+from cicada.index.maintenance import KEEP_VERSIONS, rows_within
 from cicada.index.manifest import SegmentEntry
-from cicada.index.publish import GRACE_S
+from cicada.index.versions import GRACE_S
 from cicada.settings import IndexMaintenanceSettings
 from local.schedule_expressions import Rate, parse_schedule
 from tests.template.templates import Synthesis

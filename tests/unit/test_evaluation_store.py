@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cicada.errors import IndexUnavailable
-from cicada.index.store import ObjectMissing, PreconditionFailed
+from cicada.index.ports import ObjectMissing, PreconditionFailed
 from clients.evaluation.folder_store import FolderStore
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cicada.errors import IndexMissing, RetrievalInvalid
 from cicada.index.manifest import CURRENT_KEY, parse_manifest
-from cicada.index.publish import set_allow_partial
+from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.ports import Filters

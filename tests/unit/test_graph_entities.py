@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexMissing, RetrievalInvalid
-from cicada.index.mentions import Mentions, ScopedMentions
-from cicada.index.pairs import frequent_pairs
+from cicada.index.mentions import Mentions, ScopedMentions, frequent_pairs
 from cicada.index.writer import IndexWriter
 from cicada.retrieval import entity_paths
 from cicada.retrieval.closest_names import closest_names

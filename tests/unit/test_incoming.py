@@ -9,7 +9,7 @@ import pytest
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.errors import DocumentBroken, IndexCorrupt, ModelBusy, OutOfTime, WorkflowUnavailable
-from cicada.index.store import PreconditionFailed
+from cicada.index.ports import PreconditionFailed
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe
 from cicada.ingest.incoming.batches import TIME_MARGIN_S, prepare
 from cicada.ingest.incoming.bucket import Upload, UploadChanged, UploadUnreadable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.errors import IndexCorrupt
-from cicada.index.publish import must_be_published
+from cicada.index.versions import must_be_published
 from cicada.ingest.committing import commit
 from cicada.ingest.incoming.batches import prepare, recipe_of
 from cicada.ingest.incoming.finishing import finish

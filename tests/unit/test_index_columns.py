@@ -8,15 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.columns import (
-    MAX_FIELDS,
-    ColumnPart,
-    columns_of,
-    concat_columns,
-    decode_columns,
-    encode_columns,
-)
-from cicada.index.sections import Encoded
+from cicada.index.columns import MAX_FIELDS, ColumnPart, columns_of, concat_columns, decode_columns, encode_columns
+from cicada.index.segment_format import Encoded
 from tests.support.passages import make_passage, make_passages
 from tests.support.sections import MemorySections, gather_resident
 

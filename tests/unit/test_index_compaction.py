@@ -7,10 +7,9 @@ import pytest
 from cicada.errors import IndexCorrupt, PublishConflict
 from cicada.index import compaction
 from cicada.index.compaction import MIN_DELETED_ROWS, TIER_SEGMENTS, compact, compaction_due
-from cicada.index.history import restore
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, Manifest, SegmentEntry, TombstonesEntry
-from cicada.index.publish import read_current, utc_now
 from cicada.index.segment import SegmentFile
+from cicada.index.versions import read_current, restore, utc_now
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content

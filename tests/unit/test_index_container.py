@@ -9,8 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.container import ALIGNMENT_BYTES, CHUNK_BYTES, EncodedSegment, decode_head, encode_container
-from cicada.index.sections import Encoded
+from cicada.index.segment_format import (
+    ALIGNMENT_BYTES,
+    CHUNK_BYTES,
+    Encoded,
+    EncodedSegment,
+    decode_head,
+    encode_container,
+)
 
 LONG = bytes(range(256)) * (CHUNK_BYTES // 64)  # four chunks
 PARTS = {

@@ -6,14 +6,12 @@ import pytest
 from pydantic import ValidationError
 
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.change import removal
+from cicada.index.change import InMemory, removal
 from cicada.index.compaction import compact
-from cicada.index.garbage import collect_garbage
-from cicada.index.history import restore
-from cicada.index.intake import InMemory
+from cicada.index.maintenance import collect_garbage
 from cicada.index.manifest import Manifest, parse_manifest
-from cicada.index.publish import must_be_published, set_allow_partial
 from cicada.index.reader import IndexReader
+from cicada.index.versions import must_be_published, restore, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.catalogue import catalogue_of
 from tests.support.declared import declaration

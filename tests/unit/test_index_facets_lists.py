@@ -12,12 +12,18 @@ from hypothesis import strategies as st
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
 from cicada.index.compaction import compact
-from cicada.index.container import ENRICHED_FORMAT_VERSION, FORMAT_VERSION
-from cicada.index.contents import SegmentContents, content_digest
-from cicada.index.list_part import ListPart, decode_lists
-from cicada.index.lists import ListColumn, concat_lists, encode_lists, lists_of, row_type, take_lists
-from cicada.index.sections import Encoded
-from cicada.index.segment import encode_segment
+from cicada.index.list_columns import (
+    ListColumn,
+    ListPart,
+    concat_lists,
+    decode_lists,
+    encode_lists,
+    lists_of,
+    row_type,
+    take_lists,
+)
+from cicada.index.segment import SegmentContents, content_digest, encode_segment
+from cicada.index.segment_format import ENRICHED_FORMAT_VERSION, FORMAT_VERSION, Encoded
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever, row_filter

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index import fetch as fetching
 from cicada.index.fetch import MIN_PART_BYTES, PARALLEL_READS, Part, fetch
-from cicada.index.store import ObjectMissing
+from cicada.index.ports import ObjectMissing
 
 DATA = bytes(range(256)) * 64
 

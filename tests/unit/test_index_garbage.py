@@ -8,10 +8,9 @@ import pytest
 
 from cicada.errors import IndexCorrupt, IndexMissing, PublishConflict
 from cicada.index.compaction import compact
-from cicada.index.garbage import collect_garbage
-from cicada.index.history import restore
+from cicada.index.maintenance import collect_garbage
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, VERSIONS_PREFIX, parse_manifest, version_key
-from cicada.index.publish import GRACE_S, read_current
+from cicada.index.versions import GRACE_S, read_current, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions

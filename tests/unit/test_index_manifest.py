@@ -22,7 +22,7 @@ from cicada.index.manifest import (
     new_tombstones_key,
     parse_manifest,
 )
-from cicada.index.tombstones import decode_tombstones, read_tombstones, write_tombstones
+from cicada.index.segment_reader import decode_tombstones, read_tombstones, write_tombstones
 from tests.support.object_stores import InMemoryStore
 
 SHA = "ab" * 32

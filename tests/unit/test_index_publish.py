@@ -9,8 +9,8 @@ import pytest
 from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable, PublishConflict
 from cicada.index.compaction import compact
 from cicada.index.manifest import CURRENT_KEY
-from cicada.index.publish import MAX_WRITE_S, keep, read_current, set_allow_partial
-from cicada.index.store import ObjectMissing, PreconditionFailed, put
+from cicada.index.ports import ObjectMissing, PreconditionFailed, put
+from cicada.index.versions import MAX_WRITE_S, keep, read_current, set_allow_partial
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions

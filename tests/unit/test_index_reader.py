@@ -12,10 +12,10 @@ import pytest
 
 from cicada.errors import IndexCorrupt, IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, parse_manifest
-from cicada.index.publish import set_allow_partial
 from cicada.index.reader import RETRY_INTERVAL_S, IndexReader
-from cicada.index.rounds import RoundReader, open_segments
-from cicada.index.sections import Span
+from cicada.index.segment_format import Span
+from cicada.index.segment_reader import RoundReader, open_segments
+from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from tests.support.damage import DAMAGES, damage
 from tests.support.embedding import WordEmbedder

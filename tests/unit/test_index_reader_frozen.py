@@ -13,8 +13,8 @@ import pytest
 
 from cicada.errors import IndexUnavailable
 from cicada.index.manifest import CURRENT_KEY
+from cicada.index.ports import ObjectStore
 from cicada.index.reader import REFRESH_INTERVAL_S, IndexReader
-from cicada.index.store import ObjectStore
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.ports import Filters, SearchQuery, TimeLimit

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt
-from cicada.index.contents import SegmentContents, content_digest, id_digest
 from cicada.index.manifest import SegmentEntry
-from cicada.index.segment import SegmentFile, encode_segment
+from cicada.index.segment import SegmentContents, SegmentFile, content_digest, encode_segment, id_digest
 from tests.support.entities import naming
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages, unit_rows

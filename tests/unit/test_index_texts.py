@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cicada.errors import IndexCorrupt
-from cicada.index.sections import Encoded
+from cicada.index.segment_format import Encoded
 from cicada.index.texts import BLOCK_PASSAGES, TextPart, encode_texts
 from tests.support.passages import make_passages
 from tests.support.sections import MemorySections, gather_resident

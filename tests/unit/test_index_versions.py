@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
-from cicada.index.check import check_index
 from cicada.index.compaction import compact
-from cicada.index.history import history, restore
+from cicada.index.maintenance import check_index
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX, VERSIONS_PREFIX, version_key
-from cicada.index.publish import publish, read_current, successor
+from cicada.index.versions import history, publish, read_current, restore, successor
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions

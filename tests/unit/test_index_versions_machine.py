@@ -11,11 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from cicada.errors import IndexMissing
 from cicada.index import compaction
-from cicada.index.check import check_index
 from cicada.index.compaction import compact
-from cicada.index.garbage import collect_garbage
-from cicada.index.history import restore
-from cicada.index.publish import GRACE_S, read_current
+from cicada.index.maintenance import check_index, collect_garbage
+from cicada.index.versions import GRACE_S, read_current, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions

@@ -12,10 +12,11 @@ from cicada.errors import (
     IndexMissing,
     ModelBusy,
 )
-from cicada.index import change, making
-from cicada.index.held import read_held
+from cicada.index import change
+from cicada.index import writer as writer_module
+from cicada.index.collection_snapshot import read_snapshot
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX
-from cicada.index.publish import read_current
+from cicada.index.versions import read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content, expected
@@ -105,7 +106,7 @@ def test_a_passage_that_comes_back_is_not_embedded_again_while_its_row_is_there(
 
 def test_a_recipe_that_only_begins_like_another_has_no_vector(store):
     recipe = indexable(OLD)[0].recipe()
-    held = read_held(store, segments_of(store), embedding_model_id="test.words", dimensions=64)
+    held = read_snapshot(store, segments_of(store), embedding_model_id="test.words", dimensions=64)
     assert list(held.known_vectors([recipe, recipe[:8] + bytes(8)])) == [recipe]
 
 
@@ -324,11 +325,11 @@ def test_two_models_are_never_mixed_in_a_version(store):
 
 
 def test_two_rules_of_text_analysis_are_never_mixed_in_a_version(store, monkeypatch):
-    monkeypatch.setattr(making, "ANALYZER_VERSION", making.ANALYZER_VERSION + 1)
+    monkeypatch.setattr(writer_module, "ANALYZER_VERSION", writer_module.ANALYZER_VERSION + 1)
     with pytest.raises(IndexMismatch, match="text analysis"):
         write(store, make_passages(2, collection="notes"), "notes")
     assert write(store).added == len(OLD)
-    assert read_current(store).manifest.analyzer_version == making.ANALYZER_VERSION
+    assert read_current(store).manifest.analyzer_version == writer_module.ANALYZER_VERSION
     assert content(store) == {"script": expected(OLD)}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import CorpusInvalid, IndexMissing, PublishConflict
-from cicada.index.publish import read_current
+from cicada.index.versions import read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import replace_sources

@@ -13,7 +13,7 @@ from cicada.errors import (
     PublishConflict,
 )
 from cicada.index.manifest import SEGMENTS_PREFIX
-from cicada.index.publish import read_current
+from cicada.index.versions import read_current
 from cicada.index.writer import IndexWriter
 from cicada.ingest import arrivals, committing
 from cicada.ingest.committing import commit

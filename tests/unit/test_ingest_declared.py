@@ -6,8 +6,8 @@ import pytest
 
 from cicada.errors import CorpusInvalid
 from cicada.index.load import load_script
-from cicada.index.publish import must_be_published
 from cicada.index.reader import IndexReader
+from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.enricher import Enricher

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.indexable import Indexable, Part
 from cicada.errors import IndexCorrupt
-from cicada.index.contents import content_digest, id_digest
+from cicada.index.segment import content_digest, id_digest
 from cicada.ingest.contracts import Recipe
 from cicada.ingest.prepared import BLOCK_PASSAGES, FIRST_BYTES, PreparedFile, encode_prepared, prepared_key
 from tests.support.ingest import item

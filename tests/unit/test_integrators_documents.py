@@ -16,7 +16,7 @@ from cicada.errors import (
     IndexUnavailable,
     RetrievalInvalid,
 )
-from cicada.index.publish import read_current, set_allow_partial
+from cicada.index.versions import read_current, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.enrichment.asking import DocumentAbstract

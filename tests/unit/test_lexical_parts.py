@@ -14,18 +14,12 @@ from hypothesis import strategies as st
 
 from cicada.corpus.indexable import Part
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.lexical import (
-    LexicalPart,
-    LexicalQuery,
-    TermRows,
-    analyse,
-    concat,
-    decode_lexical,
-    encode_lexical,
-    search_lexical,
-)
-from cicada.index.lexical.varints import decode_varints, encode_varints
-from cicada.index.sections import Encoded, Span
+from cicada.index.lexical.analysis import analyse
+from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical
+from cicada.index.lexical.part import LexicalPart
+from cicada.index.lexical.postings import decode_varints, encode_varints
+from cicada.index.lexical.search import LexicalQuery, search_lexical
+from cicada.index.segment_format import Encoded, Span
 from tests.support.sections import MemorySections, gather_resident
 
 TEXTS = (
@@ -93,7 +87,7 @@ def test_encoding_is_the_same_each_time():
 def test_encoding_in_small_pieces_gives_the_same_bytes(monkeypatch, at_once):
     rows = analysed(TEXTS)
     whole = encoded(rows)
-    monkeypatch.setattr("cicada.index.lexical.encoding.POSTINGS_AT_ONCE", at_once)
+    monkeypatch.setattr("cicada.index.lexical.codec.POSTINGS_AT_ONCE", at_once)
     assert encoded(rows) == whole
 
 

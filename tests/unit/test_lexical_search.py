@@ -12,7 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.indexable import Part
-from cicada.index.lexical import LexicalPart, LexicalQuery, analyse, encode_lexical, search_lexical
+from cicada.index.lexical.analysis import analyse
+from cicada.index.lexical.codec import encode_lexical
+from cicada.index.lexical.part import LexicalPart
+from cicada.index.lexical.search import LexicalQuery, search_lexical
 from tests.support.sections import MemorySections, gather_resident
 
 Document = tuple[tuple[str, float], ...]

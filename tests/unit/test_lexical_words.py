@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.index.lexical.detection import detect
-from cicada.index.lexical.languages import STEMMED, canonical
-from cicada.index.lexical.query import Phrase, Prefix, QueryAnalyzer, Words
-from cicada.index.lexical.words import terms_of
+from cicada.index.lexical.analysis import terms_of
+from cicada.index.lexical.languages import STEMMED, canonical, detect
+from cicada.index.lexical.query_parser import Phrase, Prefix, QueryAnalyzer, Words
 from cicada.text.frequent import FREQUENT
 from cicada.text.tokens import MAX_TOKEN_CHARS, normalised, tokens
 

@@ -15,8 +15,8 @@ from cicada.corpus.passages import DocumentLocator
 from cicada.corpus.windows import passages
 from cicada.errors import IndexMismatch, IndexMissing, ModelBusy
 from cicada.index.manifest import CURRENT_KEY, parse_manifest
-from cicada.index.publish import set_allow_partial
 from cicada.index.reader import IndexReader
+from cicada.index.versions import set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.calibration import CALIBRATIONS, DEFAULT_CALIBRATION, Calibration, calibration_of
 from cicada.retrieval.ports import Filters, Pin, SearchQuery, TimeLimit

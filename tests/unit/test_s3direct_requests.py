@@ -14,9 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexUnavailable, SettingsInvalid
-from cicada.index.s3direct.credentials import CredentialSource
-from cicada.index.s3direct.endpoint import endpoint_of, region_of
-from cicada.index.s3direct.signing import Credentials, Signer, encoded_path
+from cicada.index.s3_signing import Credentials, CredentialSource, Signer, encoded_path, endpoint_of, region_of
 
 HOSTS = ("bucket.s3.eu-central-1.amazonaws.com", "127.0.0.1:4566", "[::1]:9000")
 WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=40)

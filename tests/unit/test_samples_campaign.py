@@ -14,7 +14,7 @@ from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION, Collectio
 from cicada.corpus.declared.reading import read_declaration
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.index.mentions import folded
-from cicada.index.publish import read_current
+from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.catalogue import catalogue_of
 from cicada.retrieval.knowledge.contracts import Named

@@ -8,7 +8,7 @@ from pathlib import Path
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.declared.reading import read_declaration
 from cicada.corpus.passages import Passage
-from cicada.index.publish import must_be_published
+from cicada.index.versions import must_be_published
 from cicada.ingest.loading import load_documents
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content

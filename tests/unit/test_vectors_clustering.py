@@ -5,8 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cicada.index.vectors.clustering import MAX_MEANS, MIN_MEAN_ROWS, cluster_rows, mean_rows
-from cicada.index.vectors.rotation import rotate
+from cicada.index.vectors.encoding import MAX_MEANS, MIN_MEAN_ROWS, cluster_rows, mean_rows
+from cicada.index.vectors.part import rotate
 
 MAX_CLUSTER_ROWS = MAX_MEANS * MIN_MEAN_ROWS
 

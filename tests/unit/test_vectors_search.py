@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from cicada.errors import IndexMismatch
-from cicada.index.sections import Span
-from cicada.index.vectors import VectorPart, cosines, decode_vectors, encode_vectors, search_vectors
-from cicada.index.vectors import cold as cold_module
+from cicada.index.segment_format import Span
 from cicada.index.vectors import scan as scan_module
+from cicada.index.vectors import search as search_module
+from cicada.index.vectors.encoding import encode_vectors
+from cicada.index.vectors.part import VectorPart, decode_vectors
+from cicada.index.vectors.search import cosines, search_vectors
 from tests.support.sections import MemorySections, gather_resident
 
 DIMENSIONS = 96
@@ -277,8 +279,8 @@ def test_a_cold_search_reads_once_and_finds_what_a_warm_one_finds(pieces):
 
 def test_a_cold_search_of_much_reads_only_the_likeliest_clusters(corpus, monkeypatch):
     size = corpus.parts[0].sections.size("vectors.rows")
-    monkeypatch.setattr(cold_module, "COLD_BYTES", size // 3)
-    monkeypatch.setattr(cold_module, "JOINED_GAP_BYTES", 0)
+    monkeypatch.setattr(search_module, "COLD_BYTES", size // 3)
+    monkeypatch.setattr(search_module, "JOINED_GAP_BYTES", 0)
     store = Store()
     assert corpus.recall(corpus.cold(), gather=store) >= 0.9
     read = [sum(span.length for span in spans) for spans in store.rounds]
@@ -286,17 +288,17 @@ def test_a_cold_search_of_much_reads_only_the_likeliest_clusters(corpus, monkeyp
 
 
 def test_ranges_are_joined_until_they_are_few(corpus, monkeypatch):
-    monkeypatch.setattr(cold_module, "COLD_BYTES", corpus.parts[0].sections.size("vectors.rows") // 3)
-    monkeypatch.setattr(cold_module, "JOINED_GAP_BYTES", 1)
-    monkeypatch.setattr(cold_module, "MAX_RANGES", 2)
+    monkeypatch.setattr(search_module, "COLD_BYTES", corpus.parts[0].sections.size("vectors.rows") // 3)
+    monkeypatch.setattr(search_module, "JOINED_GAP_BYTES", 1)
+    monkeypatch.setattr(search_module, "MAX_RANGES", 2)
     store = Store()
     search(corpus, corpus.queries[0], parts=corpus.cold(), gather=store)
     assert len(store.rounds[0]) <= 2
 
 
 def test_a_cold_search_with_a_filter_reads_where_allowed_rows_are(corpus, monkeypatch):
-    monkeypatch.setattr(cold_module, "COLD_BYTES", 200_000)
-    monkeypatch.setattr(cold_module, "JOINED_GAP_BYTES", 0)
+    monkeypatch.setattr(search_module, "COLD_BYTES", 200_000)
+    monkeypatch.setattr(search_module, "JOINED_GAP_BYTES", 0)
     allowed = np.zeros(12_000, dtype=bool)
     allowed[np.argsort(corpus.vectors @ corpus.queries[0])[:40]] = True
     store = Store()

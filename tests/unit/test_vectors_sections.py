@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt
-from cicada.index.sections import Encoded
-from cicada.index.vectors import VectorPart, encode_vectors, search_vectors
-from cicada.index.vectors.layout import row_bytes
+from cicada.index.segment_format import Encoded
+from cicada.index.vectors.encoding import encode_vectors
+from cicada.index.vectors.part import VectorPart, row_bytes
+from cicada.index.vectors.search import search_vectors
 from tests.support.sections import MemorySections, gather_resident
 
 COUNT, DIMENSIONS = 1_500, 24

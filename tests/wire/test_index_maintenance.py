@@ -21,8 +21,8 @@ from cicada.errors import IndexCorrupt, IndexUnavailable, PublishConflict
 from cicada.index import maintenance
 from cicada.index.compaction import MIN_DELETED_ROWS, TIER_SEGMENTS
 from cicada.index.manifest import SEGMENTS_PREFIX, VERSIONS_PREFIX
-from cicada.index.publish import GRACE_S, read_current
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.index.versions import GRACE_S, read_current
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content

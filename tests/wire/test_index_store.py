@@ -30,12 +30,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from moto.server import ThreadedMotoServer
 
 from cicada.errors import IndexCorrupt, IndexUnavailable, PublishConflict
+from cicada.index import s3_direct
 from cicada.index.fetch import PARALLEL_READS, Part, fetch
+from cicada.index.ports import ObjectMissing, PreconditionFailed
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import BODY_ATTEMPTS, CLIENT_CONFIG, CONFLICT_ATTEMPTS, S3Store
-from cicada.index.s3direct import connections
-from cicada.index.s3direct.store import ATTEMPTS, DirectS3Store, Patience, store_for_answers
-from cicada.index.store import ObjectMissing, PreconditionFailed
+from cicada.index.s3_direct import ATTEMPTS, DirectS3Store, ReadTimeouts, store_for_answers
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -537,7 +537,7 @@ def test_an_unconditional_read_is_never_unchanged(fake, direct):
 
 def test_a_store_that_keeps_silent_is_given_up(fake, by_sdk):
     store = DirectS3Store(
-        BUCKET, environ=environment(fake.endpoint), patience=Patience(connect_s=1, read_s=0.05, budget_s=0.12)
+        BUCKET, environ=environment(fake.endpoint), patience=ReadTimeouts(connect_s=1, read_s=0.05, budget_s=0.12)
     )
     fake.answers = [Answer(content=b"hello", silence_s=0.3)]
     with pytest.raises(IndexUnavailable):
@@ -582,7 +582,7 @@ def test_a_connection_that_is_reset_when_it_is_used_again_costs_no_attempt(fake,
 def test_a_connection_is_not_used_after_a_long_sleep(fake, direct, monkeypatch):
     fake.answers = [GOOD]
     direct.read("index/a")
-    monkeypatch.setattr(connections, "IDLE_S", 0.0)  # the function was frozen for longer than that
+    monkeypatch.setattr(s3_direct, "IDLE_S", 0.0)  # the function was frozen for longer than that
     direct.read("index/a")
     assert len(fake.connections) == 2
 
@@ -686,7 +686,7 @@ def test_a_reader_imports_no_sdk(fake):
     fake.answers = [GOOD]
     code = (
         "import sys\nfrom cicada.index.fetch import Part, fetch\n"
-        "from cicada.index.s3direct.store import DirectS3Store\n"
+        "from cicada.index.s3_direct import DirectS3Store\n"
         f"store = DirectS3Store({BUCKET!r})\n"
         "assert [bytes(data) for data in fetch(store, [Part('a', 0, 2), Part('a', 2, 2)])] == [b'he', b'll']\n"
         "assert store.read('a').data == b'hello'\n"

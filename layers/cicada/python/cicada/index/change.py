@@ -1,18 +1,87 @@
-"""What is to become of a collection: which passages to write, and which rows to bury."""
+"""Planning a change of one collection: the passages to write, and the rows to delete.
+
+An :class:`Intake` holds the passages on their way in: their digests are in memory, the rest is read when it is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import CorpusInvalid
-from cicada.index.contents import id_digest
-from cicada.index.held import Held, IdDigests
-from cicada.index.intake import Intake, Places
+from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests, IdDigests, words
+from cicada.index.embedding import Vector
+from cicada.index.segment import content_digest, digests, id_digest
+
+Places = NDArray[np.intp]
+"""Positions in an intake."""
+
+
+@dataclass(frozen=True)
+class Supply:
+    """Some of an intake's passages, whole."""
+
+    items: Sequence[Indexable]
+    known: Mapping[bytes, Vector]
+    """Vectors by recipe, as far as they are made already."""
+
+
+class Intake(Protocol):
+    """Passages of one collection, no two of one id, in the order in which they are to be written."""
+
+    @property
+    def ids(self) -> IdDigests:
+        """One a passage."""
+        ...
+
+    @property
+    def contents(self) -> ContentDigests:
+        """What each passage's content is known by."""
+        ...
+
+    def slices(self, chosen: Places, rows: int) -> Sequence[Places]:
+        """Cut the chosen passages into pieces that fit into memory, and into segments of so many rows."""
+        ...
+
+    def supply(self, places: Places) -> Supply:
+        """Read one of the :meth:`slices`.
+
+        Raises:
+            IndexCorrupt, IndexUnavailable: it cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """An :class:`Intake` of passages that are in memory."""
+
+    items: Sequence[Indexable]
+    known: Mapping[bytes, Vector]
+
+    @cached_property
+    def ids(self) -> IdDigests:
+        """See the port."""
+        return np.fromiter((id_digest(item.passage.id) for item in self.items), dtype=np.uint64, count=len(self.items))
+
+    @cached_property
+    def contents(self) -> ContentDigests:
+        """See the port."""
+        return words(digests(map(content_digest, self.items)))
+
+    def slices(self, chosen: Places, rows: int) -> list[Places]:
+        """See the port."""
+        return [chosen[start : start + rows] for start in range(0, len(chosen), rows)]
+
+    def supply(self, places: Places) -> Supply:
+        """See the port."""
+        return Supply([self.items[place] for place in places.tolist()], self.known)
 
 
 @dataclass(frozen=True)
@@ -25,11 +94,11 @@ class Change:
     """To write: what is new or changed of the intake."""
     gone: IdDigests
     """Of the passages whose rows are to be deleted: changed or gone."""
-    stands: Callable[[Held], bool]
+    stands: Callable[[CollectionSnapshot], bool]
     """Whether it still makes sense for what the collection holds after others have changed it."""
 
 
-def replacement(collection: str, intake: Intake, held: Held, *, kept: Collection[str] = ()) -> Change:
+def replacement(collection: str, intake: Intake, held: CollectionSnapshot, *, kept: Collection[str] = ()) -> Change:
     """The collection holds exactly these passages, beside what it has of the sources that are kept.
 
     It stands while nobody changes the collection's content.
@@ -49,7 +118,7 @@ def replacement(collection: str, intake: Intake, held: Held, *, kept: Collection
     )
 
 
-def addition(collection: str, intake: Intake, held: Held) -> Change:
+def addition(collection: str, intake: Intake, held: CollectionSnapshot) -> Change:
     """The collection has these passages, in place of those of their ids. It stands while nobody changes the same."""
     ids = intake.ids
     before, changed = held.states(ids), _changed(held, intake)
@@ -62,7 +131,7 @@ def addition(collection: str, intake: Intake, held: Held) -> Change:
     )
 
 
-def exchange(collection: str, intake: Intake, sources: Collection[str], held: Held) -> Change:
+def exchange(collection: str, intake: Intake, sources: Collection[str], held: CollectionSnapshot) -> Change:
     """The documents of these sources consist of exactly these passages. It stands while nobody changes the same.
 
     Raises:
@@ -73,7 +142,7 @@ def exchange(collection: str, intake: Intake, sources: Collection[str], held: He
     _refuse_shared(collection, intake, np.setdiff1d(held.ids, theirs))
     before, changed = held.states(ids), _changed(held, intake)
 
-    def stands(current: Held) -> bool:
+    def stands(current: CollectionSnapshot) -> bool:
         return np.array_equal(current.states(ids), before) and current.same_as(held, of=sources)
 
     return Change(
@@ -85,7 +154,7 @@ def exchange(collection: str, intake: Intake, sources: Collection[str], held: He
     )
 
 
-def removal(collection: str, passage_ids: Collection[str], intake: Intake, held: Held) -> Change:
+def removal(collection: str, passage_ids: Collection[str], intake: Intake, held: CollectionSnapshot) -> Change:
     """The collection has no passages of these ids. It stands while nobody changes the same."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
     before = held.states(ids)
@@ -120,7 +189,7 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     return items
 
 
-def _changed(held: Held, intake: Intake) -> NDArray[np.bool_]:
+def _changed(held: CollectionSnapshot, intake: Intake) -> NDArray[np.bool_]:
     """Of each passage whether the collection does not hold it just so."""
     changed: NDArray[np.bool_] = (held.states(intake.ids) != intake.contents).any(axis=1)
     return changed

@@ -1,8 +1,8 @@
-"""Columns: the fields that searches filter by, dictionary-encoded, a code a row.
+"""Columns: the single-valued fields that searches filter by, dictionary-encoded, a code a row.
 
 Sections of the part ``columns``, for the field numbered ``i`` in its meta's ``fields``: ``columns.<i>.values``, the
 distinct values as a JSON array, and ``columns.<i>.codes``, for each row an unsigned integer of 1, 2 or 4 bytes: 0 where
-the passage has no such field, else 1 more than the value's place.
+the passage lacks the field, else 1 more than the value's place.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.container import from_json, to_json
-from cicada.index.sections import Encoded, Gather, Sections, Span
+from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json
 
 MAX_FIELDS = 64
 """Fields that the passages of one segment may be filtered by."""
@@ -203,3 +202,28 @@ def _width(distinct: int) -> int:
 def _refuse_too_many(fields: int) -> None:
     if fields > MAX_FIELDS:
         raise CorpusInvalid(f"passages have {fields} fields to filter by; a collection can have {MAX_FIELDS}")
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The distinct values of several segments, ascending, about 12 bytes each: the values themselves stay there."""
+
+    owner: NDArray[np.int32]
+    """Shape ``(n,)``: a segment that has the value, by its place among those that were given."""
+    code: NDArray[np.int32]
+    """Shape ``(n,)``: its number there."""
+    places: tuple[NDArray[np.int32], ...]
+    """By segment: the number here of each of its values."""
+
+    @classmethod
+    def of(cls, segments: Sequence[Sequence[str]]) -> Numbering:
+        """Number values, given by segment, there each once."""
+        distinct = sorted({value for values in segments for value in values})
+        place_of = {value: place for place, value in enumerate(distinct)}
+        owner, code = np.zeros(len(distinct), dtype=np.int32), np.zeros(len(distinct), dtype=np.int32)
+        places = []
+        for number, values in enumerate(segments):
+            place = np.fromiter((place_of[value] for value in values), dtype=np.int32, count=len(values))
+            owner[place], code[place] = number, np.arange(len(values))
+            places.append(place)
+        return cls(owner, code, tuple(places))

@@ -17,14 +17,12 @@ from datetime import datetime
 import numpy as np
 
 from cicada.errors import PublishConflict
-from cicada.index.contents import SegmentContents
-from cicada.index.held import HeldSegment, IdDigests
+from cicada.index.collection_snapshot import IdDigests, SegmentSnapshot
 from cicada.index.manifest import Manifest, SegmentEntry
-from cicada.index.progress import Progress, silent
-from cicada.index.publish import Published, publish_on_top, read_current, refuse_late, successor, utc_now
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore, Progress, silent
+from cicada.index.segment import SegmentContents, write_segment
+from cicada.index.versions import Published, publish_on_top, read_current, refuse_late, successor, utc_now
 from cicada.index.writer import SEGMENT_ROWS
-from cicada.index.writing import write_segment
 
 logger = logging.getLogger(__name__)
 
@@ -126,7 +124,7 @@ def compact(
 class _Merge:
     """Segments, and the one that holds their live rows."""
 
-    sources: tuple[HeldSegment, ...]
+    sources: tuple[SegmentSnapshot, ...]
     merged: SegmentEntry
 
     def put_in_place(self, store: ObjectStore, base: Manifest, entries: dict[str, SegmentEntry | None]) -> None:
@@ -161,15 +159,15 @@ def _merge(store: ObjectStore, base: Manifest, group: Sequence[SegmentEntry]) ->
     return _Merge(sources, write_segment(store, _live_contents(sources), base.embedding_model_id))
 
 
-def _live_contents(sources: Sequence[HeldSegment]) -> SegmentContents:
+def _live_contents(sources: Sequence[SegmentSnapshot]) -> SegmentContents:
     """Of all sources together; what was made of each alone is let go before the whole is encoded."""
     if len(sources) == 1:
         return sources[0].live_contents()
     return SegmentContents.concat([source.live_contents() for source in sources])
 
 
-def _opened(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> HeldSegment:
-    return HeldSegment.read(
+def _opened(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> SegmentSnapshot:
+    return SegmentSnapshot.read(
         store, entry, embedding_model_id=manifest.embedding_model_id, dimensions=manifest.dimensions
     )
 

@@ -1,4 +1,4 @@
-"""Making passages' vectors, without asking the model for what is known."""
+"""Making passages' vectors; known vectors are reused, so that the model is called only for new texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import IndexMismatch
-from cicada.index.progress import Progress
+from cicada.index.ports import Progress
 from cicada.models.ports import Embedder
 
 Vector = NDArray[np.float32]

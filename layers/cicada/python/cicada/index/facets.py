@@ -1,7 +1,7 @@
 """Counting the values of a field over the rows of a scope: exact, over all its segments, for columns of both kinds.
 
-Segments number their values each for itself. What a count needs beside the segments' own sections is one numbering for
-all of them, made when a field is first counted and kept with the version.
+Each segment numbers its own values. A count over several segments needs one numbering for all of them; it is made when
+a field is first counted and kept with the version.
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.index.columns import Column, Mask
-from cicada.index.list_part import Dictionary, Postings
-from cicada.index.lists import LIST_FIELDS
-from cicada.index.loaded import COLLECTION, LoadedIndex, OpenSegment, Scope
-from cicada.index.numbering import Numbering
+from cicada.index.columns import Column, Mask, Numbering
+from cicada.index.list_columns import LIST_FIELDS, Dictionary, Postings
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, Scope
 
 NUMBERINGS_HELD = 16
 """Fields, each over some of the segments, whose numbering is kept: about 12 bytes a distinct value."""
@@ -90,8 +88,7 @@ def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> Va
     Args:
         index: the version.
         scope: its rows.
-        field: as the index calls it, see :func:`cicada.index.columns.fields_of` and :mod:`cicada.index.lists`, or
-            ``collection``.
+        field: one of :func:`cicada.index.columns.fields_of` or of ``LIST_FIELDS``, or ``collection``.
         limit: values to return at most.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Reading byte ranges of many objects side by side, as one round."""
+"""Reading byte ranges of many objects in parallel, as one round."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from cicada.errors import IndexCorrupt
-from cicada.index.store import ObjectMissing, ObjectStore
+from cicada.index.ports import ObjectMissing, ObjectStore
 
 PARALLEL_READS = 32
 """Ranges that one call reads at a time."""
@@ -36,7 +36,7 @@ class Part:
 
 @runtime_checkable
 class ReadsInto(Protocol):
-    """What a store can do beyond :class:`~cicada.index.store.ObjectStore`: read without a copy."""
+    """What a store can do beyond :class:`~cicada.index.ports.ObjectStore`: read without a copy."""
 
     def read_range_into(self, key: str, start: int, buffer: memoryview) -> int:
         """Fill the buffer (at least 1 byte) from ``start``; returns how many bytes there were before the object's end.

@@ -10,8 +10,7 @@ from pathlib import Path
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
-from cicada.index.progress import Progress, silent
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.writer import IndexWriter, Written
 from cicada.models.ports import Embedder
 

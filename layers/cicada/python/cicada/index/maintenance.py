@@ -1,21 +1,224 @@
-"""What keeps an index small and quick: compaction of what is due, within bounds of time and memory, then garbage."""
+"""Maintenance of the index: garbage collection, the integrity check, and the scheduled run.
+
+Collecting garbage is safe beside writers and readers for three reasons. Whatever was written or current within the
+grace period stays. No writer reuses the key of an object, see :func:`cicada.index.manifest.new_segment_key`. And before
+the objects of old versions are deleted, the current manifest says so, by compare-and-swap: a roll-back to one of them
+that began before finds the manifest changed.
+"""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+
+import numpy as np
 
 from cicada.errors import IndexCorrupt, IndexMismatch, PublishConflict
+from cicada.index.collection_snapshot import IdDigests, SegmentSnapshot
 from cicada.index.compaction import Compacted, compact, compaction_due
-from cicada.index.garbage import KEEP_VERSIONS, Collected, collect_garbage
-from cicada.index.manifest import Manifest, SegmentEntry
-from cicada.index.publish import GRACE_S, read_current, utc_now
-from cicada.index.store import ObjectStore
+from cicada.index.manifest import (
+    CURRENT_KEY,
+    SEGMENTS_PREFIX,
+    TOMBSTONES_PREFIX,
+    VERSIONS_PREFIX,
+    Manifest,
+    SegmentEntry,
+    parse_manifest,
+    version_key,
+)
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, Progress, StoredEntry, silent
+from cicada.index.versions import (
+    GRACE_S,
+    PUBLISH_ATTEMPTS,
+    PastVersion,
+    Published,
+    history,
+    must_be_published,
+    read_current,
+    utc_now,
+    version_number,
+)
 from cicada.index.writer import SEGMENT_ROWS
 
 logger = logging.getLogger(__name__)
+
+KEEP_VERSIONS = 10
+"""Versions that can be rolled back to, the current one included."""
+
+_OURS = re.compile(
+    rf"{SEGMENTS_PREFIX}[0-9a-f]{{64}}(-[0-9a-f]{{16}})?\.segment"
+    rf"|{TOMBSTONES_PREFIX}[0-9a-f]{{64}}-[0-9a-f]{{16}}\.bits"
+    rf"|{VERSIONS_PREFIX}\d{{6,}}-[0-9a-f]{{16}}\.json"
+)
+"""What may be deleted; anything else below these prefixes is somebody else's."""
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a collection of garbage came to."""
+
+    objects: int
+    """Deleted."""
+    bytes: int
+    """Of the deleted objects."""
+    versions: int
+    """That can still be rolled back to, the current one included."""
+
+
+def collect_garbage(
+    store: ObjectStore,
+    *,
+    keep_versions: int = KEEP_VERSIONS,
+    grace_s: float = GRACE_S,
+    now: Callable[[], datetime] = utc_now,
+    progress: Progress = silent,
+) -> Collected:
+    """Delete the segments, tombstones and manifests that no kept version needs and that are older than the grace.
+
+    Kept are the newest ``keep_versions`` versions, and those that were current at any time within the grace. It can be
+    killed at any point, and run beside writers, readers and itself. While nothing is published nothing is deleted.
+
+    Args:
+        store: the index.
+        keep_versions: at least 1.
+        grace_s: seconds; not shorter than a writer may take and a reader may hold on to a version.
+        now: the time.
+        progress: told of each object.
+
+    Raises:
+        IndexCorrupt, IndexMismatch: the current manifest cannot be read, so nobody knows what is needed.
+        PublishConflict: others publish all the time.
+        IndexUnavailable: the store does not respond; it can be run again.
+    """
+    if keep_versions < 1:
+        raise ValueError("the current version is always kept")
+    for _ in range(PUBLISH_ATTEMPTS):
+        current = read_current(store)
+        if current is None:
+            return Collected(0, 0, 0)
+        horizon = now() - timedelta(seconds=grace_s)
+        kept, given_up = _kept(store, current, keep_versions, horizon)
+        if given_up and not _give_up_below(store, current, version_number(kept[-1].version)):
+            continue
+        needed = frozenset[str]().union(*(past.references() for past in kept), {version_key(p.version) for p in kept})
+        return _delete(store, needed, horizon, len(kept), progress)
+    raise PublishConflict("others publish all the time; collect again later")
+
+
+def _kept(
+    store: ObjectStore, current: Published, keep_versions: int, horizon: datetime
+) -> tuple[list[PastVersion], bool]:
+    """The versions to keep, newest first, and whether there are older ones."""
+    kept: list[PastVersion] = []
+    for past in history(store, current.manifest):
+        if len(kept) >= keep_versions and kept[-1].written_at <= horizon:  # its successor replaced it before that
+            return kept, True
+        kept.append(past)
+    return kept, False
+
+
+def _give_up_below(store: ObjectStore, current: Published, number: int) -> bool:
+    """Make it known that older versions cannot be rolled back to. False if another version was published meanwhile."""
+    try:
+        store.write(CURRENT_KEY, current.manifest.keeping_from(number).to_bytes(), replaces=current.etag)
+    except PreconditionFailed:
+        return False
+    return True
+
+
+def _delete(
+    store: ObjectStore, needed: frozenset[str], horizon: datetime, versions: int, progress: Progress
+) -> Collected:
+    garbage: list[StoredEntry] = [
+        entry
+        for prefix in (SEGMENTS_PREFIX, TOMBSTONES_PREFIX, VERSIONS_PREFIX)
+        for entry in store.entries(prefix)
+        if entry.key not in needed and entry.modified_at < horizon and _OURS.fullmatch(entry.key)
+    ]
+    for done, entry in enumerate(garbage):
+        progress("collecting", done, len(garbage))
+        store.delete(entry.key)
+    progress("collecting", len(garbage), len(garbage))
+    freed = sum(entry.bytes for entry in garbage)
+    logger.info("garbage collected", extra={"objects": len(garbage), "bytes": freed, "versions": versions})
+    return Collected(len(garbage), freed, versions)
+
+
+@dataclass(frozen=True)
+class Damage:
+    """An object that is not what was written."""
+
+    key: str
+    collection: str | None
+    """The one whose passages it holds."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check came to."""
+
+    version: str
+    objects: int
+    bytes: int
+    """Of the objects."""
+    damaged: tuple[Damage, ...]
+
+
+def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
+    """Read every object of the current version and verify every digest; one segment is in memory at a time.
+
+    Raises:
+        IndexMissing: nothing is published.
+        IndexCorrupt, IndexMismatch: the current manifest is damaged, or of another format.
+        IndexUnavailable: the store does not respond.
+    """
+    manifest = must_be_published(store).manifest
+    damaged = _kept_manifest(store, manifest)
+    held: dict[str, IdDigests] = {}
+    for done, entry in enumerate(manifest.segments):
+        progress("checking", done, len(manifest.segments))
+        before = held.get(entry.collection, np.empty(0, dtype=np.uint64))
+        try:
+            ids = _verified_ids(store, manifest, entry)
+            if twice := np.intersect1d(before, ids).size:
+                raise IndexCorrupt(f"{twice} of its passages are in another segment of {entry.collection} too")
+        except (IndexCorrupt, IndexMismatch) as error:
+            damaged.append(Damage(entry.key, entry.collection, str(error)))
+        else:
+            held[entry.collection] = np.concatenate([before, ids])
+    progress("checking", len(manifest.segments), len(manifest.segments))
+    tombstones = [entry.tombstones.bytes for entry in manifest.segments if entry.tombstones]
+    return Checked(
+        version=manifest.version,
+        objects=2 + len(manifest.segments) + len(tombstones),
+        bytes=2 * len(manifest.to_bytes()) + sum(entry.bytes for entry in manifest.segments) + sum(tombstones),
+        damaged=tuple(damaged),
+    )
+
+
+def _verified_ids(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> IdDigests:
+    segment = SegmentSnapshot.read(
+        store, entry, embedding_model_id=manifest.embedding_model_id, dimensions=manifest.dimensions
+    )
+    segment.verify(store)
+    return segment.ids
+
+
+def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
+    """What is wrong with the copy of the manifest that a later roll-back would read."""
+    key = version_key(manifest.version)
+    try:
+        kept = parse_manifest(store.read(key).data)
+    except ObjectMissing:
+        return [Damage(key, None, "it is missing")]
+    except (IndexCorrupt, IndexMismatch) as error:
+        return [Damage(key, None, str(error))]
+    return [] if kept.version == manifest.version else [Damage(key, None, f"it is version {kept.version}")]
+
 
 COMPACTION_S = 420.0
 """Seconds that must be left for a collection's compaction to begin. A merge takes about 0.2 ms of CPU time a row of 150

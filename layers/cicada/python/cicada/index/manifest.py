@@ -1,4 +1,4 @@
-"""The manifest: the small object that names the segments of one version of the index."""
+"""The manifest: the small JSON object that names the segments of one version of the index."""
 
 from __future__ import annotations
 
@@ -9,11 +9,30 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.format import IndexModel, Sha256
+
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 digest in lower-case hexadecimal."""
+Count = Annotated[int, Field(ge=0)]
+
+
+class IndexModel(BaseModel):
+    """Immutable, strict about types and unknown fields, camelCase in the store."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        strict=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        hide_input_in_errors=True,
+    )
+
 
 FORMAT_VERSION = 2
 PREFIX = "index/"

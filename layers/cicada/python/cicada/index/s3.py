@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from cicada.errors import IndexUnavailable
 from cicada.index.fetch import PARALLEL_READS
-from cicada.index.store import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
+from cicada.index.ports import ObjectMissing, PreconditionFailed, StoredEntry, StoredObject
 
 CLIENT_CONFIG = Config(
     connect_timeout=2,
@@ -38,7 +38,7 @@ _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
 
 
 class S3Store:
-    """:class:`~cicada.index.store.ObjectStore` over one bucket."""
+    """:class:`~cicada.index.ports.ObjectStore` over one bucket."""
 
     def __init__(self, client: Any, bucket: str, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """Take an S3 client made with :data:`CLIENT_CONFIG` or :data:`WORKER_CONFIG`."""

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.sections import Encoded, Gather, Sections, Span
+from cicada.index.segment_format import Encoded, Gather, Sections, Span
 
 BLOCK_PASSAGES = 32
 MAX_BLOCK_BYTES = 16 * 2**20

@@ -1,4 +1,4 @@
-"""Writing a version of the index: embed what is new, write it as segments, bury what is gone, publish."""
+"""Writing a version of the index: embed what is new, write it as segments, delete what is gone, publish."""
 
 from __future__ import annotations
 
@@ -6,24 +6,166 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 import numpy as np
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
-from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
-from cicada.index.change import Change, addition, checked, removal, replacement
-from cicada.index.embedding import Vector
-from cicada.index.held import Held, read_held
-from cicada.index.history import next_number, stored_versions, version_number
-from cicada.index.intake import InMemory, Intake, Places
-from cicada.index.making import Declares, Making, declared, refuse_foreign
+from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
+from cicada.index.change import Change, InMemory, Intake, Places, addition, checked, removal, replacement
+from cicada.index.collection_snapshot import CollectionSnapshot, read_snapshot
+from cicada.index.embedding import Vector, passage_vectors
+from cicada.index.lexical import ANALYZER_VERSION
 from cicada.index.manifest import CURRENT_KEY, Manifest, SegmentEntry, parse_manifest
-from cicada.index.progress import Progress, silent
-from cicada.index.publish import Published, publish, publish_on_top, read_current, refuse_late, utc_now
-from cicada.index.store import ObjectMissing, ObjectStore
-from cicada.index.writing import write_segments
+from cicada.index.ports import ObjectMissing, ObjectStore, Progress, Stage, silent
+from cicada.index.segment import SegmentContents, write_segment
+from cicada.index.versions import (
+    Published,
+    next_number,
+    publish,
+    publish_on_top,
+    read_current,
+    refuse_late,
+    stored_versions,
+    utc_now,
+    version_number,
+)
 from cicada.models.ports import Embedder
+
+Declares = CollectionDeclaration | Literal["as before"] | None
+"""What a collection declares of itself from a version on; None for nothing."""
+
+
+def declared(manifest: Manifest, collection: str, declares: Declares) -> tuple[tuple[CollectionDeclaration, ...], bool]:
+    """The declarations of a version in which a collection declares this; and whether they are those of ``manifest``."""
+    if declares == "as before" or declares == manifest.declaration(collection):
+        return manifest.declarations, True
+    others = tuple(one for one in manifest.declarations if one.collection != collection)
+    return (*others, *((declares,) if isinstance(declares, CollectionDeclaration) else ())), False
+
+
+def refuse_foreign(collection: str, declares: Declares) -> None:
+    """Raise CorpusInvalid if a collection would declare something of another one."""
+    if isinstance(declares, CollectionDeclaration) and declares.collection != collection:
+        raise CorpusInvalid(f"the declaration is of collection {declares.collection}, not {collection}")
+
+
+@dataclass(frozen=True)
+class Making:
+    """Makes the manifests of versions that hold vectors of one model, and words by today's rules of text analysis."""
+
+    embedder: Embedder
+    now: Callable[[], datetime]
+
+    def fits(self, manifest: Manifest) -> bool:
+        """Whether a version is of this model and these rules."""
+        return (manifest.embedding_model_id, manifest.dimensions, manifest.analyzer_version) == (
+            self.embedder.model_id,
+            self.embedder.dimensions,
+            ANALYZER_VERSION,
+        )
+
+    def refuse_others(self, current: Manifest | None, replaced: str | None) -> None:
+        """Refuse to mix models, or rules of text analysis, in a version; a collection that is replaced is no matter.
+
+        Raises:
+            IndexMismatch: other collections of the version are of another model, or other rules.
+        """
+        if current is None or self.fits(current):
+            return
+        if others := sorted({entry.collection for entry in current.segments} - {replaced}):
+            raise IndexMismatch(
+                f"{', '.join(others)} are embedded with {current.embedding_model_id} at {current.dimensions} "
+                f"dimensions, text analysis {current.analyzer_version}: start over, and load them again, to change to "
+                f"{self.embedder.model_id} at {self.embedder.dimensions}, text analysis {ANALYZER_VERSION}"
+            )
+
+    def manifest(
+        self,
+        number: int,
+        segments: tuple[SegmentEntry, ...],
+        declarations: tuple[CollectionDeclaration, ...],
+        *,
+        previous: str | None,
+        kept_from: int,
+        allow_partial: bool = False,
+    ) -> Manifest:
+        """A version's manifest; see :class:`cicada.index.manifest.Manifest` for what it says."""
+        return Manifest.create(
+            number=number,
+            created_at=self.now(),
+            embedding_model_id=self.embedder.model_id,
+            dimensions=self.embedder.dimensions,
+            analyzer_version=ANALYZER_VERSION,
+            allow_partial=allow_partial,
+            segments=segments,
+            previous=previous,
+            kept_from=kept_from,
+            declarations=declarations,
+        )
+
+
+def write_segments(
+    store: ObjectStore,
+    embedder: Embedder,
+    intake: Intake,
+    chosen: Places,
+    *,
+    collection: str,
+    known: Callable[[Collection[bytes]], dict[bytes, Vector]],
+    segment_rows: int,
+    progress: Progress,
+) -> tuple[tuple[SegmentEntry, ...], int]:
+    """Write the chosen passages, piece by piece.
+
+    Args:
+        store: where to.
+        embedder: makes the vectors that are not known.
+        intake: the passages.
+        chosen: which of them.
+        collection: whose they are.
+        known: finds vectors by recipe that the intake does not bring.
+        segment_rows: passages in one segment at most.
+        progress: told after each batch of texts, and of each segment.
+
+    Returns:
+        The segments, and the number of texts that the model was asked for.
+
+    Raises:
+        CorpusInvalid: the passages of a segment have more fields, or more text, than it can hold.
+        IndexCorrupt, IndexUnavailable: the intake cannot be read, or the store does not respond.
+        IndexMismatch, ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+    """
+    slices = intake.slices(chosen, segment_rows)
+    entries: list[SegmentEntry] = []
+    asked = done = 0
+
+    def contents_of(places: Places) -> SegmentContents:  # what it is made of is let go of before it is written
+        nonlocal asked
+        supply = intake.supply(places)
+        vectors = {**known({item.recipe() for item in supply.items} - supply.known.keys()), **supply.known}
+        embedded = passage_vectors(embedder, supply.items, vectors, _part(progress, done, len(places), len(chosen)))
+        asked += embedded.asked
+        progress("writing", len(entries), len(slices))
+        return SegmentContents.of(collection, supply.items, embedded.vectors)
+
+    for places in slices:
+        entries.append(write_segment(store, contents_of(places), embedder.model_id))
+        done += len(places)
+    if slices:
+        progress("writing", len(slices), len(slices))
+    return tuple(entries), asked
+
+
+def _part(progress: Progress, start: int, count: int, passages: int) -> Progress:
+    """Progress with one of several segments' texts, as progress with all passages."""
+
+    def told(stage: Stage, done: int, total: int) -> None:
+        progress(stage, start + (done * count // total if total else count), passages)
+
+    return told
+
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +288,7 @@ class IndexWriter:
     def change(
         self,
         collection: str,
-        plan: Callable[[Held], Change],
+        plan: Callable[[CollectionSnapshot], Change],
         *,
         mend: bool = False,
         verify: bool = False,
@@ -181,7 +323,7 @@ class IndexWriter:
         check(current)
         self._making.refuse_others(current, collection if mend else None)
         if mend and current is not None and not self._making.fits(current):
-            held = Held(unusable=current.of_collection(collection))
+            held = CollectionSnapshot(unusable=current.of_collection(collection))
         else:
             held = self._held(base, collection, leave_out_damaged=mend, verify=verify)
         return self._carry_out(plan(held), base, held, declares, check)
@@ -223,7 +365,7 @@ class IndexWriter:
         except (IndexCorrupt, IndexMismatch) as error:
             logger.warning("the index is started over", exc_info=error)
         everything = np.arange(len(intake.ids))
-        entries, asked = self._write(collection, intake, everything, Held())
+        entries, asked = self._write(collection, intake, everything, CollectionSnapshot())
         stored = list(stored_versions(self._store))
         number = max(map(version_number, stored), default=0) + 1
         declarations = () if declaration is None else (declaration,)
@@ -254,7 +396,7 @@ class IndexWriter:
         self,
         change: Change,
         base: Published | None,
-        held: Held,
+        held: CollectionSnapshot,
         declares: Declares,
         check: Callable[[Manifest | None], None],
     ) -> Written:
@@ -307,7 +449,9 @@ class IndexWriter:
             declared=before,
         )
 
-    def _rebased(self, change: Change, base: Published | None, current: Published | None, held: Held) -> Held:
+    def _rebased(
+        self, change: Change, base: Published | None, current: Published | None, held: CollectionSnapshot
+    ) -> CollectionSnapshot:
         """The collection as others have published it meanwhile.
 
         Raises:
@@ -333,11 +477,11 @@ class IndexWriter:
         published: Published | None,
         collection: str,
         *,
-        opened: Held | None = None,
+        opened: CollectionSnapshot | None = None,
         leave_out_damaged: bool = False,
         verify: bool = False,
-    ) -> Held:
-        return read_held(
+    ) -> CollectionSnapshot:
+        return read_snapshot(
             self._store,
             published.manifest.of_collection(collection) if published else (),
             embedding_model_id=self._embedder.model_id,
@@ -348,7 +492,7 @@ class IndexWriter:
         )
 
     def _write(
-        self, collection: str, intake: Intake, chosen: Places, held: Held
+        self, collection: str, intake: Intake, chosen: Places, held: CollectionSnapshot
     ) -> tuple[tuple[SegmentEntry, ...], int]:
         return write_segments(
             self._store,

@@ -11,11 +11,11 @@ import numpy as np
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import DocumentInvalid
+from cicada.index.change import Places, Supply
+from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests, IdDigests
 from cicada.index.columns import MAX_FIELDS
 from cicada.index.embedding import Vector
-from cicada.index.held import ContentDigests, Held, IdDigests
-from cicada.index.intake import Places, Supply
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Quarantined
 from cicada.ingest.prepared import PreparedFile, PreparedText
 
@@ -28,7 +28,7 @@ PARALLEL_READS = 8
 
 @dataclass(frozen=True)
 class Arrivals:
-    """An :class:`~cicada.index.intake.Intake` of prepared documents: 28 bytes a passage in memory, and one slice."""
+    """An :class:`~cicada.index.change.Intake` of prepared documents: 28 bytes a passage in memory, and one slice."""
 
     store: ObjectStore
     files: Sequence[PreparedFile]
@@ -78,7 +78,11 @@ class Admission:
 
 
 def admit(
-    store: ObjectStore, files: Sequence[PreparedFile], held: Held, staying: IdDigests, fields: Collection[str]
+    store: ObjectStore,
+    files: Sequence[PreparedFile],
+    held: CollectionSnapshot,
+    staying: IdDigests,
+    fields: Collection[str],
 ) -> Admission:
     """Let documents in, one after another; whoever is in the way of one before it stays outside.
 

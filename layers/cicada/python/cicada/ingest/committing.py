@@ -21,14 +21,12 @@ from cicada.errors import (
     PublishConflict,
 )
 from cicada.index.change import Change, exchange, replacement
+from cicada.index.collection_snapshot import CollectionSnapshot
 from cicada.index.columns import METADATA
-from cicada.index.held import Held
-from cicada.index.making import Declares
 from cicada.index.manifest import Manifest
-from cicada.index.progress import Progress, silent
-from cicada.index.publish import read_current
-from cicada.index.store import ObjectStore
-from cicada.index.writer import IndexWriter, Written
+from cicada.index.ports import ObjectStore, Progress, silent
+from cicada.index.versions import read_current
+from cicada.index.writer import Declares, IndexWriter, Written
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.declaring import refuse_divided_otherwise
@@ -119,7 +117,7 @@ def commit(
     def write() -> Written:
         if start_over:
             declaration = declares if isinstance(declares, CollectionDeclaration) else None
-            return writer.start_over_with(collection, plan(Held()).intake, declaration=declaration)
+            return writer.start_over_with(collection, plan(CollectionSnapshot()).intake, declaration=declaration)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
     written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS)
@@ -196,7 +194,7 @@ class _Plan:
         self._refused.append(_damaged(damaged.source, error))
         return True
 
-    def __call__(self, held: Held) -> Change:
+    def __call__(self, held: CollectionSnapshot) -> Change:
         """The change of the collection.
 
         Raises:
@@ -229,7 +227,7 @@ class _Plan:
         self.removed = tuple(sorted(held.sources & self._gone))
         return exchange(self._collection, intake, named, held)
 
-    def _refuse_others(self, held: Held) -> None:
+    def _refuse_others(self, held: CollectionSnapshot) -> None:
         if self._owner is None:
             return
         own = {self._owner.workflow_id}
@@ -238,7 +236,7 @@ class _Plan:
         if not held.values_of(self._gone, METADATA + WORKFLOW_ID) <= own:
             raise DocumentUnknown(f"{self._collection} holds no document of that source for this workflow")
 
-    def _count_unchanged(self, held: Held) -> None:
+    def _count_unchanged(self, held: CollectionSnapshot) -> None:
         counts = held.counts
         self.unchanged = sum(
             counts[file.source] == file.count and np.array_equal(held.states(file.ids), file.contents)

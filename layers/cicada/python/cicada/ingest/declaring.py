@@ -11,10 +11,10 @@ from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.declared.reading import MAX_BYTES, read_declaration
 from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CorpusInvalid, DeclarationChanged, IndexCorrupt, IndexMismatch
-from cicada.index.making import Declares
 from cicada.index.manifest import Manifest
-from cicada.index.publish import read_current
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
+from cicada.index.versions import read_current
+from cicada.index.writer import Declares
 from cicada.ingest.contracts import Prepared, Recipe
 from cicada.ingest.sources import Found
 

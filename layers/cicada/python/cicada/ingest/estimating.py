@@ -14,8 +14,7 @@ from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import CicadaError, DocumentRefused, IndexCorrupt
 from cicada.index.load import checked_collection
-from cicada.index.progress import Progress, silent
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
 from cicada.ingest.declaring import declaration_of, refuse_own_section, settled

@@ -7,10 +7,10 @@ import threading
 from collections.abc import Collection
 
 from cicada.errors import IndexCorrupt, IndexMismatch
+from cicada.index.collection_snapshot import CollectionSnapshot, read_snapshot
 from cicada.index.embedding import Vector
-from cicada.index.held import Held, read_held
-from cicada.index.publish import read_current
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
+from cicada.index.versions import read_current
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class IndexVectors:
         self._collection = collection
         self._model = (embedding_model_id, dimensions)
         self._lock = threading.Lock()
-        self._held: Held | None = None
+        self._held: CollectionSnapshot | None = None
 
     def __call__(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
         """The vectors that were made by some of these recipes.
@@ -41,11 +41,13 @@ class IndexVectors:
                 self._held = self._open()
             return self._held.known_vectors(recipes)
 
-    def _open(self) -> Held:
+    def _open(self) -> CollectionSnapshot:
         return read_collection(self._store, self._collection, *self._model)
 
 
-def read_collection(store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int) -> Held:
+def read_collection(
+    store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int
+) -> CollectionSnapshot:
     """What the current version holds of a collection, as far as it can be read; nothing of another model's.
 
     Raises:
@@ -57,8 +59,8 @@ def read_collection(store: ObjectStore, collection: str, embedding_model_id: str
             embedding_model_id,
             dimensions,
         ):
-            return Held()
-        return read_held(
+            return CollectionSnapshot()
+        return read_snapshot(
             store,
             current.manifest.of_collection(collection),
             embedding_model_id=embedding_model_id,
@@ -67,4 +69,4 @@ def read_collection(store: ObjectStore, collection: str, embedding_model_id: str
         )
     except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
         logger.warning("what the index holds cannot be used", exc_info=error)
-        return Held()
+        return CollectionSnapshot()

@@ -13,8 +13,7 @@ from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import DeclarationChanged, DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
 from cicada.index.load import checked_collection
-from cicada.index.progress import Progress, silent
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.declaring import declaration_of, published_declaration, refuse_own_section, settled

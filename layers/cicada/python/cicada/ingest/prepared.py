@@ -29,11 +29,11 @@ from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
+from cicada.index.collection_snapshot import ContentDigests, IdDigests, words
 from cicada.index.columns import fields_of
-from cicada.index.contents import content_digest, digests, id_digest
 from cicada.index.embedding import Vectors
-from cicada.index.held import ContentDigests, IdDigests, words
-from cicada.index.store import ObjectMissing, ObjectStore
+from cicada.index.ports import ObjectMissing, ObjectStore
+from cicada.index.segment import content_digest, digests, id_digest
 from cicada.ingest.contracts import IngestModel, Recipe, SourceItem
 from cicada.ingest.places import PREPARED
 

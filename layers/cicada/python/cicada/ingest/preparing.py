@@ -27,8 +27,7 @@ from cicada.errors import (
 from cicada.index.change import checked
 from cicada.index.columns import MAX_FIELDS, fields_of
 from cicada.index.embedding import Vector, passage_vectors
-from cicada.index.progress import silent
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, silent
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
 from cicada.ingest.enrichment.declared import with_names

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
-from cicada.index.making import Declares
+from cicada.index.writer import Declares
 from cicada.ingest.declaring import rules_digest
 
 KEPT_SECTIONS = "what the collection holds of it keeps the sections of the previous declaration"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cicada.errors import DocumentInvalid, ModelRefused
 from cicada.index.embedding import EMBED_BATCH, unit_vectors
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.models.ports import Embedder
 from cicada.tokens import estimated_tokens
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import EnrichmentOptions, Recipe
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.known import IndexVectors

@@ -9,7 +9,7 @@ import boto3
 
 from cicada.index.reader import EAGER_BYTES, IndexReader
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
-from cicada.index.s3direct.store import store_for_answers
+from cicada.index.s3_direct import store_for_answers
 from cicada.ingest.contracts import IngestReport, Owner, Prepared
 from cicada.integrators.settings import (
     IndexDocumentSettings,

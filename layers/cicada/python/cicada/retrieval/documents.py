@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from cicada.corpus.documents import SECTION_SEPARATOR
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import DocumentUnknown, IndexCorrupt
-from cicada.index.loaded import LoadedIndex
+from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.reading import read_index

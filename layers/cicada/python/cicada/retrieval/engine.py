@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from cicada.defaults import DEFAULT_ENGINE_BUDGET_S
 from cicada.errors import ModelBusy, ModelUnavailable, SettingsInvalid
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.models.ports import Embedder
 from cicada.retrieval.fallback import FallbackRetriever, LearningEmbedder, ManagedEngine
 from cicada.retrieval.ports import Retriever, SearchQuery

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from cicada.errors import RetrievalInvalid
 from cicada.index.columns import METADATA, SOURCE
 from cicada.index.facets import count_values
-from cicada.index.lists import ENTITIES, ENTITY_CODES
-from cicada.index.loaded import COLLECTION, LoadedIndex
+from cicada.index.list_columns import ENTITIES, ENTITY_CODES
+from cicada.index.loaded_index import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
 from cicada.retrieval.reading import read_index

@@ -14,11 +14,9 @@ from itertools import pairwise
 from cicada.errors import RetrievalInvalid
 from cicada.index.columns import Mask
 from cicada.index.facets import load_field
-from cicada.index.list_part import Postings
-from cicada.index.lists import ENTITIES
-from cicada.index.loaded import LoadedIndex
-from cicada.index.mentions import Mentions, ScopedMentions
-from cicada.index.pairs import frequent_pairs
+from cicada.index.list_columns import ENTITIES, Postings
+from cicada.index.loaded_index import LoadedIndex
+from cicada.index.mentions import Mentions, ScopedMentions, frequent_pairs
 from cicada.index.reader import IndexReader
 from cicada.retrieval.entity_paths import MAX_HOPS, entity_paths
 from cicada.retrieval.entity_ties import Cooccurring, Neighbours, Paths

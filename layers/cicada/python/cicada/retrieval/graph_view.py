@@ -10,8 +10,8 @@ import numpy as np
 
 from cicada.corpus.passages import Passage
 from cicada.index.facets import most_frequent
-from cicada.index.lists import Rows
-from cicada.index.loaded import LoadedIndex, Scope
+from cicada.index.list_columns import Rows
+from cicada.index.loaded_index import LoadedIndex, Scope
 from cicada.index.mentions import ScopedMentions, folded
 from cicada.retrieval.closest_names import closest_names
 from cicada.retrieval.entity_ties import Entity, Tie, UnknownEntity, tie

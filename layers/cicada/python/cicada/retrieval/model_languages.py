@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cicada.index.lexical.detection import detect
-from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS
+from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS, detect
 from cicada.text.frequent import EVIDENCE
 from cicada.text.tokens import normalised, tokens
 

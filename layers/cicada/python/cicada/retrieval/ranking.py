@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.index.embedding import Vector
-from cicada.index.loaded import LoadedIndex, Scope
+from cicada.index.loaded_index import LoadedIndex, Scope
 from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
 from cicada.retrieval.ports import SearchMode
 
 if TYPE_CHECKING:
-    from cicada.index.lexical import LexicalHits, LexicalQuery
-    from cicada.index.vectors import VectorHits
+    from cicada.index.lexical.search import LexicalHits, LexicalQuery
+    from cicada.index.vectors.search import VectorHits
 
 CANDIDATES = 100
 """The best so many of each kind of search are candidates of a hybrid one, or as many as are asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from cicada.errors import IndexCorrupt
-from cicada.index.loaded import LoadedIndex
+from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
 
 _Found = TypeVar("_Found")

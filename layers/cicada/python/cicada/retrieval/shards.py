@@ -10,9 +10,8 @@ from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
 from cicada.index.columns import METADATA, SOURCE, RowFilter
 from cicada.index.embedding import Vector
-from cicada.index.lists import ENTITIES, ENTITY_CODES
-from cicada.index.loaded import COLLECTION, LoadedIndex
-from cicada.index.opening import rest_of
+from cicada.index.list_columns import ENTITIES, ENTITY_CODES
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, rest_of
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchMode, SearchQuery, SearchResult

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cicada.answering.conversation.turns import Turn
-from cicada.index.lexical.scripts import script_of
+from cicada.index.lexical.languages import script_of
 from cicada.text.words import content_words, inflects, ways_of_asking, words_of
 
 MAX_COMPLETED_CHARS = 400

@@ -1,30 +1,39 @@
-"""The lexical part of a segment: BM25 by words, phrases and prefixes.
+"""The lexical part of a segment: BM25 by words, phrases and prefixes. This module names its sections and constants.
 
-``analyse`` makes the forward form of passages, ``encode_lexical`` a segment's sections of it; ``decode_lexical`` and
-``concat`` turn segments into a new one without the texts. ``LexicalPart`` opens a segment's part, and
-``LexicalQuery`` (or ``search_lexical``, for one search) ranks the rows of all parts together.
+``analysis`` turns texts into terms, ``codec`` terms into sections and back, ``part`` opens a segment's sections, and
+``search`` ranks the rows of all parts for a query that ``query_parser`` has parsed.
 """
 
-from cicada.index.lexical.constants import ANALYZER_VERSION, K1, B
-from cicada.index.lexical.decoding import decode_lexical
-from cicada.index.lexical.encoding import encode_lexical
-from cicada.index.lexical.forward import analyse
-from cicada.index.lexical.part import LexicalPart
-from cicada.index.lexical.search import LexicalHits, LexicalQuery, search_lexical
-from cicada.index.lexical.termrows import TermRows, concat, take
+from __future__ import annotations
 
-__all__ = [
-    "ANALYZER_VERSION",
-    "K1",
-    "B",
-    "LexicalHits",
-    "LexicalPart",
-    "LexicalQuery",
-    "TermRows",
-    "analyse",
-    "concat",
-    "decode_lexical",
-    "encode_lexical",
-    "search_lexical",
-    "take",
-]
+ANALYZER_VERSION = 1
+"""Changes whenever the same text would give other terms: a segment is searched by the version that wrote it."""
+FORMAT = 1
+"""The layout of the sections."""
+PART = "lexical"
+
+K1 = 1.2
+"""How fast repetitions of a word lose weight (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009)."""
+B = 0.75
+"""How much a passage's length counts against it."""
+WEIGHT_UNITS = 64
+"""Weights of words, and lengths of passages, are whole multiples of 1/64."""
+MAX_WEIGHT_UNITS = 65_535
+"""A word's weight in one passage at most: 1,023 occurrences, where BM25 is long past caring."""
+MAX_POSITION = 65_535
+"""Words of a passage past this position are found by words, and not by phrases."""
+
+ROW_BLOCK = 65_536
+"""Rows below one base: a posting keeps 16 bits of its row."""
+TERMS_PER_BLOCK = 128
+"""Terms of the dictionary that are read at once."""
+MAX_ROWS = 262_144
+"""Rows of a segment."""
+
+DICTIONARY = f"{PART}.dictionary"
+POSTINGS = f"{PART}.postings"
+LENGTHS = f"{PART}.lengths"
+POSITIONS = f"{PART}.positions"
+LANGUAGES = f"{PART}.languages"
+BLOCKS = f"{PART}.blocks"
+WEIGHTS = f"{PART}.weights"

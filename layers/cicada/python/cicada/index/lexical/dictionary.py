@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
-from cicada.index.lexical.constants import BLOCKS, TERMS_PER_BLOCK
+from cicada.index.lexical import BLOCKS, TERMS_PER_BLOCK
 
 _HEADER = struct.Struct("<QQIHBB")
 _BETWEEN = b"\0"

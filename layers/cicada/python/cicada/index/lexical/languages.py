@@ -1,8 +1,16 @@
-"""The languages that words are stemmed in: their codes, scripts and stemmers."""
+"""Languages and writing systems: which stemmer a word gets, which script a letter is of, and language detection."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+
+from cicada.text.frequent import EVIDENCE
+from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
 
 
 @dataclass(frozen=True)
@@ -98,3 +106,103 @@ def canonical(code: str) -> str:
     primary = code.strip().lower().replace("_", "-").partition("-")[0]
     primary = _SAME.get(primary, primary)
     return _TWO_LETTERS.get(primary, primary)
+
+
+_SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
+    "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ece"
+    "\u102b-\u103e\u1056-\u1059\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u108f\u109a-\u109d"
+    "\u17b4-\u17d3"
+)
+_CLUSTERS = re.compile(f"[^{_SPOKEN_AROUND}]?[{_SPOKEN_AROUND}]+|.", re.DOTALL)
+_WORDLIKE = re.compile(f"[{HAN}{HANGUL}]")
+
+_BY_LETTER = (  # the first that fits; a script without an entry has no stemmer and needs none
+    ("hangul", HANGUL),
+    ("kana", KANA),
+    ("han", HAN + BOPOMOFO),
+    ("thai", THAI),
+    ("lao", LAO),
+    ("burmese", BURMESE),
+    ("khmer", KHMER),
+    ("latin", "a-zA-Z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff"),
+    ("cyrillic", "\u0400-\u052f\u1c80-\u1c8f"),
+    ("greek", "\u0370-\u03ff\u1f00-\u1fff"),
+    ("arabic", "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufefe"),
+    ("hebrew", "\u0591-\u05f4\ufb1d-\ufb4f"),
+    ("devanagari", "\u0900-\u097f"),
+    ("armenian", "\u0531-\u058f"),
+    ("tamil", "\u0b80-\u0bff"),
+)
+_SCRIPTS = tuple((name, re.compile(f"[{letters}]")) for name, letters in _BY_LETTER)
+
+
+@cache
+def script_of(letter: str) -> str:
+    """The name of the script that a letter belongs to; empty for those that no decision depends on."""
+    for name, pattern in _SCRIPTS:
+        if pattern.match(letter):
+            return name
+    return ""
+
+
+def is_wordlike(character: str) -> bool:
+    """Whether a single character of a run can be a word: Han characters and Hangul syllables can, kana hardly."""
+    return _WORDLIKE.match(character) is not None
+
+
+def clusters(run: str) -> list[str]:
+    """The characters of a run, each with the vowels and tones that are written around it."""
+    return _CLUSTERS.findall(run)
+
+
+def pairs(characters: list[str]) -> list[str]:
+    """The overlapping pairs of a run's characters: one fewer than those."""
+    return [first + second for first, second in pairwise(characters)]
+
+
+SAMPLE_TOKENS = 200
+"""How much of a text is looked at."""
+MIN_EVIDENCE = 1.5
+"""What must speak for another language than its script's most usual one: about two words that only it has."""
+MIN_LEAD = 1.5
+"""How many times more must speak for it than for the most usual one."""
+
+_DEFAULT_BY_SCRIPT = BY_SCRIPT | {
+    "hangul": "kor", "kana": "jpn", "han": "zho", "thai": "tha", "lao": "lao", "burmese": "mya", "khmer": "khm",
+    "hebrew": "heb",
+}  # fmt: skip
+_MIN_KANA = 0.1
+"""A share of kana that Japanese does not fall below, and names in Chinese texts do not reach."""
+
+
+def detect(tokens: Iterable[str]) -> str:
+    """The language (ISO 639-3) of a text's normalised tokens; English where nothing speaks for another one.
+
+    It looks at each text alone, so that a text has the same language in whatever company it is indexed.
+    """
+    sample = [token for token, _ in zip(tokens, range(SAMPLE_TOKENS), strict=False)]
+    letters: Counter[str] = Counter()
+    for token in sample:
+        if token.isascii():
+            letters["latin"] += len(token) if token.isalpha() else 0
+        else:
+            letters.update(map(script_of, token))
+    del letters[""]
+    if letters["kana"] > _MIN_KANA * (letters["kana"] + letters["han"]):
+        letters["kana"] += letters["han"]
+    script = letters.most_common(1)[0][0] if letters else "latin"
+    usual = _DEFAULT_BY_SCRIPT[script]
+    evidence: Counter[str] = Counter()
+    for token in sample:
+        evidence.update(EVIDENCE.get(token, {}))
+    best, most = usual, max(MIN_EVIDENCE, MIN_LEAD * evidence[usual])
+    for language, found in evidence.items():
+        if found > most and _script(language) == script:
+            best, most = language, found
+    return best
+
+
+@cache
+def _script(language: str) -> str:
+    return STEMMED[language].script if language in STEMMED else UNSTEMMED_SCRIPTS.get(language, "latin")

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.lexical.alive import Alive
-from cicada.index.lexical.constants import (
+from cicada.index.lexical import (
     ANALYZER_VERSION,
     BLOCKS,
     DICTIONARY,
     FORMAT,
+    K1,
     LANGUAGES,
     LENGTHS,
     MAX_ROWS,
@@ -24,15 +24,62 @@ from cicada.index.lexical.constants import (
     ROW_BLOCK,
     WEIGHT_UNITS,
     WEIGHTS,
+    B,
 )
 from cicada.index.lexical.dictionary import Block, Dictionary, Entry
-from cicada.index.lexical.encoding import length_norms
-from cicada.index.sections import Sections, Span
+from cicada.index.lexical.postings import PostingList
+from cicada.index.segment_format import Sections, Span
+
+_LOOK_UP_RATIO = 16
+"""A look-up of a dead row costs about as much as reading this many postings."""
+MAX_REMEMBERED_COUNTS = 65_536
+"""Terms of which it is remembered how many living rows have them, about 100 bytes each."""
+
+
+class Alive:
+    """The living rows of one part."""
+
+    def __init__(self, mask: NDArray[np.bool_] | None, lengths: NDArray[np.unsignedinteger[Any]]) -> None:
+        """Count them.
+
+        Args:
+            mask: ``(n,)``, which must not be changed any more; None for all.
+            lengths: ``(n,)``: lengths of the rows.
+        """
+        self.mask = mask
+        living = lengths if mask is None else lengths[mask]
+        self.count = len(living)
+        self.total_length = int(living.sum(dtype=np.int64))
+        self._dead = np.zeros(0, np.intp) if mask is None else np.flatnonzero(~mask)
+        self._counts: dict[object, int] = {}
+
+    def count_of(self, postings: PostingList, key: object | None) -> int:
+        """How many living rows a list has; remembered by its key, if it has one, that tells lists apart."""
+        if not len(self._dead):
+            return len(postings)
+        count = self._counts.get(key) if key is not None else None
+        if count is None:
+            if len(self._dead) * _LOOK_UP_RATIO < len(postings):
+                count = len(postings) - int(np.count_nonzero(postings.look_up(self._dead)))
+            else:
+                assert self.mask is not None
+                count = int(np.count_nonzero(self.mask.take(postings.rows())))
+            if len(self._counts) >= MAX_REMEMBERED_COUNTS:
+                self._counts.clear()
+            if key is not None:
+                self._counts[key] = count
+        return count
+
 
 AVERAGES_REMEMBERED = 3
 """Average lengths, one for each choice of collections and each version, whose norms a part remembers."""
 MAX_REMEMBERED_ENTRIES = 16_384
 """Dictionary entries that a part remembers, about 300 bytes each."""
+
+
+def length_norms(lengths: NDArray[np.float64], average: float) -> NDArray[np.float32]:
+    """BM25's k1 * (1 - b + b * length / average length), for lengths and their average in the same unit."""
+    return (K1 * (1 - B + B * lengths / (average or 1.0))).astype(np.float32)
 
 
 class LexicalPart:

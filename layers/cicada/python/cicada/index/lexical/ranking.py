@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
-from cicada.index.lexical.constants import MAX_ROWS
-from cicada.index.lexical.lists import PostingList
+from cicada.index.lexical import MAX_ROWS
+from cicada.index.lexical.postings import PostingList
 
 _SLACK = 1 + 1e-5
 """Sums of bounds are rounded up by more than single precision rounds."""

@@ -13,7 +13,7 @@ from cicada.corpus.documents import Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import Passage
 from cicada.errors import BudgetSpent, ModelError, ModelUnavailable, SettingsInvalid
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
 from cicada.ingest.enrichment.described import codes_in, entities_in, summary_of

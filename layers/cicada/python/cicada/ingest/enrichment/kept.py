@@ -16,7 +16,7 @@ from typing import Generic
 from pydantic import ValidationError
 
 from cicada.errors import ModelError
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.places import ENRICHED
 from cicada.models.forms import form_schema
 from cicada.models.ports import Form, Leash, Prompt, StructuredModel, Unheld, Usage

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from cicada.corpus.documents import Block, Document
-from cicada.index.lexical.detection import detect
+from cicada.index.lexical.languages import detect
 from cicada.ingest.enrichment.codes import without_codes
 from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words
 from cicada.ingest.enrichment.words import DESCRIBING, GERMAN_ARTICLES, NAMING_FIELDS, NARRATORS, NOBODY

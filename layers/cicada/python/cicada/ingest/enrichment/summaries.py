@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cicada.errors import AnswerMalformed, ModelUnavailable
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.enrichment.asking import DocumentAbstract, document_prompt
 from cicada.ingest.enrichment.batches import ABSTRACT_TOKENS, MAX_BATCH_TOKENS, batches, pieces
 from cicada.ingest.enrichment.describing import Work

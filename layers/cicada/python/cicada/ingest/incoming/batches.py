@@ -10,7 +10,7 @@ from typing import Protocol
 
 from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CicadaError, DocumentRefused, OutOfTime
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.incoming.bucket import UploadChanged, Uploads, UploadUnreadable
 from cicada.ingest.incoming.kept import put_record, read_record, read_record_if_there

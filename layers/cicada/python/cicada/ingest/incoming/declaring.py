@@ -9,7 +9,7 @@ from pathlib import Path
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.declared.files import DECLARATION
 from cicada.errors import CorpusInvalid, DocumentTooLarge
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Quarantined, SourceItem
 from cicada.ingest.declaring import declaration_in, published_declaration
 from cicada.ingest.incoming.bucket import Upload, Uploads, UploadUnreadable

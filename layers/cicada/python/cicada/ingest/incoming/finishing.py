@@ -11,8 +11,8 @@ from typing import Protocol
 
 from cicada.corpus.declared.files import DECLARATION
 from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused, PublishConflict
-from cicada.index.making import Declares
-from cicada.index.store import ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectStore, PreconditionFailed
+from cicada.index.writer import Declares
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.incoming.bucket import Uploads
 from cicada.ingest.incoming.kept import put_record, read_mirror, read_record, read_record_if_there

@@ -7,7 +7,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from cicada.errors import IndexCorrupt, PublishConflict
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.incoming.places import mirror_key
 from cicada.ingest.incoming.records import Mirror
 

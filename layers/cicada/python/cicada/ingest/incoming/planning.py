@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.declared.sectioning import SectionRules
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.declaring import divided
 from cicada.ingest.incoming.bucket import Upload, UploadChanged, Uploads

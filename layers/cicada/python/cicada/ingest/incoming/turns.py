@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cicada.errors import PublishConflict
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.ingest.incoming.kept import parsed
 from cicada.ingest.incoming.places import turn_key
 from cicada.ingest.incoming.records import Turn

@@ -15,9 +15,9 @@ from cicada.corpus.passages import DocumentLocator
 from cicada.errors import CicadaError, OutOfTime
 from cicada.index.columns import METADATA
 from cicada.index.facets import count_values
-from cicada.index.lexical.words import terms_of
-from cicada.index.lists import ENTITIES
-from cicada.index.loaded import COLLECTION, LoadedIndex, Scope
+from cicada.index.lexical.analysis import terms_of
+from cicada.index.list_columns import ENTITIES
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, Scope
 from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Stopped

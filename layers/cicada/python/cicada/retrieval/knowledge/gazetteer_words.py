@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from cicada.index.lexical.scripts import script_of
-from cicada.index.lexical.words import folded, stemmed
+from cicada.index.lexical.analysis import folded, stemmed
+from cicada.index.lexical.languages import script_of
 from cicada.text.frequent import EVIDENCE
 from cicada.text.letters import UNSPACED, spaced_letter
 from cicada.text.tokens import normalised

@@ -18,9 +18,8 @@ from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
 from cicada.errors import OutOfTime
 from cicada.index.columns import METADATA, Mask
 from cicada.index.facets import load_field
-from cicada.index.list_part import Postings
-from cicada.index.lists import ENTITIES
-from cicada.index.loaded import COLLECTION, LoadedIndex, OpenSegment
+from cicada.index.list_columns import ENTITIES, Postings
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment
 from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, Named, Place

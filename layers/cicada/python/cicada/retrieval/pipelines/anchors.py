@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from cicada.index.lexical.detection import detect
-from cicada.index.lexical.words import folded
+from cicada.index.lexical.analysis import folded
+from cicada.index.lexical.languages import detect
 from cicada.text.frequent import EVIDENCE
 from cicada.text.tokens import normalised, tokens
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from cicada.index.lexical.detection import detect
-from cicada.index.lexical.scripts import clusters, pairs
-from cicada.index.lexical.words import terms_of
+from cicada.index.lexical.analysis import terms_of
+from cicada.index.lexical.languages import clusters, detect, pairs
 from cicada.text.frequent import FREQUENT
 from cicada.text.letters import UNSPACED, is_unspaced
 from cicada.text.tokens import normalised, tokens

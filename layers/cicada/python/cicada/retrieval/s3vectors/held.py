@@ -16,9 +16,8 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field, ValidationError
 
 from cicada.errors import IndexCorrupt, IndexMissing
-from cicada.index.format import IndexModel
-from cicada.index.manifest import PREFIX
-from cicada.index.store import ObjectMissing, ObjectStore, StoredObject
+from cicada.index.manifest import PREFIX, IndexModel
+from cicada.index.ports import ObjectMissing, ObjectStore, StoredObject
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexUnavailable, PublishConflict
-from cicada.index.store import ObjectMissing, ObjectStore, PreconditionFailed, put
+from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, put
 from cicada.retrieval.s3vectors.calls import IndexCalls
 from cicada.retrieval.s3vectors.held import HELD_KEY, Held, parse_held
 from cicada.retrieval.s3vectors.records import OVERFLOW_PREFIX, Record, record_of

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
 from cicada.index.manifest import PREFIX
-from cicada.index.store import ObjectMissing, ObjectStore
+from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.retrieval.s3vectors.labels import Filterable, bytes_of, labels_of
 
 TEXT_KEY, CONTEXT_KEY, PASSAGE_KEY = "_text", "_context", "_passage"

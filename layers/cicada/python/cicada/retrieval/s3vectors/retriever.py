@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnavailable
-from cicada.index.store import ObjectStore
+from cicada.index.ports import ObjectStore
 from cicada.models.ports import Embedder
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.managed import Laps, read_failure, top_k_capped

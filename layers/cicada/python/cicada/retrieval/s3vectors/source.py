@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, IndexMissing
 from cicada.index.manifest import CURRENT_KEY, parse_manifest
+from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.index.segment import SegmentFile
-from cicada.index.store import ObjectMissing, ObjectStore
-from cicada.index.tombstones import read_tombstones
+from cicada.index.segment_reader import read_tombstones
 
 
 class CurrentVersion:

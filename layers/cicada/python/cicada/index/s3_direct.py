@@ -1,26 +1,103 @@
-"""The index in an S3 bucket, read by signed requests of our own; everything else is left to the SDK."""
+"""The index in an S3 bucket, read by requests that this module signs itself over kept-alive connections.
+
+Importing and calling the SDK costs a cold function most of its time. Writing, listing and deleting use the SDK.
+"""
 
 from __future__ import annotations
 
+import encodings.idna  # noqa: F401 (looking up a host's name imports it, in the middle of the first read)
 import os
 import random
 import re
+import select
+import socket
+import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, TypeVar
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from typing import TypeVar
 
 from cicada.errors import IndexUnavailable
-from cicada.index.s3direct.connections import Connections
-from cicada.index.s3direct.credentials import CredentialSource
-from cicada.index.s3direct.endpoint import endpoint_of, region_of
-from cicada.index.s3direct.signing import Credentials, Signer
-from cicada.index.store import ObjectMissing, ObjectStore, StoredEntry, StoredObject
+from cicada.index.ports import ObjectMissing, ObjectStore, StoredEntry, StoredObject
+from cicada.index.s3_signing import Credentials, CredentialSource, Endpoint, Signer, endpoint_of, region_of
 
-if TYPE_CHECKING:
-    from http.client import HTTPConnection
+IDLE_S = 5.0
+"""An idle connection is used again for this long, in seconds by the wall clock: S3 closes it soon after, and a frozen
+function does not hear of that."""
+
+
+class Connections:
+    """Opens connections, and hands out idle ones again. Safe for several threads; a forked process opens its own."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        *,
+        connect_timeout_s: float,
+        environ: Mapping[str, str],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """Take where to; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
+        self._endpoint = endpoint
+        self._connect_timeout_s = connect_timeout_s
+        self._bundle = environ.get("AWS_CA_BUNDLE")
+        self._clock = clock
+        self._idle: list[tuple[HTTPConnection, float]] = []
+        self._tls: ssl.SSLContext | None = None
+        self._making_tls = threading.Lock()
+        self._process = os.getpid()
+
+    def idle(self) -> HTTPConnection | None:
+        """A connection that was given back, and that the host has not closed as far as is known; None if none is."""
+        while True:
+            if self._process != os.getpid():  # the parent goes on using them
+                self._process, self._idle = os.getpid(), []
+            try:
+                connection, since = self._idle.pop()
+            except IndexError:
+                return None
+            if 0 <= self._clock() - since < IDLE_S and not _readable(connection.sock):
+                return connection
+            connection.close()
+
+    def new(self) -> HTTPConnection:
+        """A new connection.
+
+        Raises:
+            OSError: there is no way to the host.
+        """
+        to = self._endpoint
+        if to.secure:
+            connection: HTTPConnection = HTTPSConnection(
+                to.host, to.port, timeout=self._connect_timeout_s, context=self._context()
+            )
+        else:
+            connection = HTTPConnection(to.host, to.port, timeout=self._connect_timeout_s)
+        connection.connect()
+        return connection
+
+    def give_back(self, connection: HTTPConnection) -> None:
+        """Keep a connection, whose last response was read to its end."""
+        self._idle.append((connection, self._clock()))
+
+    def _context(self) -> ssl.SSLContext:
+        with self._making_tls:
+            if self._tls is None:
+                self._tls = ssl.create_default_context(cafile=self._bundle)
+            return self._tls
+
+
+def _readable(sock: socket.socket | None) -> bool:
+    """Whether an idle connection has something to say: that it is closed."""
+    if sock is None:
+        return True
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(0))
+
 
 ATTEMPTS = 4
 """Requests for one read at most; those that met a connection that S3 had closed meanwhile are not counted."""
@@ -42,7 +119,7 @@ _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True)
-class Patience:
+class ReadTimeouts:
     """Time-outs, in seconds: somebody waits for the answer, and another strategy may still have one."""
 
     connect_s: float = 1.0
@@ -53,7 +130,7 @@ class Patience:
 
 
 class DirectS3Store:
-    """:class:`~cicada.index.store.ObjectStore` over one bucket, whose reads cost a tenth of the SDK's CPU time.
+    """:class:`~cicada.index.ports.ObjectStore` over one bucket, whose reads cost a tenth of the SDK's CPU time.
 
     Reads also go straight into buffers, see :class:`~cicada.index.fetch.ReadsInto`. Proxies are not supported.
     """
@@ -62,7 +139,7 @@ class DirectS3Store:
         self,
         bucket: str,
         *,
-        patience: Patience = Patience(),
+        patience: ReadTimeouts = ReadTimeouts(),
         environ: Mapping[str, str] = os.environ,
         sdk: Callable[[], ObjectStore] | None = None,
         sleep: Callable[[float], None] = time.sleep,

@@ -1,4 +1,4 @@
-"""What a collection holds in a version, as far as a writer must know it: which passages, and where."""
+"""What a collection holds in one version, as far as a writer needs it: which passages, and in which segments."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.columns import SOURCE, Column
-from cicada.index.contents import Digests, SegmentContents, digests
 from cicada.index.embedding import Vector
 from cicada.index.manifest import SegmentEntry
-from cicada.index.segment import SegmentFile
-from cicada.index.store import ObjectStore
-from cicada.index.tombstones import read_tombstones, write_tombstones
+from cicada.index.ports import ObjectStore
+from cicada.index.segment import Digests, SegmentContents, SegmentFile, digests
+from cicada.index.segment_reader import read_tombstones, write_tombstones
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ PARALLEL_OPENINGS = 8
 """Segments opened at a time."""
 
 IdDigests = NDArray[np.uint64]
-"""Shape ``(n,)``, see :func:`cicada.index.contents.id_digest`."""
+"""Shape ``(n,)``, see :func:`cicada.index.segment.id_digest`."""
 ContentDigests = NDArray[np.uint64]
 """Digests of 16 bytes as two integers each, shape ``(n, 2)``: numpy finds and compares these."""
 
@@ -53,7 +52,7 @@ class _Rows:
         return self.file.column(SOURCE)
 
 
-class HeldSegment:
+class SegmentSnapshot:
     """A segment's rows as one version has them."""
 
     def __init__(self, entry: SegmentEntry, rows: _Rows, deleted: NDArray[np.bool_] | None) -> None:
@@ -190,10 +189,10 @@ class HeldSegment:
 
 
 @dataclass(frozen=True)
-class Held:
+class CollectionSnapshot:
     """A collection's live passages in a version."""
 
-    segments: tuple[HeldSegment, ...] = ()
+    segments: tuple[SegmentSnapshot, ...] = ()
     unusable: tuple[SegmentEntry, ...] = ()
     """Segments that cannot be read, and were left out."""
 
@@ -221,7 +220,7 @@ class Held:
             states[present] = contents[place[present]]
         return states
 
-    def same_as(self, other: Held, *, of: Collection[str] | None = None) -> bool:
+    def same_as(self, other: CollectionSnapshot, *, of: Collection[str] | None = None) -> bool:
         """Whether both hold the same passages (``of`` some sources, or all), however these are spread over segments."""
         ours, theirs = (self._sorted, other._sorted) if of is None else (self._sorted_of(of), other._sorted_of(of))
         return all(np.array_equal(one, another) for one, another in zip(ours, theirs, strict=True))
@@ -284,16 +283,16 @@ def _in_order(parts: Sequence[tuple[IdDigests, ContentDigests]]) -> tuple[IdDige
     return ids[order], contents[order]
 
 
-def read_held(
+def read_snapshot(
     store: ObjectStore,
     entries: Sequence[SegmentEntry],
     *,
     embedding_model_id: str,
     dimensions: int,
-    opened: Iterable[HeldSegment] = (),
+    opened: Iterable[SegmentSnapshot] = (),
     leave_out_damaged: bool = False,
     verify: bool = False,
-) -> Held:
+) -> CollectionSnapshot:
     """Read which passages a collection holds.
 
     Args:
@@ -311,11 +310,11 @@ def read_held(
     """
     before = {segment.entry.key: segment for segment in opened}
 
-    def read(entry: SegmentEntry) -> HeldSegment | SegmentEntry:
+    def read(entry: SegmentEntry) -> SegmentSnapshot | SegmentEntry:
         try:
             if entry.key in before:
                 return before[entry.key].as_in(store, entry)
-            segment = HeldSegment.read(store, entry, embedding_model_id=embedding_model_id, dimensions=dimensions)
+            segment = SegmentSnapshot.read(store, entry, embedding_model_id=embedding_model_id, dimensions=dimensions)
             if verify:
                 segment.verify(store)
             segment.contents  # noqa: B018 (read side by side too)
@@ -327,12 +326,12 @@ def read_held(
         return segment
 
     if not entries:
-        return Held()
+        return CollectionSnapshot()
     workers = 1 if verify else min(PARALLEL_OPENINGS, len(entries))  # a verified segment is in memory whole
     with ThreadPoolExecutor(workers, thread_name_prefix="index-open") as pool:
         found = list(pool.map(read, entries))
-    return Held(
-        tuple(one for one in found if isinstance(one, HeldSegment)),
+    return CollectionSnapshot(
+        tuple(one for one in found if isinstance(one, SegmentSnapshot)),
         tuple(one for one in found if isinstance(one, SegmentEntry)),
     )
 

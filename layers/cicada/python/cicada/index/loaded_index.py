@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,17 +11,18 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
-from cicada.index.columns import ColumnPart, Mask, RowFilter
+from cicada.index.columns import ColumnPart, Mask, Numbering, RowFilter
 from cicada.index.embedding import Vector
-from cicada.index.lexical import LexicalPart, LexicalQuery
-from cicada.index.list_part import ListPart
-from cicada.index.lists import LIST_FIELDS
+from cicada.index.lexical.part import LexicalPart
+from cicada.index.lexical.search import LexicalQuery
+from cicada.index.list_columns import LIST_FIELDS, ListPart
 from cicada.index.manifest import Manifest, SegmentEntry
-from cicada.index.numbering import Numbering
-from cicada.index.rounds import RoundReader, SegmentSections
-from cicada.index.sections import Span
+from cicada.index.ports import ObjectStore
+from cicada.index.segment_format import Span
+from cicada.index.segment_reader import RoundReader, SegmentSections, open_segments
 from cicada.index.texts import TextPart
-from cicada.index.vectors import VectorHits, VectorPart, cosines, search_vectors
+from cicada.index.vectors.part import VectorPart
+from cicada.index.vectors.search import VectorHits, cosines, search_vectors
 
 COLLECTION = "collection"
 """The field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by."""
@@ -249,3 +251,65 @@ def _cut(data: Sequence[memoryview], shape: Sequence[Sequence[object]]) -> list[
     """What was gathered for a list of lists, in lists again."""
     pieces = iter(data)
     return [[next(pieces) for _ in each] for each in shape]
+
+
+logger = logging.getLogger(__name__)
+
+
+def open_version(
+    store: ObjectStore, rounds: RoundReader, manifest: Manifest, known: Iterable[OpenSegment]
+) -> LoadedIndex:
+    """Open a version's segments; those that cannot be are left out, one after the other, if the version allows it.
+
+    Args:
+        store: where they are.
+        rounds: what the version is searched by.
+        manifest: the version.
+        known: segments that are open: what is in memory of them stays.
+
+    Raises:
+        IndexCorrupt, IndexMismatch, IndexUnavailable: it cannot be opened.
+    """
+    by_key = {segment.entry.key: segment for segment in known}
+    unreadable: list[SegmentEntry] = []
+    while True:
+        entries = [entry for entry in manifest.segments if entry not in unreadable]
+        try:
+            return LoadedIndex(manifest, _open_all(store, entries, by_key), rounds, tuple(unreadable))
+        except IndexCorrupt as error:
+            unreadable += _expendable(manifest, entries, error)
+
+
+def rest_of(index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
+    """A version without the segment that an error is about, where it allows that; else raises the error."""
+    (entry,) = _expendable(index.manifest, [segment.entry for segment in index.segments], error)
+    return index.without(entry.key)
+
+
+def _open_all(
+    store: ObjectStore, entries: Sequence[SegmentEntry], known: Mapping[str, OpenSegment]
+) -> tuple[OpenSegment, ...]:
+    fresh = [entry for entry in entries if entry.key not in known]
+    changed = [entry for entry in entries if entry.key not in known or known[entry.key].entry != entry]
+    sections, alive = open_segments(store, fresh, changed)
+    sections_of = {entry.key: found for entry, found in zip(fresh, sections, strict=True)}
+    alive_of = {entry.key: found for entry, found in zip(changed, alive, strict=True)}
+    return tuple(
+        OpenSegment(
+            entry,
+            sections_of[entry.key] if entry.key in sections_of else known[entry.key].sections,
+            alive_of[entry.key],
+        )
+        if entry.key in alive_of
+        else known[entry.key]
+        for entry in entries
+    )
+
+
+def _expendable(manifest: Manifest, entries: list[SegmentEntry], error: IndexCorrupt) -> list[SegmentEntry]:
+    """The segment that an error is about, where the version allows to do without it; else raises the error."""
+    damaged = [entry for entry in entries if entry.key == error.key]
+    if not damaged or not manifest.allow_partial or len(entries) == 1:
+        raise error
+    logger.error("segment left out", extra={"index_version": manifest.version, "why": str(error)})
+    return damaged

@@ -1,4 +1,4 @@
-"""From what somebody typed to what is looked up: words, ``"phrases"`` and ``prefix*``. Nothing else is special."""
+"""Parses a query: words, ``"phrases"`` and ``prefix*``. Nothing else is special."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cicada.index.lexical.analysis import Terms, folded, terms_of
 from cicada.index.lexical.languages import STEMMED
-from cicada.index.lexical.phrases import MAX_PHRASE_POSITIONS
-from cicada.index.lexical.words import Terms, folded, terms_of
+from cicada.index.lexical.postings import MAX_PHRASE_POSITIONS
 from cicada.text.frequent import EVIDENCE, FREQUENT
 from cicada.text.letters import is_unspaced
 from cicada.text.tokens import normalised, tokens

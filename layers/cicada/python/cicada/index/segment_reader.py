@@ -1,22 +1,81 @@
-"""Opening segments, and reading what a search needs of them in rounds of parallel, verified ranges."""
+"""Reading segments from the store: their heads, their tombstones, and verified ranges in parallel rounds.
+
+A segment never changes. The rows that a version has deleted from it are a bitmap, an object of its own that the
+version names (*tombstones*): a bit a row, the lowest bit of the first byte for row 0, 1 where the row is deleted; the
+last byte filled up with zeros; compressed with zlib.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import threading
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.columns import Mask
-from cicada.index.container import CHUNK_BYTES, Head, decode_head
 from cicada.index.fetch import PART_BYTES, Part, fetch
-from cicada.index.manifest import SegmentEntry, TombstonesEntry
-from cicada.index.sections import Span
-from cicada.index.store import ObjectStore
-from cicada.index.tombstones import decode_tombstones
+from cicada.index.manifest import SegmentEntry, TombstonesEntry, new_tombstones_key
+from cicada.index.ports import ObjectMissing, ObjectStore, put
+from cicada.index.segment_format import CHUNK_BYTES, Head, Span, decode_head
+
+
+def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> TombstonesEntry:
+    """Write the tombstones of a segment: at least one row is deleted.
+
+    Args:
+        store: where to.
+        deleted: shape ``(rows,)``, True where the row is deleted.
+
+    Raises:
+        IndexUnavailable: the store does not respond.
+    """
+    data = zlib.compress(np.packbits(deleted, bitorder="little").tobytes())
+    sha256 = hashlib.sha256(data).hexdigest()
+    key = new_tombstones_key(sha256)
+    put(store, key, data)
+    return TombstonesEntry(key=key, bytes=len(data), count=int(deleted.sum()), sha256=sha256)
+
+
+def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_] | None:
+    """The rows of a segment that are deleted: shape ``(entry.count,)``, True where they are; None if none is.
+
+    Raises:
+        IndexCorrupt: the object is missing, is not what was written, or does not fit the segment.
+        IndexUnavailable: the store does not respond.
+    """
+    if entry.tombstones is None:
+        return None
+    try:
+        data = store.read(entry.tombstones.key).data
+    except ObjectMissing as error:
+        raise IndexCorrupt(f"{entry.tombstones.key} is missing") from error
+    return decode_tombstones(data, entry.tombstones, rows=entry.count)
+
+
+def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDArray[np.bool_]:
+    """Verify and unpack tombstones that were read: shape ``(rows,)``, True where the row is deleted.
+
+    Raises:
+        IndexCorrupt: they are not what was written, or do not fit the segment.
+    """
+    if len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
+        raise IndexCorrupt(f"{entry.key} does not match its checksum")
+    packed_bytes = (rows + 7) // 8
+    try:
+        packed = zlib.decompressobj().decompress(data, packed_bytes + 1)  # one more, to find out what is too long
+    except zlib.error as error:
+        raise IndexCorrupt(f"{entry.key} cannot be unpacked") from error
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little").view(np.bool_)
+    if len(packed) != packed_bytes or bits[rows:].any() or int(bits.sum()) != entry.count:
+        raise IndexCorrupt(f"{entry.key} does not fit its segment")
+    return bits[:rows]
+
 
 JOIN_GAP_BYTES = 256 * 2**10
 """Ranges of one section that lie nearer to each other are read as one: a request costs more than the bytes between."""
@@ -25,7 +84,7 @@ LOAD_BYTES = 32 * 2**20
 
 
 class SegmentSections:
-    """:class:`~cicada.index.sections.Sections` of a segment in the store: the head in memory, the body as loaded."""
+    """:class:`Sections` of a segment in the store: the head in memory, the body as far as it was loaded."""
 
     def __init__(self, key: str, head: Head, head_bytes: int) -> None:
         """Take a verified head."""
@@ -71,7 +130,7 @@ class SegmentSections:
         return Part(self.key, self._head_bytes + extent.offset + start, end - start)
 
     def verify(self, name: str, start: int, data: memoryview) -> None:
-        """Check whole chunks of a section, see :meth:`cicada.index.container.Head.verify`."""
+        """Check whole chunks of a section, see :meth:`cicada.index.segment_format.Head.verify`."""
         try:
             self._head.verify(name, start, data)
         except IndexCorrupt as error:
@@ -154,7 +213,7 @@ class RoundReader:
         """Rounds of reading that searches have waited for."""
 
     def gather(self, spans: Sequence[Span]) -> list[memoryview]:
-        """:class:`~cicada.index.sections.Gather`; searches wait for it, so that :meth:`load` gives way."""
+        """:class:`~cicada.index.segment_format.Gather`; searches wait for it, so that :meth:`load` gives way."""
         found: list[memoryview | None] = [None] * len(spans)
         cold: list[int] = []
         for at, span in enumerate(spans):

@@ -1,11 +1,11 @@
-"""The port to the object store that holds the index."""
+"""The ports of the index: the object store that holds it, and progress reports of long operations."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Literal, Protocol
 
 from cicada.errors import IndexUnavailable
 
@@ -104,3 +104,18 @@ def put(store: ObjectStore, key: str, data: bytes) -> None:
             raise IndexUnavailable(f"{key} can neither be written nor read") from error
         if found.data != data:  # else it is the echo of a write whose response was lost
             raise IndexUnavailable(f"{key} holds another object") from error
+
+
+Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
+
+
+class Progress(Protocol):
+    """Is told each step, from the thread that works."""
+
+    def __call__(self, stage: Stage, done: int, total: int) -> None:
+        """``done`` of ``total`` pieces of the stage: documents, files, passages, segments, objects or versions."""
+        ...
+
+
+def silent(stage: Stage, done: int, total: int) -> None:
+    """Progress that nobody watches."""

@@ -1,4 +1,4 @@
-"""A segment's binary format, versions 2 and 3: named sections in one immutable object, every range of it verifiable.
+"""The binary format of a segment, versions 2 and 3: named sections in one immutable object, every range verifiable.
 
 ::
 
@@ -10,11 +10,14 @@
     body              the body sections, each at a multiple of 64
 
 A body section is digested in chunks of 64 KiB, counted from its begin; ``digests`` holds the first 16 bytes of each
-chunk's SHA-256, section after section. The manifest vouches for the head with a SHA-256 of its own: so whoever has the
-manifest and the head can read any range of the body and know that it is what was written.
+chunk's SHA-256, section after section. The manifest holds the SHA-256 of the head: a reader that has the manifest and
+the head can read any range of the body and verify it alone.
 
-Version 3 is laid out as version 2 is, and says that passages carry what enrichment adds: a reader that knows version 2
-alone would find these passages unreadable, and refuses such a segment when it is opened rather than when it is shown.
+Version 3 has the layout of version 2, and its passages carry what enrichment adds. A reader that knows only version 2
+could not parse these passages; it refuses such a segment when it opens it, not when it shows a passage.
+
+Vector search, lexical search and filters are written against :class:`Sections` and :class:`Gather`. The *head* is read
+when a segment is opened; the *body* is in memory or read by range. The same code searches both.
 """
 
 from __future__ import annotations
@@ -24,13 +27,76 @@ import json
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import Field, ValidationError
 
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.format import Count, IndexModel
-from cicada.index.sections import Encoded
+from cicada.index.manifest import Count, IndexModel
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """What one part of a segment (vectors, lexical, columns) writes. Names of sections begin with the part's."""
+
+    meta: Mapping[str, Any]
+    """JSON values, kept in the segment's header below the part's name."""
+    head: Mapping[str, bytes]
+    """Small sections, read whenever the segment is opened: keep them below about 1 MB in all for 250,000 rows."""
+    body: Mapping[str, bytes]
+    """Large sections, read whole or by range."""
+
+
+class Sections(Protocol):
+    """The sections of one segment. Everything returned is verified: its digest is what was written."""
+
+    def meta(self, part: str) -> Mapping[str, Any]:
+        """What the part kept in the header; empty if the segment has no such part."""
+        ...
+
+    def head(self, name: str) -> memoryview:
+        """A section of the head.
+
+        Raises:
+            IndexCorrupt: the segment has none of that name.
+        """
+        ...
+
+    def size(self, name: str) -> int:
+        """Bytes of a body section.
+
+        Raises:
+            IndexCorrupt: the segment has none of that name.
+        """
+        ...
+
+    def resident(self, name: str) -> memoryview | None:
+        """A body section, if it is in memory whole; never reads."""
+        ...
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes ``start`` to ``start + length`` of a body section."""
+
+    sections: Sections
+    name: str
+    start: int
+    length: int
+
+
+class Gather(Protocol):
+    """Reads spans of any number of segments as one round of parallel ranges; what is resident costs nothing."""
+
+    def __call__(self, spans: Sequence[Span]) -> list[memoryview]:
+        """The spans' bytes, in order.
+
+        Raises:
+            IndexCorrupt: bytes are missing or are not what was written.
+            IndexUnavailable: the store does not respond.
+        """
+        ...
+
 
 MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2

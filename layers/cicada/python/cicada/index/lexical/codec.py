@@ -1,0 +1,345 @@
+"""From the terms of passages (:class:`TermRows`, a forward index) to postings by term in sections, and back.
+
+Compaction decodes segments, concatenates them and encodes the result; it does not need the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt
+from cicada.index.lexical import (
+    ANALYZER_VERSION,
+    BLOCKS,
+    DICTIONARY,
+    FORMAT,
+    LANGUAGES,
+    LENGTHS,
+    MAX_ROWS,
+    MAX_WEIGHT_UNITS,
+    POSITIONS,
+    POSTINGS,
+    ROW_BLOCK,
+    WEIGHT_UNITS,
+    WEIGHTS,
+)
+from cicada.index.lexical.dictionary import TermTable, encode_dictionary
+from cicada.index.lexical.part import LexicalPart, length_norms
+from cicada.index.lexical.postings import decode_positions, encode_positions
+from cicada.index.segment_format import Encoded, Gather, Sections, Span
+
+
+@dataclass(frozen=True)
+class TermRows:
+    """The terms of ``n`` passages, passage by passage. Weights and lengths are in units of 1/64 of an occurrence.
+
+    ``m`` counts the pairs of a passage and a term it has; each passage's pairs are in the order of term numbers.
+    """
+
+    vocabulary: Sequence[str]
+    """By term number; a term may be unused."""
+    starts: NDArray[np.int64]
+    """``(n + 1,)``: passage ``i`` has pairs ``starts[i]`` to ``starts[i + 1]``."""
+    terms: NDArray[np.uint32]
+    """``(m,)``: term numbers."""
+    weights: NDArray[np.uint16]
+    """``(m,)``: the sum of part weight x occurrences."""
+    occurrences: NDArray[np.uint16]
+    """``(m,)``: positions in the passage's own text."""
+    positions: NDArray[np.uint16]
+    """Those positions, pair by pair, ascending."""
+    lengths: NDArray[np.uint32]
+    """``(n,)``: the sum of all of a passage's weights."""
+    language_names: tuple[str, ...]
+    """ISO 639-3 codes, at most 256."""
+    languages: NDArray[np.uint8]
+    """``(n,)``: numbers of the passages' languages."""
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The indices of several runs, one after the other: ``starts[0], starts[0] + 1, ... starts[1], ...``."""
+    ends = np.cumsum(counts)
+    indices = np.arange(ends[-1] if len(ends) else 0, dtype=np.int64)
+    indices += np.repeat(starts - ends + counts, counts)
+    return indices
+
+
+def concat(parts: Sequence[TermRows], keep: Sequence[NDArray[np.bool_] | None]) -> TermRows:
+    """The passages of several forward forms that are to be kept, in order: what compaction encodes.
+
+    Args:
+        parts: at least one.
+        keep: for each part, which of its passages; None for all.
+    """
+    numbers: dict[str, int] = {}
+    names: dict[str, int] = {}
+    kept = [
+        _renumbered(part if mask is None else take(part, np.flatnonzero(mask)), numbers, names)
+        for part, mask in zip(parts, keep, strict=True)
+    ]
+    counts = np.concatenate([np.diff(part.starts) for part in kept])
+    return TermRows(
+        vocabulary=list(numbers),
+        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        terms=np.concatenate([part.terms for part in kept]),
+        weights=np.concatenate([part.weights for part in kept]),
+        occurrences=np.concatenate([part.occurrences for part in kept]),
+        positions=np.concatenate([part.positions for part in kept]),
+        lengths=np.concatenate([part.lengths for part in kept]),
+        language_names=tuple(names),
+        languages=np.concatenate([part.languages for part in kept]),
+    )
+
+
+def take(part: TermRows, passages: NDArray[np.intp]) -> TermRows:
+    """Some passages of a forward form, in any order: ``passages`` are their places, shape ``(k,)``."""
+    counts = np.diff(part.starts)[passages]
+    pairs = ragged(part.starts[passages], counts)
+    position_ends = np.cumsum(part.occurrences, dtype=np.int64)
+    occurrences = part.occurrences[pairs]
+    found = occurrences.astype(np.int64)
+    return TermRows(
+        vocabulary=part.vocabulary,
+        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
+        terms=part.terms[pairs],
+        weights=part.weights[pairs],
+        occurrences=occurrences,
+        positions=part.positions[ragged(position_ends[pairs] - found, found)],
+        lengths=part.lengths[passages],
+        language_names=part.language_names,
+        languages=part.languages[passages],
+    )
+
+
+def _renumbered(part: TermRows, numbers: dict[str, int], names: dict[str, int]) -> TermRows:
+    """With the term and language numbers of a common vocabulary, to which what is new and used is added."""
+    used = np.flatnonzero(np.bincount(part.terms, minlength=len(part.vocabulary)))
+    new = np.zeros(len(part.vocabulary), np.uint32)
+    for number in used.tolist():
+        new[number] = numbers.setdefault(part.vocabulary[number], len(numbers))
+    spoken = np.array([names.setdefault(name, len(names)) for name in part.language_names], np.uint8)
+    terms = new[part.terms]
+    # Term numbers of a passage may be in another order now: put its pairs in order again.
+    owner = np.repeat(np.arange(len(part), dtype=np.int64), np.diff(part.starts))
+    order = np.lexsort((terms, owner))
+    occurrences = part.occurrences[order]
+    found = occurrences.astype(np.int64)
+    position_ends = np.cumsum(part.occurrences, dtype=np.int64)
+    return TermRows(
+        vocabulary=part.vocabulary,
+        starts=part.starts,
+        terms=terms[order],
+        weights=part.weights[order],
+        occurrences=occurrences,
+        positions=part.positions[ragged(position_ends[order] - found, found)],
+        lengths=part.lengths,
+        language_names=part.language_names,
+        languages=spoken[part.languages] if len(part) else part.languages,
+    )
+
+
+POSTINGS_AT_ONCE = 1 << 20
+"""Postings that are put into bytes at once: about 100 bytes of memory each."""
+
+
+def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
+    """Encode passages.
+
+    Args:
+        rows: their forward form, at most 262,144.
+        order: ``(n,)``: which passage each row of the segment is.
+
+    Raises:
+        ValueError: there are more passages than a segment holds, or ``order`` is not of their number.
+    """
+    count = len(rows)
+    if count > MAX_ROWS or len(order) != count:
+        raise ValueError(f"{count} passages in an order of {len(order)}: a segment has at most {MAX_ROWS}")
+    names, terms, row_of, pairs = _by_term(rows, order)
+    term_starts = np.flatnonzero(np.diff(terms.astype(np.int64), prepend=-1))
+    df = np.diff(np.append(term_starts, len(terms)))
+    weights = rows.weights[pairs]
+    values = np.unique(weights)
+    width = 1 if len(values) <= 256 else 2
+    code_of = np.zeros(MAX_WEIGHT_UNITS + 1, np.uint16)
+    code_of[values] = np.arange(len(values))
+    lengths = rows.lengths[order]
+    row_blocks = max(-(-count // ROW_BLOCK), 1)
+    position_ends = np.cumsum(rows.occurrences, dtype=np.int64)
+    postings: list[bytes] = []
+    positions: list[bytes] = []
+    position_sizes = [np.zeros(0, np.int64)]
+    for first, last in _chunks(term_starts, len(terms)):
+        here = slice(term_starts[first], term_starts[last] if last < len(names) else len(terms))
+        postings.append(_postings(row_of[here], code_of[weights[here]], df[first:last], width))
+        occurrences = rows.occurrences[pairs[here]].astype(np.int64)
+        taken = rows.positions[ragged(position_ends[pairs[here]] - occurrences, occurrences)]
+        coded, sizes = encode_positions(occurrences, taken, term_starts[first:last] - term_starts[first])
+        positions.append(coded)
+        position_sizes.append(sizes)
+    keys = terms.astype(np.int64) * row_blocks
+    keys += row_of // ROW_BLOCK
+    table = TermTable(
+        terms=names,
+        counts=np.bincount(keys, minlength=len(names) * row_blocks).reshape(len(names), row_blocks),
+        positions_sizes=np.concatenate(position_sizes),
+        bounds=_bounds(weights, row_of, term_starts, lengths),
+    )
+    blocks, dictionary = encode_dictionary(table, width)
+    spoken = np.bincount(rows.languages, minlength=len(rows.language_names)).tolist()
+    length_width = 2 if int(lengths.max(initial=0)) < 1 << 16 else 4
+    return Encoded(
+        meta={
+            "format": FORMAT,
+            "analyzer": ANALYZER_VERSION,
+            "terms": len(names),
+            "postings": len(terms),
+            "code_width": width,
+            "length_width": length_width,
+            "total_length": int(lengths.sum(dtype=np.int64)),
+            "languages": dict(zip(rows.language_names, spoken, strict=True)),
+        },
+        head={BLOCKS: blocks, WEIGHTS: values.astype("<u2").tobytes()},
+        body={
+            DICTIONARY: dictionary,
+            LENGTHS: lengths.astype(f"<u{length_width}").tobytes(),
+            POSTINGS: b"".join(postings),
+            POSITIONS: b"".join(positions),
+            LANGUAGES: rows.languages[order].tobytes(),
+        },
+    )
+
+
+def _chunks(term_starts: NDArray[np.intp], postings: int) -> Iterator[tuple[int, int]]:
+    """Ranges of terms, each with about as many postings as are encoded at once."""
+    bounds = np.searchsorted(term_starts, np.arange(0, postings, POSTINGS_AT_ONCE)).tolist()
+    yield from pairwise(dict.fromkeys([*bounds, len(term_starts)]))
+
+
+def _by_term(
+    rows: TermRows, order: NDArray[np.intp]
+) -> tuple[list[bytes], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
+    """All pairs sorted by term, then row.
+
+    Returns:
+        The sorted terms; for each pair the number of its term among them, its row, and its place in ``rows``.
+    """
+    used = np.flatnonzero(np.bincount(rows.terms, minlength=len(rows.vocabulary))).tolist()
+    written = sorted((rows.vocabulary[number].encode(), number) for number in used)
+    rank = np.zeros(len(rows.vocabulary), np.uint32)
+    rank[[number for _, number in written]] = np.arange(len(written), dtype=np.uint32)
+    counts = np.diff(rows.starts)[order]
+    pairs = ragged(rows.starts[:-1][order], counts)
+    row_of = np.repeat(np.arange(len(order), dtype=np.uint32), counts)
+    terms = rank[rows.terms[pairs]]
+    # Two stable passes over 16 bits each: a radix sort, which numpy does for numbers of that width alone.
+    by_term = np.argsort((terms & 0xFFFF).astype(np.uint16), kind="stable")
+    by_term = by_term[np.argsort((terms[by_term] >> 16).astype(np.uint16), kind="stable")]
+    return [term for term, _ in written], terms[by_term], row_of[by_term], pairs[by_term]
+
+
+def _bounds(
+    weights: NDArray[np.uint16], row_of: NDArray[np.uint32], term_starts: NDArray[np.intp], lengths: NDArray[np.uint32]
+) -> NDArray[np.uint8]:
+    """For each term what no posting's tf / (tf + norm) exceeds, in units of 1/255."""
+    if not len(weights):
+        return np.zeros(0, np.uint8)
+    norms = length_norms(lengths.astype(np.float64), float(lengths.mean()))
+    tf = weights.astype(np.float32) / WEIGHT_UNITS
+    saturated = tf / (tf + norms[row_of])
+    largest: NDArray[np.float32] = np.maximum.reduceat(saturated, term_starts)
+    return np.minimum(np.ceil(largest * 255), 255).astype(np.uint8)
+
+
+def _postings(row_of: NDArray[np.uint32], codes: NDArray[np.uint16], df: NDArray[np.int64], width: int) -> bytes:
+    """For each term the low halves of its rows, then its weights' codes, filled up to an even number of bytes."""
+    sizes = df * (2 + width)
+    sizes += sizes & 1
+    term_starts = np.cumsum(sizes) - sizes
+    out = np.zeros(int(sizes.sum()), np.uint8)
+    within = ragged(np.zeros(len(df), np.int64), df)
+    at_rows = np.repeat(term_starts, df) + 2 * within
+    out[at_rows] = row_of & 0xFF
+    out[at_rows + 1] = (row_of >> 8) & 0xFF
+    at_codes = np.repeat(term_starts + 2 * df, df) + width * within
+    for byte in range(width):
+        out[at_codes + byte] = (codes >> (8 * byte)) & 0xFF
+    return out.tobytes()
+
+
+def decode_lexical(sections: Sections, count: int, gather: Gather) -> TermRows:
+    """Read a segment's lexical part whole; its passages come in the order of its rows.
+
+    Raises:
+        IndexCorrupt: the sections do not fit together.
+        IndexMismatch: another version of the analyser wrote them: compaction needs the texts.
+        IndexUnavailable: the store does not respond.
+    """
+    part = LexicalPart(sections, count)
+    names = (DICTIONARY, POSTINGS, POSITIONS, LENGTHS, LANGUAGES)
+    dictionary, postings, positions, lengths, languages = gather(
+        [Span(sections, name, 0, sections.size(name)) for name in names]
+    )
+    try:
+        return _decoded(part, dictionary, postings, positions, lengths, languages)
+    except (ValueError, IndexError) as error:
+        raise IndexCorrupt(f"the lexical part cannot be decoded: {error}") from error
+
+
+def _decoded(
+    part: LexicalPart,
+    dictionary: memoryview,
+    postings: memoryview,
+    positions: memoryview,
+    lengths: memoryview,
+    languages: memoryview,
+) -> TermRows:
+    vocabulary: list[str] = []
+    columns = []
+    for at in range(len(part.dictionary)):
+        start, length = part.dictionary.span(at)
+        block = part.block(dictionary[start : start + length])
+        vocabulary += (term.decode() for term in block.terms())
+        columns.append(block.counts())
+    counts = np.concatenate([np.zeros((0, part.row_blocks), np.int64), *columns])
+    df = counts.sum(axis=1)
+    if len(vocabulary) != part.terms or int(df.sum()) != part.postings:
+        raise IndexCorrupt("the dictionary does not have the terms and postings it should")
+    sizes = df * (2 + part.code_width)
+    sizes += sizes & 1
+    starts = np.cumsum(sizes) - sizes
+    data = np.frombuffer(postings, np.uint8)
+    within = ragged(np.zeros(len(df), np.int64), df)
+    at_rows = np.repeat(starts, df) + 2 * within
+    bases = np.repeat(np.tile(np.arange(part.row_blocks) * ROW_BLOCK, len(df)), counts.reshape(-1))
+    rows = bases + data[at_rows] + (data[at_rows + 1].astype(np.int64) << 8)
+    at_codes = np.repeat(starts + 2 * df, df) + part.code_width * within
+    codes = data[at_codes].astype(np.int64)
+    if part.code_width > 1:
+        codes += data[at_codes + 1].astype(np.int64) << 8
+    weights = np.frombuffer(part.sections.head(WEIGHTS), "<u2")[codes].astype(np.uint16)
+    occurrences, placed = decode_positions(positions)
+    if len(occurrences) != part.postings or (part.postings and int(rows.max()) >= part.count):
+        raise IndexCorrupt("postings are of no row, or do not have their positions")
+    by_row = np.argsort(rows, kind="stable")  # terms stay in order within a row
+    found = occurrences[by_row]
+    ends = np.cumsum(occurrences)
+    return TermRows(
+        vocabulary=vocabulary,
+        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(rows, minlength=part.count))]),
+        terms=np.repeat(np.arange(len(df), dtype=np.uint32), df)[by_row],
+        weights=weights[by_row],
+        occurrences=found.astype(np.uint16),
+        positions=placed[ragged(ends[by_row] - found, found)].astype(np.uint16),
+        lengths=np.frombuffer(lengths, f"<u{part.length_width}").astype(np.uint32),
+        language_names=tuple(part.languages),
+        languages=np.frombuffer(languages, np.uint8).copy(),
+    )

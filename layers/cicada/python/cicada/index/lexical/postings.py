@@ -1,0 +1,304 @@
+"""Posting lists: the rows that have a term, their frequencies and positions; merged lists and phrases.
+
+Positions are coded for each term. A posting's positions are one number each: the distance from the one before (from -1
+at first), doubled, plus 1 if it is the posting's last. A posting without positions (the term is only in what counts
+besides the passage's own text) is a single 1. Numbers have a variable length: seven bits a byte, the lowest first
+(LEB128).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cicada.errors import IndexCorrupt
+from cicada.index.lexical import ROW_BLOCK
+
+_MAX_BYTES = 5
+
+
+def varint_sizes(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many bytes each number takes; all of them are below 2**35."""
+    sizes = np.ones(len(values), np.int64)
+    for bits in range(7, 7 * _MAX_BYTES, 7):
+        larger = values >= 1 << bits
+        if not larger.any():
+            break
+        sizes += larger
+    return sizes
+
+
+def encode_varints(values: NDArray[np.int64]) -> bytes:
+    """Numbers from 0 to below 2**35."""
+    sizes = varint_sizes(values)
+    ends = np.cumsum(sizes)
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    starts = ends - sizes
+    for byte in range(int(sizes.max(initial=0))):
+        has = sizes > byte
+        continued = sizes[has] > byte + 1
+        out[starts[has] + byte] = ((values[has] >> (7 * byte)) & 0x7F) | (continued << 7)
+    return out.tobytes()
+
+
+def decode_varints(data: memoryview) -> NDArray[np.int64]:
+    """All numbers of a section.
+
+    Raises:
+        ValueError: the bytes end within a number, or one is longer than any that is written.
+    """
+    coded = np.frombuffer(data, np.uint8)
+    if not len(coded):
+        return np.zeros(0, np.int64)
+    if coded[-1] & 0x80:
+        raise ValueError("the last number is cut")
+    ends = np.flatnonzero(coded < 0x80)
+    if len(ends) == len(coded):
+        return coded.astype(np.int64)
+    starts = np.concatenate([np.zeros(1, np.intp), ends[:-1] + 1])
+    sizes = ends - starts + 1
+    if int(sizes.max()) > _MAX_BYTES:
+        raise ValueError("a number is longer than any that is written")
+    values = np.zeros(len(ends), np.int64)
+    for byte in range(int(sizes.max())):
+        has = sizes > byte
+        values[has] |= (coded[starts[has] + byte] & 0x7F).astype(np.int64) << (7 * byte)
+    return values
+
+
+def encode_positions(
+    counts: NDArray[np.int64], positions: NDArray[np.uint16], term_starts: NDArray[np.int64]
+) -> tuple[bytes, NDArray[np.int64]]:
+    """Code the positions of all postings.
+
+    Args:
+        counts: ``(m,)``: positions of each posting, which are in term order.
+        positions: those positions, posting by posting, ascending.
+        term_starts: the first posting of each term.
+
+    Returns:
+        The section, and how many bytes of it each term has.
+    """
+    if not len(counts):
+        return b"", np.zeros(len(term_starts), np.int64)
+    numbers = np.maximum(counts, 1)
+    ends = np.cumsum(numbers)
+    coded = np.zeros(int(ends[-1]), np.int64)
+    holds = np.repeat(counts > 0, numbers)
+    coded[holds] = positions
+    steps = np.diff(coded, prepend=-1)
+    firsts = ends - numbers
+    steps[firsts] = coded[firsts] + 1
+    steps[~holds] = 0
+    coded = steps << 1
+    coded[ends - 1] |= 1
+    return encode_varints(coded), np.add.reduceat(varint_sizes(coded), firsts[term_starts])
+
+
+def decode_positions(data: memoryview) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read a term's positions, or those of consecutive terms.
+
+    Returns:
+        How many positions each posting has, and the positions.
+
+    Raises:
+        ValueError: the bytes are no such code.
+    """
+    coded = decode_varints(data)
+    if not len(coded):
+        return coded, coded
+    if not coded[-1] & 1:
+        raise ValueError("the last posting is cut")
+    lasts = np.flatnonzero(coded & 1)
+    numbers = np.diff(lasts, prepend=-1)
+    firsts = lasts - numbers + 1
+    steps = coded >> 1
+    run = np.cumsum(steps)
+    positions = run - np.repeat(run[firsts] - steps[firsts], numbers) - 1
+    empty = steps[firsts] == 0
+    return np.where(empty, 0, numbers), positions[~np.repeat(empty, numbers)]
+
+
+_BLOCK_BITS = 16
+
+
+class PostingList(Protocol):
+    """Rows of one part, ascending, and how often each has the term."""
+
+    bound: float
+    """No row's tf / (tf + norm) is larger, at the segment's own average length."""
+
+    def __len__(self) -> int: ...
+
+    def rows(self) -> NDArray[np.intp]:
+        """``(m,)``."""
+        ...
+
+    def frequencies(self) -> NDArray[np.float32]:
+        """The weighted frequency in each row; a new array."""
+        ...
+
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The frequencies in given rows, which ascend; 0 where the term is not."""
+        ...
+
+
+class CodedList:
+    """Postings of one term, decoded as far as they are asked for."""
+
+    def __init__(
+        self, data: memoryview, counts: tuple[int, ...], code_width: int, values: NDArray[np.float32], bound: float
+    ) -> None:
+        """Take the bytes.
+
+        Args:
+            data: the low halves of the rows, then the codes of their frequencies.
+            counts: rows in each block of 65,536.
+            code_width: bytes of a code.
+            values: the frequencies by code.
+            bound: see :class:`PostingList`.
+        """
+        self._count = sum(counts)
+        self._counts = counts
+        self._low = np.frombuffer(data, "<u2", self._count)
+        self._codes = np.frombuffer(data, f"<u{code_width}", self._count, 2 * self._count)
+        self._values = values
+        self.bound = bound
+
+    def __len__(self) -> int:
+        return self._count
+
+    def rows(self) -> NDArray[np.intp]:
+        """See the protocol."""
+        rows = self._low.astype(np.intp)
+        start = self._counts[0]
+        for block, count in enumerate(self._counts[1:], 1):
+            if count:
+                rows[start : start + count] += block << _BLOCK_BITS
+                start += count
+        return rows
+
+    def frequencies(self) -> NDArray[np.float32]:
+        """See the protocol."""
+        return self._values.take(self._codes)
+
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """See the protocol."""
+        if len(self._counts) == 1:
+            return self._in_block(rows, 0, self._count)
+        found = np.zeros(len(rows), np.float32)
+        ends = rows.searchsorted([(block + 1) * ROW_BLOCK for block in range(len(self._counts))]).tolist()
+        here = start = 0
+        for count, end in zip(self._counts, ends, strict=True):
+            if end > here:
+                found[here:end] = self._in_block(rows[here:end], start, count)
+            here, start = end, start + count
+        return found
+
+    def _in_block(self, rows: NDArray[np.intp], start: int, count: int) -> NDArray[np.float32]:
+        """The frequencies in rows of one block of 65,536, whose postings are ``count`` from ``start`` on."""
+        if not count:
+            return np.zeros(len(rows), np.float32)
+        low = self._low[start : start + count]
+        wanted = rows.astype(np.uint16)
+        at = low.searchsorted(wanted)
+        at[at == count] = 0
+        found = self._values.take(self._codes[start : start + count].take(at))
+        found *= low.take(at) == wanted
+        return found
+
+
+class MergedList:
+    """Rows that have any of several terms."""
+
+    def __init__(self, rows: NDArray[np.intp], frequencies: NDArray[np.float32], bound: float) -> None:
+        """Take ascending rows and their frequencies."""
+        self._rows, self._frequencies, self.bound = rows, frequencies, bound
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self) -> NDArray[np.intp]:
+        """See the protocol."""
+        return self._rows
+
+    def frequencies(self) -> NDArray[np.float32]:
+        """See the protocol."""
+        return self._frequencies.copy()
+
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """See the protocol."""
+        if not len(self._rows):
+            return np.zeros(len(rows), np.float32)
+        at = np.minimum(self._rows.searchsorted(rows), len(self._rows) - 1)
+        found: NDArray[np.float32] = self._frequencies.take(at) * (self._rows.take(at) == rows)
+        return found
+
+
+def merged(lists: Sequence[PostingList]) -> PostingList | None:
+    """One list for several terms that count as one: their frequencies in a row add up."""
+    if len(lists) < 2:
+        return lists[0] if lists else None
+    rows = np.concatenate([postings.rows() for postings in lists])
+    frequencies = np.concatenate([postings.frequencies() for postings in lists])
+    order = np.argsort(rows, kind="stable")
+    rows = rows[order]
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    bound = min(sum(postings.bound for postings in lists), 1.0)
+    return MergedList(rows[starts], np.add.reduceat(frequencies[order], starts), bound)
+
+
+_ROW_SHIFT = 20
+"""A place is its row, shifted, plus its position and the phrase's largest offset: both fit in 20 bits."""
+MAX_PHRASE_POSITIONS = 1 << 10
+"""Positions that a phrase spans at most: of a longer one, these count."""
+
+Alternatives = Sequence[tuple[PostingList, memoryview]]
+"""The lists of the terms that may stand in one place, each with its coded positions."""
+
+
+def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None:
+    """The rows that have a phrase, and how often; None if none has.
+
+    Args:
+        steps: for each term of the phrase its offset from the first, and its alternatives.
+
+    Raises:
+        IndexCorrupt: positions do not belong to their postings.
+    """
+    if not steps or not all(alternatives for _, alternatives in steps):
+        return None
+    rows: NDArray[np.intp] | None = None
+    for _, alternatives in steps:
+        here = np.unique(np.concatenate([postings.rows() for postings, _ in alternatives]))
+        rows = here if rows is None else np.intersect1d(rows, here, assume_unique=True)
+    if rows is None or not len(rows):
+        return None
+    starts: NDArray[np.int64] | None = None
+    for offset, alternatives in steps:
+        places = [_starts(postings, data, rows, offset) for postings, data in alternatives]
+        here = np.unique(np.concatenate(places))
+        starts = here if starts is None else np.intersect1d(starts, here, assume_unique=True)
+        if not len(starts):
+            return None
+    found, times = np.unique((starts if starts is not None else rows) >> _ROW_SHIFT, return_counts=True)
+    return MergedList(found.astype(np.intp), times.astype(np.float32), 1.0)
+
+
+def _starts(postings: PostingList, data: memoryview, rows: NDArray[np.intp], offset: int) -> NDArray[np.int64]:
+    """Where the phrase would begin, in some rows, for this term to stand in its place."""
+    try:
+        counts, positions = decode_positions(data)
+    except ValueError as error:
+        raise IndexCorrupt(f"positions cannot be read: {error}") from error
+    own = postings.rows()
+    if len(counts) != len(own):
+        raise IndexCorrupt("there are positions of other postings")
+    of = np.repeat(own, counts)
+    at = np.minimum(rows.searchsorted(of), len(rows) - 1)
+    kept = rows[at] == of
+    places: NDArray[np.int64] = (of[kept] << _ROW_SHIFT) + positions[kept] + (MAX_PHRASE_POSITIONS - offset)
+    return places
