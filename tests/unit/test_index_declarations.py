@@ -113,7 +113,7 @@ def test_two_who_write_at_once_keep_each_others_declarations(store):
     def overtaken(held):
         others = [one.model_copy(update={"collection": "shelf"}) for one in passages(1)]
         writer(store).replace("shelf", indexable(others), declaration=declaration("shelf"))
-        return removal("script", [passages(1)[0].id], InMemory([], {}), held)
+        return removal("script", [passages(1)[0].id], held)
 
     writer(store).change("script", overtaken, declares=PLACES)
     assert declared(store) == (PLACES, declaration("shelf"))

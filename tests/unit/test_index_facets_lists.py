@@ -53,7 +53,7 @@ def part_of(columns, order) -> ListPart:
 
 
 def matching(part: ListPart, count: int, where) -> list[int]:
-    part.open(list(where), gather_resident(part.dictionary_spans(list(where))))
+    part.open(list(where), gather_resident(part.spans(list(where))))
     mask = part.matching(where, gather_resident(part.row_spans(where)))
     return list(range(count)) if mask is None else np.flatnonzero(mask).tolist()
 
@@ -262,7 +262,7 @@ def test_a_warm_filter_reads_nothing():
 def test_a_filter_needs_the_rows_of_its_own_values_alone():
     crowd = [naming(number, f"name {number}", "everybody") for number in range(300)]
     part = part_of(lists_of(crowd), np.arange(300))
-    part.open(["entities"], gather_resident(part.dictionary_spans(["entities"])))
+    part.open(["entities"], gather_resident(part.spans(["entities"])))
     spans = part.row_spans({"entities": ["name 123", "name 7", "nobody"]})
     assert [span.length for span in spans] == [2, 2]
 

@@ -491,7 +491,8 @@ def test_closing_ends_a_load_under_way(store, reader_of):
 
 def test_a_load_gives_way_to_a_search_that_waits(store):
     entries = parse_manifest(store.objects[CURRENT_KEY]).segments
-    (sections,), _ = open_segments(store, entries)
+    opened, _ = open_segments(store, entries)
+    (sections,) = opened.values()
     searching, loaded = threading.Event(), []
 
     class Slow(WatchedStore):

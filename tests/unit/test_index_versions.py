@@ -8,7 +8,7 @@ from cicada.errors import IndexCorrupt, IndexMismatch, IndexMissing, PublishConf
 from cicada.index.compaction import compact
 from cicada.index.maintenance import check_index
 from cicada.index.manifest import CURRENT_KEY, SEGMENTS_PREFIX, TOMBSTONES_PREFIX, VERSIONS_PREFIX, version_key
-from cicada.index.versions import history, publish, read_current, restore, successor
+from cicada.index.versions import history, publish, read_current, restore
 from cicada.index.writer import IndexWriter
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions
@@ -263,7 +263,9 @@ def test_a_passage_that_stands_in_two_segments_is_found(checked):
     current, other = read_current(checked), read_current(twice)
     (entry,) = other.manifest.segments
     checked.objects[entry.key] = twice.objects[entry.key]
-    manifest = successor(current.manifest, (*current.manifest.segments, entry), created_at=other.manifest.created_at)
+    manifest = current.manifest.successor(
+        created_at=other.manifest.created_at, segments=(*current.manifest.segments, entry)
+    )
     publish(checked, manifest, replaces=current.etag)
     (damage,) = check_index(checked).damaged
     assert damage.key == entry.key
@@ -272,7 +274,7 @@ def test_a_passage_that_stands_in_two_segments_is_found(checked):
 
 def test_a_segment_of_another_model_is_found(checked):
     current = read_current(checked)
-    other = current.manifest.model_copy(update={"embedding_model_id": "test.other"}).allowing_partial(True)
+    other = current.manifest.derive(embedding_model_id="test.other", allow_partial=True)
     publish(checked, other, replaces=current.etag)
     assert [damage.key for damage in check_index(checked).damaged] == [entry.key for entry in other.segments]
 

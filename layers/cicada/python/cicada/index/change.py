@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Indexable
 from cicada.errors import CorpusInvalid
-from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests, IdDigests, words
+from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests, IdDigests, as_integers
 from cicada.index.embedding import Vector
 from cicada.index.segment import content_digest, digests, id_digest
 
@@ -33,29 +33,21 @@ class Supply:
 
 
 class Intake(Protocol):
-    """Passages of one collection, no two of one id, in the order in which they are to be written."""
+    """Passages of one collection, no two with one id, in the order in which to write them."""
 
     @property
     def ids(self) -> IdDigests:
-        """One a passage."""
-        ...
+        """One for each passage."""
 
     @property
     def contents(self) -> ContentDigests:
-        """What each passage's content is known by."""
-        ...
+        """Digests of each passage's content."""
 
     def slices(self, chosen: Places, rows: int) -> Sequence[Places]:
-        """Cut the chosen passages into pieces that fit into memory, and into segments of so many rows."""
-        ...
+        """Cut the chosen passages into pieces that fit into memory and into segments of ``rows`` rows."""
 
     def supply(self, places: Places) -> Supply:
-        """Read one of the :meth:`slices`.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: it cannot be read.
-        """
-        ...
+        """Read one of the :meth:`slices`. Raises IndexCorrupt or IndexUnavailable if it cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -66,21 +58,17 @@ class InMemory:
     known: Mapping[bytes, Vector]
 
     @cached_property
-    def ids(self) -> IdDigests:
-        """See the port."""
+    def ids(self) -> IdDigests:  # noqa: D102 (the port's contract)
         return np.fromiter((id_digest(item.passage.id) for item in self.items), dtype=np.uint64, count=len(self.items))
 
     @cached_property
-    def contents(self) -> ContentDigests:
-        """See the port."""
-        return words(digests(map(content_digest, self.items)))
+    def contents(self) -> ContentDigests:  # noqa: D102
+        return as_integers(digests(map(content_digest, self.items)))
 
-    def slices(self, chosen: Places, rows: int) -> list[Places]:
-        """See the port."""
+    def slices(self, chosen: Places, rows: int) -> list[Places]:  # noqa: D102
         return [chosen[start : start + rows] for start in range(0, len(chosen), rows)]
 
-    def supply(self, places: Places) -> Supply:
-        """See the port."""
+    def supply(self, places: Places) -> Supply:  # noqa: D102
         return Supply([self.items[place] for place in places.tolist()], self.known)
 
 
@@ -91,87 +79,71 @@ class Change:
     collection: str
     intake: Intake
     chosen: Places
-    """To write: what is new or changed of the intake."""
+    """Passages of the intake to write: the new and the changed ones."""
     gone: IdDigests
-    """Of the passages whose rows are to be deleted: changed or gone."""
+    """Passages whose rows to delete: the changed and the removed ones."""
     stands: Callable[[CollectionSnapshot], bool]
-    """Whether it still makes sense for what the collection holds after others have changed it."""
+    """Whether the change still applies to what the collection holds after others have changed it."""
 
 
-def replacement(collection: str, intake: Intake, held: CollectionSnapshot, *, kept: Collection[str] = ()) -> Change:
-    """The collection holds exactly these passages, beside what it has of the sources that are kept.
+def replacement(collection: str, intake: Intake, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()) -> Change:
+    """The collection holds exactly these passages, and what it has of the sources that are kept.
 
-    It stands while nobody changes the collection's content.
-
-    Raises:
-        CorpusInvalid: a passage has the id of one that is kept.
+    It stands while nobody changes the collection's content. Raises CorpusInvalid if a kept passage has the same id as
+    one of these.
     """
-    changed = _changed(held, intake)
-    kept_ids = held.ids_of(kept)
+    changed = _changed(snapshot, intake)
+    kept_ids = snapshot.ids_of(kept)
     _refuse_shared(collection, intake, kept_ids)
-    return Change(
-        collection=collection,
-        intake=intake,
-        chosen=np.flatnonzero(changed),
-        gone=np.setdiff1d(held.ids, np.concatenate([intake.ids[~changed], kept_ids])),
-        stands=held.same_as,
-    )
+    gone = np.setdiff1d(snapshot.ids, np.concatenate([intake.ids[~changed], kept_ids]))
+    return Change(collection, intake, np.flatnonzero(changed), gone, snapshot.same_as)
 
 
-def addition(collection: str, intake: Intake, held: CollectionSnapshot) -> Change:
-    """The collection has these passages, in place of those of their ids. It stands while nobody changes the same."""
+def addition(collection: str, intake: Intake, snapshot: CollectionSnapshot) -> Change:
+    """The collection has these passages, in place of those with their ids. It stands while nobody changes the same."""
     ids = intake.ids
-    before, changed = held.states(ids), _changed(held, intake)
+    before, changed = snapshot.states(ids), _changed(snapshot, intake)
+    gone = np.intersect1d(ids[changed], snapshot.ids)
     return Change(
-        collection=collection,
-        intake=intake,
-        chosen=np.flatnonzero(changed),
-        gone=np.intersect1d(ids[changed], held.ids),
-        stands=lambda current: np.array_equal(current.states(ids), before),
+        collection, intake, np.flatnonzero(changed), gone, lambda current: np.array_equal(current.states(ids), before)
     )
 
 
-def exchange(collection: str, intake: Intake, sources: Collection[str], held: CollectionSnapshot) -> Change:
+def exchange(collection: str, intake: Intake, sources: Collection[str], snapshot: CollectionSnapshot) -> Change:
     """The documents of these sources consist of exactly these passages. It stands while nobody changes the same.
 
-    Raises:
-        CorpusInvalid: a passage has the id of one that another document has.
+    Raises CorpusInvalid if a passage has the id of one that another document has.
     """
     ids = intake.ids
-    theirs = held.ids_of(sources)
-    _refuse_shared(collection, intake, np.setdiff1d(held.ids, theirs))
-    before, changed = held.states(ids), _changed(held, intake)
+    theirs = snapshot.ids_of(sources)
+    _refuse_shared(collection, intake, np.setdiff1d(snapshot.ids, theirs))
+    before, changed = snapshot.states(ids), _changed(snapshot, intake)
 
     def stands(current: CollectionSnapshot) -> bool:
-        return np.array_equal(current.states(ids), before) and current.same_as(held, of=sources)
+        return np.array_equal(current.states(ids), before) and current.same_as(snapshot, of=sources)
 
-    return Change(
-        collection=collection,
-        intake=intake,
-        chosen=np.flatnonzero(changed),
-        gone=np.setdiff1d(theirs, ids[~changed]),
-        stands=stands,
-    )
+    gone = np.setdiff1d(theirs, ids[~changed])
+    return Change(collection, intake, np.flatnonzero(changed), gone, stands)
 
 
-def removal(collection: str, passage_ids: Collection[str], intake: Intake, held: CollectionSnapshot) -> Change:
-    """The collection has no passages of these ids. It stands while nobody changes the same."""
+def removal(collection: str, passage_ids: Collection[str], snapshot: CollectionSnapshot) -> Change:
+    """The collection has no passages with these ids. It stands while nobody changes the same."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
-    before = held.states(ids)
+    before = snapshot.states(ids)
+    gone = np.intersect1d(ids, snapshot.ids)
     return Change(
-        collection=collection,
-        intake=intake,
-        chosen=np.empty(0, dtype=np.intp),
-        gone=np.intersect1d(ids, held.ids),
-        stands=lambda current: np.array_equal(current.states(ids), before),
+        collection,
+        InMemory([], {}),
+        np.empty(0, dtype=np.intp),
+        gone,
+        lambda current: np.array_equal(current.states(ids), before),
     )
 
 
 def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = True) -> list[Indexable]:
     """The passages, if they may be written to the collection together.
 
-    Raises:
-        CorpusInvalid: two have one id, one is of another collection, or there is none and that is not allowed.
+    Raises CorpusInvalid if two have one id, one is of another collection, or there is none and that is not allowed.
     """
     items = list(passages)
     if not (items or empty):
@@ -189,9 +161,9 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     return items
 
 
-def _changed(held: CollectionSnapshot, intake: Intake) -> NDArray[np.bool_]:
-    """Of each passage whether the collection does not hold it just so."""
-    changed: NDArray[np.bool_] = (held.states(intake.ids) != intake.contents).any(axis=1)
+def _changed(snapshot: CollectionSnapshot, intake: Intake) -> NDArray[np.bool_]:
+    """Which passages the collection lacks, or holds with other content."""
+    changed: NDArray[np.bool_] = (snapshot.states(intake.ids) != intake.contents).any(axis=1)
     return changed
 
 

@@ -27,13 +27,13 @@ PARALLEL_OPENINGS = 8
 """Segments opened at a time."""
 
 IdDigests = NDArray[np.uint64]
-"""Shape ``(n,)``, see :func:`cicada.index.segment.id_digest`."""
+"""Shape ``(n,)``, see :func:`~cicada.index.segment.id_digest`."""
 ContentDigests = NDArray[np.uint64]
-"""Digests of 16 bytes as two integers each, shape ``(n, 2)``: numpy finds and compares these."""
+"""Digests of 16 bytes as two integers each, shape ``(n, 2)``, which numpy can search and compare."""
 
 
 class _Rows:
-    """What a segment tells of its rows, read as needed and once."""
+    """Digests and sources of a segment's rows, read when first needed and then kept."""
 
     def __init__(self, file: SegmentFile) -> None:
         self.file = file
@@ -41,11 +41,11 @@ class _Rows:
 
     @cached_property
     def contents(self) -> ContentDigests:
-        return words(self.file.content_digests())
+        return as_integers(self.file.content_digests())
 
     @cached_property
     def recipes(self) -> ContentDigests:
-        return words(self.file.recipes())
+        return as_integers(self.file.recipes())
 
     @cached_property
     def sources(self) -> Column | None:
@@ -65,10 +65,8 @@ class SegmentSnapshot:
     def read(cls, store: ObjectStore, entry: SegmentEntry, *, embedding_model_id: str, dimensions: int) -> Self:
         """Read which passages the segment holds.
 
-        Raises:
-            IndexCorrupt: it is damaged, missing, or not the one that the manifest means.
-            IndexMismatch: it has a format that this version of Cicada does not read.
-            IndexUnavailable: the store does not respond.
+        Raises IndexCorrupt if it is damaged, missing, or another one than the manifest names; IndexMismatch if this
+        version of Cicada does not read its format; IndexUnavailable if the store does not respond.
         """
         file = SegmentFile.open(store, entry)
         if (file.embedding_model_id, file.dimensions) != (embedding_model_id, dimensions):
@@ -76,7 +74,7 @@ class SegmentSnapshot:
         return cls(entry, _Rows(file), read_tombstones(store, entry))
 
     def as_in(self, store: ObjectStore, entry: SegmentEntry) -> Self:
-        """The same segment, as another version has it: only its tombstones are read."""
+        """The same segment, as another version has it; reads only its tombstones."""
         return self if entry == self.entry else type(self)(entry, self._rows, read_tombstones(store, entry))
 
     @cached_property
@@ -96,7 +94,7 @@ class SegmentSnapshot:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Live rows by source. A row need not have one."""
+        """Live rows by source; rows without a source are left out."""
         column = self._rows.sources
         if column is None:
             return Counter()
@@ -143,7 +141,7 @@ class SegmentSnapshot:
         return column.values[code - 1] if column is not None and code else None
 
     def vectors_of(self, recipes: Mapping[bytes, int], found: dict[bytes, Vector]) -> None:
-        """Add the vectors of those recipes that the segment has, its deleted rows included, to what is found."""
+        """Add to ``found`` the vectors of those recipes that the segment has, its deleted rows included."""
         if not recipes:
             return
         wanted = np.fromiter(recipes.values(), dtype=np.uint64, count=len(recipes))
@@ -155,11 +153,7 @@ class SegmentSnapshot:
             found.update(zip(of_recipe, vectors, strict=True))
 
     def without(self, store: ObjectStore, ids: IdDigests) -> SegmentEntry | None:
-        """The entry of the segment with these passages deleted as well; None if no row would be left.
-
-        Raises:
-            IndexUnavailable: the store does not respond.
-        """
+        """The entry of the segment with these passages deleted as well; None if no row would be left."""
         gone = np.isin(self._rows.ids, ids)
         alive = self.alive & ~gone
         if not alive.any():
@@ -169,20 +163,12 @@ class SegmentSnapshot:
         return self.entry.model_copy(update={"live": int(alive.sum()), "tombstones": write_tombstones(store, ~alive)})
 
     def live_contents(self) -> SegmentContents:
-        """Everything that the live rows hold, in document order.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: as their names say.
-        """
+        """Everything that the live rows hold, in document order. Raises IndexCorrupt or IndexUnavailable."""
         contents = self._rows.file.contents()
         return contents if self._deleted is None else contents.select(self.alive[contents.rows])
 
     def verify(self, store: ObjectStore) -> None:
-        """Read the whole segment and check every byte of it, and that there are no fewer or more.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: as their names say.
-        """
+        """Read the whole segment, check every byte of it and its length. Raises IndexCorrupt or IndexUnavailable."""
         if len(store.read_range(self.entry.key, self.entry.bytes - 1, 2)) != 1:
             raise IndexCorrupt(f"{self.entry.key} does not have {self.entry.bytes} bytes")
         self._rows.file.verify()
@@ -207,10 +193,9 @@ class CollectionSnapshot:
         return sum(segment.entry.live for segment in self.segments)
 
     def states(self, ids: IdDigests) -> ContentDigests:
-        """For each id, whatever its passage's content is known by; zeros where there is no such passage.
+        """The content digest of each id's passage, shape ``(len(ids), 2)``; zeros where there is no such passage.
 
-        Returns:
-            Shape ``(len(ids), 2)``. Two versions with equal states hold the same of these passages.
+        Two versions with equal states hold the same of these passages.
         """
         known, contents = self._sorted
         states = np.zeros((len(ids), 2), dtype=np.uint64)
@@ -227,7 +212,7 @@ class CollectionSnapshot:
 
     @cached_property
     def counts(self) -> Counter[str]:
-        """Live passages by source. A passage need not have one."""
+        """Live passages by source; passages without a source are left out."""
         return sum((segment.counts for segment in self.segments), Counter())
 
     @property
@@ -245,11 +230,7 @@ class CollectionSnapshot:
         return self._sorted_of(sources)[0]
 
     def values_of(self, sources: Collection[str], field: str) -> frozenset[str | None]:
-        """What the live passages of these sources have in a field; None for those that lack it.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: the field cannot be read.
-        """
+        """What the live passages of these sources have in a field; None for those that lack it."""
         return frozenset[str | None]().union(*(segment.values_of(sources, field) for segment in self.segments))
 
     def source_of(self, passage_id: int) -> str | None:
@@ -258,7 +239,7 @@ class CollectionSnapshot:
 
     def known_vectors(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
         """The vectors that were made by some of these recipes. What cannot be read is left out."""
-        wanted = dict(zip(recipes, words(digests(recipes))[:, 0].tolist(), strict=True))
+        wanted = dict(zip(recipes, as_integers(digests(recipes))[:, 0].tolist(), strict=True))
         found: dict[bytes, Vector] = {}
         for segment in self.segments:
             try:
@@ -293,7 +274,7 @@ def read_snapshot(
     leave_out_damaged: bool = False,
     verify: bool = False,
 ) -> CollectionSnapshot:
-    """Read which passages a collection holds.
+    """Read which passages a collection's segments hold.
 
     Args:
         store: where from.
@@ -301,12 +282,8 @@ def read_snapshot(
         embedding_model_id: the version's.
         dimensions: the version's.
         opened: segments that were read before, maybe for another version.
-        leave_out_damaged: go on without segments that cannot be read.
+        leave_out_damaged: go on without segments that cannot be read, instead of raising IndexCorrupt or IndexMismatch.
         verify: read every byte of every segment.
-
-    Raises:
-        IndexCorrupt, IndexMismatch: a segment is damaged, and not to be left out.
-        IndexUnavailable: the store does not respond.
     """
     before = {segment.entry.key: segment for segment in opened}
 
@@ -317,7 +294,7 @@ def read_snapshot(
             segment = SegmentSnapshot.read(store, entry, embedding_model_id=embedding_model_id, dimensions=dimensions)
             if verify:
                 segment.verify(store)
-            segment.contents  # noqa: B018 (read side by side too)
+            segment.contents  # noqa: B018 (read here, so that the threads read segments in parallel)
         except (IndexCorrupt, IndexMismatch) as error:
             if not leave_out_damaged:
                 raise
@@ -336,6 +313,6 @@ def read_snapshot(
     )
 
 
-def words(values: Digests) -> ContentDigests:
-    """Digests as integers. Shape ``(n, 2)``."""
+def as_integers(values: Digests) -> ContentDigests:
+    """Digests of 16 bytes as two integers each, shape ``(n, 2)``."""
     return np.frombuffer(np.ascontiguousarray(values).tobytes(), dtype=np.uint64).reshape(-1, 2)

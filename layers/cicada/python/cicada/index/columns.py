@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json
+from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json, whole
 
 MAX_FIELDS = 64
 """Fields that the passages of one segment may be filtered by."""
@@ -23,6 +23,8 @@ METADATA = "metadata."
 """Begins the field of a metadata key."""
 SOURCE = "source"
 """What a passage's locator says, or else its metadata."""
+
+_NAMES = ("columns.{}.values", "columns.{}.codes")
 
 RowFilter = Mapping[str, Collection[str]]
 """The values that a field may have. A field that is not named, or has no value to choose from, allows all."""
@@ -45,11 +47,7 @@ class Column:
 
 
 def columns_of(passages: Sequence[Passage]) -> dict[str, Column]:
-    """The columns of passages, a code each.
-
-    Raises:
-        CorpusInvalid: they have more fields than a segment can hold.
-    """
+    """The columns of passages. Raises CorpusInvalid if they have more fields than a segment can hold."""
     fields = [fields_of(passage) for passage in passages]
     names = dict.fromkeys(name for row in fields for name in row)
     _refuse_too_many(len(names))
@@ -64,10 +62,9 @@ def fields_of(passage: Passage) -> dict[str, str]:
 
 
 def concat_columns(parts: Sequence[tuple[Mapping[str, Column], int]]) -> dict[str, Column]:
-    """One after another, each with its number of rows; a field that a part lacks is absent there.
+    """One after another, each with its number of rows; a part's rows lack the fields that the part lacks.
 
-    Raises:
-        CorpusInvalid: together they have more fields than a segment can hold.
+    Raises CorpusInvalid if together they have more fields than a segment can hold.
     """
     names = dict.fromkeys(name for columns, _ in parts for name in columns)
     _refuse_too_many(len(names))
@@ -75,54 +72,56 @@ def concat_columns(parts: Sequence[tuple[Mapping[str, Column], int]]) -> dict[st
 
 
 def encode_columns(columns: Mapping[str, Column], order: NDArray[np.intp]) -> Encoded:
-    """Write columns with their rows in that order."""
+    """Write columns with their rows in an order."""
     body: dict[str, bytes] = {}
     for number, column in enumerate(columns.values()):
-        body[f"columns.{number}.values"] = to_json(column.values)
-        codes = _narrow(column.codes[order], len(column.values))
-        body[f"columns.{number}.codes"] = codes.astype(codes.dtype.newbyteorder("<")).tobytes()
+        values, codes = (name.format(number) for name in _NAMES)
+        body[values] = to_json(column.values)
+        ordered = _narrow(column.codes[order], len(column.values))
+        body[codes] = ordered.astype(ordered.dtype.newbyteorder("<")).tobytes()
     return Encoded({"fields": list(columns)}, {}, body)
 
 
-class ColumnPart:
+class FieldPart:
+    """The numbered fields of a part that has several sections for each field; :class:`ColumnPart` or ``ListPart``."""
+
+    def __init__(self, sections: Sections, count: int, fields: object, names: Sequence[str], kind: str) -> None:
+        """Take the sections of a segment with that many rows, the part's fields, and the patterns of section names."""
+        if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
+            raise IndexCorrupt(f"a segment's {kind} are not named")
+        self._sections = sections
+        self._count = count
+        self._names = {field: tuple(name.format(number) for name in names) for number, field in enumerate(fields)}
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that the segment has."""
+        return tuple(self._names)
+
+    def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
+        """The sections to hold in memory: of some fields, or of all."""
+        return tuple(
+            name for field, names in self._names.items() if fields is None or field in fields for name in names
+        )
+
+    def spans(self, fields: Collection[str]) -> list[Span]:
+        """The first two sections, whole, of each of these fields that the segment has: what decoding it needs."""
+        return [
+            whole(self._sections, name) for field in fields if field in self._names for name in self._names[field][:2]
+        ]
+
+
+class ColumnPart(FieldPart):
     """A segment's columns, read as they are needed."""
 
     def __init__(self, sections: Sections, count: int) -> None:
         """Take the sections of a segment with that many rows."""
-        self._sections = sections
-        self._count = count
-        fields = sections.meta("columns").get("fields", ())
-        if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
-            raise IndexCorrupt("a segment's columns are not named")
-        self._number = {field: number for number, field in enumerate(fields)}
+        super().__init__(sections, count, sections.meta("columns").get("fields", ()), _NAMES, "columns")
         self._decoded: dict[str, Column] = {}
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields that there are."""
-        return tuple(self._number)
-
-    def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
-        """The sections to hold in memory: of some fields, or of all."""
-        chosen = [number for field, number in self._number.items() if fields is None or field in fields]
-        return tuple(name for number in chosen for name in _names(number))
-
-    def spans(self, fields: Collection[str]) -> list[Span]:
-        """What :meth:`decode` needs of these fields; two spans for each that there is."""
-        return [
-            Span(self._sections, name, 0, self._sections.size(name))
-            for field in fields
-            if field in self._number
-            for name in _names(self._number[field])
-        ]
-
     def decode(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
-        """Take what the :meth:`spans` of the same fields hold.
-
-        Raises:
-            IndexCorrupt: it does not fit the segment.
-        """
-        known = [field for field in fields if field in self._number]
+        """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
+        known = [field for field in fields if field in self._names]
         for field, values, codes in zip(known, data[::2], data[1::2], strict=True):
             if field not in self._decoded:
                 self._decoded[field] = self._decode(field, values, codes)
@@ -168,10 +167,6 @@ def decode_columns(part: ColumnPart, gather: Gather) -> dict[str, Column]:
     return {field: column for field in part.fields if (column := part.column(field)) is not None}
 
 
-def _names(number: int) -> tuple[str, str]:
-    return f"columns.{number}.values", f"columns.{number}.codes"
-
-
 def _column(values: Sequence[str | None]) -> Column:
     code_of: dict[str, int] = {}
     codes = [0 if value is None else code_of.setdefault(value, len(code_of) + 1) for value in values]
@@ -206,18 +201,18 @@ def _refuse_too_many(fields: int) -> None:
 
 @dataclass(frozen=True)
 class Numbering:
-    """The distinct values of several segments, ascending, about 12 bytes each: the values themselves stay there."""
+    """A common numbering of the distinct values of several segments, in ascending order: about 12 bytes a value."""
 
     owner: NDArray[np.int32]
     """Shape ``(n,)``: a segment that has the value, by its place among those that were given."""
     code: NDArray[np.int32]
     """Shape ``(n,)``: its number there."""
     places: tuple[NDArray[np.int32], ...]
-    """By segment: the number here of each of its values."""
+    """By segment: the common number of each of its values."""
 
     @classmethod
     def of(cls, segments: Sequence[Sequence[str]]) -> Numbering:
-        """Number values, given by segment, there each once."""
+        """Number values, given by segment; a segment gives each value once."""
         distinct = sorted({value for values in segments for value in values})
         place_of = {value: place for place, value in enumerate(distinct)}
         owner, code = np.zeros(len(distinct), dtype=np.int32), np.zeros(len(distinct), dtype=np.int32)

@@ -1,9 +1,9 @@
-"""Compaction: merging small segments, and leaving deleted rows behind, in a new version with the same live content.
+"""Compaction: merging small segments, and dropping deleted rows, in a new version with the same live content.
 
 Every load adds a segment, and every segment costs a search a little. Segments are sorted into tiers by size, each
 :data:`TIER_FACTOR` times the one below; once a tier has more than :data:`TIER_SEGMENTS`, its segments and the smaller
 ones are merged. So a passage is written again about once a tier, a few times in all. (O'Neil et al., The log-structured
-merge-tree, 1996; tiers rather than levels, as Lucene and Cassandra have them.)
+merge-tree, 1996; tiers rather than levels, as in Lucene and Cassandra.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cicada.index.collection_snapshot import IdDigests, SegmentSnapshot
 from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.segment import SegmentContents, write_segment
-from cicada.index.versions import Published, publish_on_top, read_current, refuse_late, successor, utc_now
+from cicada.index.versions import Published, publish_on_top, read_current, refuse_late, utc_now
 from cicada.index.writer import SEGMENT_ROWS
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ MIN_DELETED_ROWS = 100
 
 @dataclass(frozen=True)
 class Compacted:
-    """What compaction came to."""
+    """The result of a compaction."""
 
     version: str
     """The version that is current now."""
@@ -48,7 +48,7 @@ class Compacted:
     segments: int
     """Segments that replace them."""
     dropped: int
-    """Deleted rows that were left behind."""
+    """Deleted rows that were dropped."""
 
 
 def compaction_due(manifest: Manifest, collection: str | None = None, *, segment_rows: int = SEGMENT_ROWS) -> bool:
@@ -68,23 +68,19 @@ def compact(
     """Merge what is due, and publish that as one version.
 
     It holds one new segment's content in memory at a time, and can be killed at any point. What others add meanwhile
-    stays, and what they delete meanwhile is deleted from the merged segments too.
+    stays, and what they delete meanwhile is deleted from the merged segments too. Returns None if nothing was due.
 
     Args:
         store: the index.
         collection: the one to compact; None for all.
-        progress: told of each new segment.
+        progress: reports each new segment.
         segment_rows: rows of a new segment at most.
-        go_on: asked after each new segment whether there is time for another; what is merged by then is published.
+        go_on: whether there is time for another segment; False publishes what is merged so far.
         now: the time.
-
-    Returns:
-        None if nothing was due.
 
     Raises:
         IndexCorrupt, IndexMismatch: the manifest, or a segment to merge, is damaged or of another format.
-        IndexUnavailable: the store does not respond.
-        PublishConflict: what was being merged has been merged or replaced by others meanwhile; it can be tried again.
+        PublishConflict: others have merged or replaced the same segments meanwhile; it can be tried again.
     """
     base = read_current(store)
     groups = _groups(base.manifest, collection, segment_rows) if base else []
@@ -107,7 +103,7 @@ def compact(
         entries: dict[str, SegmentEntry | None] = {entry.key: entry for entry in current.manifest.segments}
         for merge in merges:
             merge.put_in_place(store, base.manifest, entries)
-        return successor(current.manifest, tuple(filter(None, entries.values())), created_at=now())
+        return current.manifest.successor(created_at=now(), segments=tuple(filter(None, entries.values())))
 
     manifest = publish_on_top(store, base, on_top_of)
     report = Compacted(
@@ -130,8 +126,7 @@ class _Merge:
     def put_in_place(self, store: ObjectStore, base: Manifest, entries: dict[str, SegmentEntry | None]) -> None:
         """Replace the sources by the merged segment, without what was deleted from them since they were read.
 
-        Raises:
-            PublishConflict: a source is not there any more, or has got deleted rows back.
+        Raises PublishConflict if a source is not there any more, or has got deleted rows back.
         """
         gone: list[IdDigests] = []
         for source in self.sources:
@@ -160,7 +155,7 @@ def _merge(store: ObjectStore, base: Manifest, group: Sequence[SegmentEntry]) ->
 
 
 def _live_contents(sources: Sequence[SegmentSnapshot]) -> SegmentContents:
-    """Of all sources together; what was made of each alone is let go before the whole is encoded."""
+    """Of all sources together. A function, so that the contents of each are freed before the whole is encoded."""
     if len(sources) == 1:
         return sources[0].live_contents()
     return SegmentContents.concat([source.live_contents() for source in sources])
@@ -179,17 +174,22 @@ def _groups(manifest: Manifest, collection: str | None, segment_rows: int) -> li
 
 
 def _groups_of(entries: Sequence[SegmentEntry], segment_rows: int) -> list[tuple[SegmentEntry, ...]]:
-    small = [entry for entry in entries if 2 * entry.live <= segment_rows]
-    in_tier = Counter(_tier(entry) for entry in small)
-    highest = max((tier for tier, count in in_tier.items() if count > TIER_SEGMENTS), default=-1)
-    due = {entry.key for entry in small if _tier(entry) <= highest} | {e.key for e in entries if _worn(e)}
+    """Of one collection: neighbours of the segments that are due, as many as fit into one."""
     groups: list[list[SegmentEntry]] = []
-    for entry in (entry for entry in entries if entry.key in due):
+    for entry in _due(entries, segment_rows):
         if groups and sum(one.live for one in groups[-1]) + entry.live <= segment_rows:
             groups[-1].append(entry)
         else:
             groups.append([entry])
     return [tuple(group) for group in groups if len(group) > 1 or _worn(group[0])]
+
+
+def _due(entries: Sequence[SegmentEntry], segment_rows: int) -> list[SegmentEntry]:
+    """The segments of all tiers up to the highest one that is too full, and those with many deleted rows."""
+    tiers = {entry.key: _tier(entry) for entry in entries if 2 * entry.live <= segment_rows}
+    full = (tier for tier, count in Counter(tiers.values()).items() if count > TIER_SEGMENTS)
+    highest = max(full, default=-1)
+    return [entry for entry in entries if tiers.get(entry.key, highest + 1) <= highest or _worn(entry)]
 
 
 def _tier(entry: SegmentEntry) -> int:
@@ -200,6 +200,6 @@ def _tier(entry: SegmentEntry) -> int:
 
 
 def _worn(entry: SegmentEntry) -> bool:
-    """Whether so many of its rows are deleted that it is worth writing again."""
+    """Whether so many of its rows are deleted that it should be written again."""
     deleted = entry.count - entry.live
     return deleted >= MIN_DELETED_ROWS and deleted > MAX_DELETED_SHARE * entry.count

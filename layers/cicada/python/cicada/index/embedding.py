@@ -39,9 +39,8 @@ class Embedded:
 def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: float) -> Vectors:
     """Embed texts and check that the vectors are what the index may hold and search with.
 
-    Raises:
-        IndexMismatch: they are not of the model's dimensions, or not of unit length.
-        ModelBusy, ModelUnavailable, ModelRefused: the model could not embed them.
+    Raises IndexMismatch if they are not of the model's dimensions, or not of unit length; ModelBusy, ModelUnavailable
+    or ModelRefused if the model could not embed them.
     """
     vectors = np.asarray(embedder.embed(texts, time_budget_s=time_budget_s), dtype=np.float32)
     if vectors.shape != (len(texts), embedder.dimensions):

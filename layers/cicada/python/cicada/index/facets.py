@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.index.columns import Column, Mask, Numbering
-from cicada.index.list_columns import LIST_FIELDS, Dictionary, Postings
+from cicada.index.list_columns import LIST_FIELDS
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, Scope
 
 NUMBERINGS_HELD = 16
@@ -33,19 +33,16 @@ class ValueCounts:
 
 
 class FieldOfSegment(Protocol):
-    """A field in one segment."""
+    """A field in one segment. The segment numbers its distinct values."""
 
     def values(self) -> Sequence[str]:
-        """The segment's distinct values, by its own numbers."""
-        ...
+        """By number."""
 
     def value(self, code: int) -> str:
-        """The value of a number."""
-        ...
+        """The value with this number."""
 
     def counts(self, mask: Mask | None) -> NDArray[np.int64]:
-        """Rows of a mask that have each value; of None, all rows."""
-        ...
+        """How many rows of a mask have each value; None for all rows."""
 
 
 @dataclass(frozen=True)
@@ -65,34 +62,11 @@ class _Single:
         return np.bincount(codes, minlength=len(self.column.values) + 1)[1:].astype(np.int64)
 
 
-@dataclass(frozen=True)
-class _Listed:
-    """A field with any number of values a row."""
-
-    postings: Postings
-    dictionary: Dictionary
-
-    def values(self) -> Sequence[str]:
-        return self.dictionary.values()
-
-    def value(self, code: int) -> str:
-        return self.dictionary.value(code)
-
-    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
-        return self.postings.counts(mask)
-
-
 def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> ValueCounts:
-    """Count a field's values over the rows of a scope.
+    """Count a field's values over the rows of a scope, and return at most ``limit`` of them.
 
-    Args:
-        index: the version.
-        scope: its rows.
-        field: one of :func:`cicada.index.columns.fields_of` or of ``LIST_FIELDS``, or ``collection``.
-        limit: values to return at most.
-
-    Raises:
-        IndexCorrupt, IndexUnavailable: the field had to be read, and could not be.
+    ``field`` is one of :func:`~cicada.index.columns.fields_of` or of ``LIST_FIELDS``, or ``collection``. Raises
+    IndexCorrupt or IndexUnavailable if it had to be read, and could not be.
     """
     if field == COLLECTION:
         return _collections(scope, limit)
@@ -118,31 +92,15 @@ def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> Va
 
 
 def load_field(index: LoadedIndex, scope: Scope, field: str) -> None:
-    """Bring a field of all segments of a scope into memory, in one round.
-
-    Raises:
-        IndexCorrupt, IndexUnavailable: it could not be read.
-    """
-    index.rounds.load_at_once(
-        [
-            (segment.sections, name)
-            for segment in scope.segments
-            for name in (
-                segment.lists.body_names([field]) if field in LIST_FIELDS else segment.columns.body_names([field])
-            )
-        ]
-    )
+    """Bring a field of all segments of a scope into memory, in one round. Raises IndexCorrupt or IndexUnavailable."""
+    parts = [(one.sections, one.lists if field in LIST_FIELDS else one.columns) for one in scope.segments]
+    index.rounds.load_at_once([(sections, name) for sections, part in parts for name in part.body_names([field])])
 
 
 def field_of(index: LoadedIndex, segment: OpenSegment, field: str) -> FieldOfSegment | None:
-    """A field of a segment that is in memory; None if no row has it.
-
-    Raises:
-        IndexCorrupt: it does not fit the segment.
-    """
+    """A field of a segment that is in memory; None if no row has it. Raises IndexCorrupt."""
     if field in LIST_FIELDS:
-        postings = segment.lists.postings(field, index.rounds.gather)
-        return None if postings is None else _Listed(postings, postings.dictionary)
+        return segment.lists.postings(field, index.rounds.gather)
     segment.columns.decode([field], index.rounds.gather(segment.columns.spans([field])))
     column = segment.columns.column(field)
     return None if column is None else _Single(column)

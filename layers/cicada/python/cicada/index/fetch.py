@@ -17,12 +17,12 @@ from cicada.index.ports import ObjectMissing, ObjectStore
 PARALLEL_READS = 32
 """Ranges that one call reads at a time."""
 PART_BYTES = 4 * 2**20
-"""Longer parts are always read as several ranges."""
+"""The most that one request reads; longer parts are read as several ranges."""
 MIN_PART_BYTES = 2**20
-"""Shorter ones never are: below about 1 MiB a read costs its first byte's latency, not its bytes. In between, parts are
-cut so that every one of the parallel reads has something to do."""
+"""Shorter parts are never cut: below about 1 MiB a read costs its first byte's latency, not its bytes. Between the two
+sizes, parts are cut so that all parallel reads have work."""
 THREADS = 3 * PARALLEL_READS
-"""Threads at most: a search that reads while a load is under way does not wait for the load's threads."""
+"""Threads at most; enough that a search does not wait for the threads of a load that is under way."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,13 @@ class Part:
 
 @runtime_checkable
 class ReadsInto(Protocol):
-    """What a store can do beyond :class:`~cicada.index.ports.ObjectStore`: read without a copy."""
+    """An optional ability of an :class:`~cicada.index.ports.ObjectStore`: to read without a copy."""
 
     def read_range_into(self, key: str, start: int, buffer: memoryview) -> int:
-        """Fill the buffer (at least 1 byte) from ``start``; returns how many bytes there were before the object's end.
+        """Fill the buffer (at least 1 byte) from ``start``; returns how many bytes the object had there.
 
-        Raises:
-            ObjectMissing: there is none.
-            IndexUnavailable: the store does not respond, or refuses.
+        Raises ObjectMissing if there is no object; IndexUnavailable if the store does not respond, or refuses.
         """
-        ...
 
 
 def fetch(
@@ -57,31 +54,27 @@ def fetch(
 ) -> list[memoryview]:
     """Read parts of objects, up to :data:`PARALLEL_READS` ranges at a time.
 
-    The first failure is raised at once: what is not yet being read then never is.
+    The first failure is raised at once; ranges that no thread has begun to read by then are not read.
 
     Args:
         store: where from.
         parts: what to read.
-        done: called with each part's index and bytes when they are complete, by the thread that read their last
-            range: digests are computed side by side there. What it raises is a failure of the fetch.
-        into: buffers to read into, of exactly the parts' lengths; without them new ones are made.
+        done: called with each part's index and bytes when they are complete, by the thread that read the last range, so
+            that digests are computed in parallel. An error that it raises fails the fetch.
+        into: buffers to read into, of exactly the parts' lengths; by default new ones.
 
     Returns:
-        One buffer a part, in order, each of exactly its length.
+        One buffer for each part, in order, of exactly its length.
 
     Raises:
         IndexCorrupt: an object is missing, or ends before its part does.
         IndexUnavailable: the store does not respond.
     """
-    buffers = list(into) if into is not None else [_uninitialised(part.length) for part in parts]
-    round_ = _Round(store, parts, buffers, done)
-    round_.run()
+    if into is None:
+        into = [np.empty(part.length, np.uint8).data for part in parts]  # the reading threads first touch the pages
+    buffers = list(into)
+    _Round(store, parts, buffers, done).run()
     return buffers
-
-
-def _uninitialised(length: int) -> memoryview:
-    """A buffer whose pages are first touched by the thread that reads into it."""
-    return np.empty(length, np.uint8).data
 
 
 class _Round:
@@ -119,13 +112,13 @@ class _Round:
         if not self._ranges:
             return
         if len(self._ranges) == 1 or not self._hand_out():
-            self._drain()  # here and now
+            self._drain()  # in this thread
         self._ended.wait()
         if self._failure is not None:
             raise self._failure
 
     def _hand_out(self) -> bool:
-        """Have threads drain the ranges; False if not one can be had: this process is ending, or full."""
+        """Start threads that drain the ranges; False if none can start, because the process is ending or full."""
         pool = _pool()
         for number in range(min(PARALLEL_READS, len(self._ranges))):
             try:
@@ -144,7 +137,7 @@ class _Round:
                 self._next += 1
             try:
                 self._read(at, start)
-            except BaseException as error:  # raised again by whoever waits for the round
+            except BaseException as error:  # run() raises it again
                 with self._lock:
                     self._failure = self._failure or error
                 self._ended.set()

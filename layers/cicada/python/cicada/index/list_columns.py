@@ -14,6 +14,7 @@ count under any filter is one pass over all rows. A segment without such values 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,10 +24,11 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.columns import Mask, RowFilter
-from cicada.index.segment_format import Encoded, Gather, Sections, Span
+from cicada.index.columns import FieldPart, Mask, RowFilter
+from cicada.index.segment_format import Encoded, Gather, Sections, Span, whole
 
 PART = "lists"
+_NAMES = (f"{PART}.{{}}.values", f"{PART}.{{}}.offsets", f"{PART}.{{}}.rows")
 ENTITIES = "entities"
 ENTITY_CODES = "entity_codes"
 LIST_FIELDS: Mapping[str, Callable[[Passage], Sequence[str]]] = {
@@ -60,36 +62,32 @@ class ListColumn:
 
     @classmethod
     def from_postings(cls, values: tuple[str, ...], starts: NDArray[np.int64], rows: Rows, count: int) -> ListColumn:
-        """Of ``count`` rows, where ``rows[starts[code] : starts[code + 1]]`` have ``values[code]``."""
+        """A column of ``count`` rows, of which ``rows[starts[code] : starts[code + 1]]`` have ``values[code]``."""
         codes = np.repeat(np.arange(len(values), dtype=np.int32), np.diff(starts))
         order = np.argsort(rows, kind="stable")
         return cls(values, _starts(np.bincount(rows, minlength=count)), codes[order])
 
 
 def lists_of(passages: Sequence[Passage]) -> dict[str, ListColumn]:
-    """The list columns of passages; a field that none of them has is left out."""
+    """The list columns of passages, without the fields that none of them has."""
     columns = {name: _column([values_of(passage) for passage in passages]) for name, values_of in LIST_FIELDS.items()}
     return {name: column for name, column in columns.items() if column.values}
 
 
 def concat_lists(parts: Sequence[tuple[Mapping[str, ListColumn], int]]) -> dict[str, ListColumn]:
-    """One after another, each with its number of rows; a field that a part lacks is absent there."""
+    """One after another, each with its number of rows; a part's rows lack the fields that the part lacks."""
     names = dict.fromkeys(name for columns, _ in parts for name in columns)
     return {name: _concat([(columns.get(name), count) for columns, count in parts]) for name in names}
 
 
 def take_lists(columns: Mapping[str, ListColumn], rows: NDArray[np.intp]) -> dict[str, ListColumn]:
-    """Some rows of all columns; a field that none of them has is left out."""
+    """Some rows of all columns, without the fields that none of them has."""
     taken = {name: column.take(rows) for name, column in columns.items()}
     return {name: column for name, column in taken.items() if column.values}
 
 
 def encode_lists(columns: Mapping[str, ListColumn], order: NDArray[np.intp]) -> Encoded:
-    """Write columns with their rows in that order.
-
-    Raises:
-        CorpusInvalid: they are more than a segment can hold.
-    """
+    """Write columns with their rows in that order. Raises CorpusInvalid if they are more than a segment can hold."""
     body: dict[str, bytes] = {}
     for number, column in enumerate(columns.values()):
         ordered = column.take(order)
@@ -99,17 +97,12 @@ def encode_lists(columns: Mapping[str, ListColumn], order: NDArray[np.intp]) -> 
         row_ends = _starts(np.bincount(ordered.codes, minlength=len(written)))
         if max(ends[-1], row_ends[-1]) >= 2**32:
             raise CorpusInvalid("the entities of a segment are more than 4 GiB")
-        values, offsets, places = section_names(number)
+        values, offsets, places = (name.format(number) for name in _NAMES)
         body[values] = b"".join(written)
         body[offsets] = np.concatenate([ends, row_ends]).astype("<u4").tobytes()
         by_value = np.argsort(ordered.codes, kind="stable")
         body[places] = rows[by_value].astype(row_type(len(order))).tobytes()
     return Encoded({"fields": list(columns)}, {}, body)
-
-
-def section_names(number: int) -> tuple[str, str, str]:
-    """The sections of the field of that number: values, offsets, rows."""
-    return f"{PART}.{number}.values", f"{PART}.{number}.offsets", f"{PART}.{number}.rows"
 
 
 def row_type(count: int) -> np.dtype[np.unsignedinteger]:
@@ -162,35 +155,21 @@ class Dictionary:
         return len(self.ends) - 1
 
     def value(self, code: int) -> str:
-        """The value at a place.
-
-        Raises:
-            IndexCorrupt: it is no UTF-8.
-        """
+        """The value at a place. Raises IndexCorrupt if it is no UTF-8."""
         try:
             return str(self._bytes(code), "utf-8")
         except UnicodeDecodeError as error:
             raise IndexCorrupt(f"column {self.field} has an unreadable value") from error
 
     def values(self) -> list[str]:
-        """All values, ascending.
-
-        Raises:
-            IndexCorrupt: one is no UTF-8.
-        """
+        """All values, ascending. Raises IndexCorrupt if one is no UTF-8."""
         return [self.value(code) for code in range(len(self))]
 
     def find(self, value: str) -> int | None:
-        """The place of a value, by binary search."""
-        wanted = value.encode(errors="surrogatepass")  # what is no text is in no dictionary
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self._bytes(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low if low < len(self) and self._bytes(low) == wanted else None
+        """The place of a value, by binary search; None if no row has it."""
+        wanted = value.encode(errors="surrogatepass")  # no dictionary has a value that is not valid Unicode
+        place = bisect_left(range(len(self)), wanted, key=self._bytes)
+        return place if place < len(self) and self._bytes(place) == wanted else None
 
     def _bytes(self, code: int) -> bytes:
         return bytes(self.written[int(self.ends[code]) : int(self.ends[code + 1])])
@@ -203,6 +182,14 @@ class Postings:
     dictionary: Dictionary
     rows: Rows
 
+    def values(self) -> list[str]:
+        """All values, ascending."""
+        return self.dictionary.values()
+
+    def value(self, code: int) -> str:
+        """The value with this number."""
+        return self.dictionary.value(code)
+
     def counts(self, mask: Mask | None) -> NDArray[np.int64]:
         """How many rows of a mask, shape ``(count,)``, have each value; None for all rows."""
         starts = self.dictionary.starts
@@ -211,46 +198,18 @@ class Postings:
         return np.add.reduceat(mask[self.rows], starts[:-1], dtype=np.int64)
 
 
-class ListPart:
+class ListPart(FieldPart):
     """A segment's list columns. A segment that was written without them has none."""
 
     def __init__(self, sections: Sections, count: int) -> None:
         """Take the sections of a segment with that many rows."""
-        self._sections = sections
-        self._count = count
+        super().__init__(sections, count, sections.meta(PART).get("fields", []), _NAMES, "list columns")
         self._type = row_type(count)
-        fields = sections.meta(PART).get("fields", [])
-        if not isinstance(fields, list) or not all(isinstance(field, str) for field in fields):
-            raise IndexCorrupt("a segment's list columns are not named")
-        self._number = {field: number for number, field in enumerate(fields)}
         self._dictionaries: dict[str, Dictionary] = {}
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The fields that there are."""
-        return tuple(self._number)
-
-    def body_names(self, fields: Collection[str] | None = None) -> tuple[str, ...]:
-        """The sections to hold in memory: of some fields, or of all."""
-        chosen = [number for field, number in self._number.items() if fields is None or field in fields]
-        return tuple(name for number in chosen for name in section_names(number))
-
-    def dictionary_spans(self, fields: Collection[str]) -> list[Span]:
-        """What :meth:`open` needs of these fields; two spans for each that there is."""
-        return [
-            self._whole(name)
-            for field in fields
-            if field in self._number
-            for name in section_names(self._number[field])[:2]
-        ]
-
     def open(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
-        """Take what the :meth:`dictionary_spans` of the same fields hold.
-
-        Raises:
-            IndexCorrupt: it does not fit the segment.
-        """
-        known = [field for field in fields if field in self._number]
+        """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
+        known = [field for field in fields if field in self._names]
         for field, values, offsets in zip(known, data[::2], data[1::2], strict=True):
             if field not in self._dictionaries:
                 self._dictionaries[field] = self._dictionary(field, values, offsets)
@@ -258,20 +217,15 @@ class ListPart:
     def row_spans(self, where: RowFilter) -> list[Span]:
         """What :meth:`matching` needs of fields that were opened; a span for each value that a row has."""
         return [
-            Span(self._sections, section_names(self._number[field])[2], first * self._type.itemsize, length)
+            Span(self._sections, self._names[field][2], first * self._type.itemsize, length)
             for field, allowed in where.items()
             for first, length in self._ranges(field, allowed)
         ]
 
     def matching(self, where: RowFilter, data: Sequence[memoryview]) -> Mask | None:
-        """The rows that have one of the allowed values in every field; None for all.
+        """The rows with an allowed value in every field, from the bytes of :meth:`row_spans`; None for all.
 
-        Args:
-            where: fields that were opened.
-            data: what the :meth:`row_spans` of the same filter hold.
-
-        Raises:
-            IndexCorrupt: it does not fit the segment.
+        Raises IndexCorrupt if the bytes do not fit the segment.
         """
         mask: Mask | None = None
         pieces = iter(data)
@@ -284,17 +238,12 @@ class ListPart:
         return mask
 
     def postings(self, field: str, gather: Gather) -> Postings | None:
-        """A field, whole; None if no row has it.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: it had to be read, and could not be, or does not fit the segment.
-        """
-        if field not in self._number:
+        """A field, whole; None if no row has it. Raises IndexCorrupt or IndexUnavailable."""
+        if field not in self._names:
             return None
-        values, offsets, rows = gather([self._whole(name) for name in section_names(self._number[field])])
+        values, offsets, rows = gather([whole(self._sections, name) for name in self._names[field]])
         self.open([field], [values, offsets])
-        dictionary = self._dictionaries[field]
-        return Postings(dictionary, self._checked(field, rows))
+        return Postings(self._dictionaries[field], self._checked(field, rows))
 
     def _ranges(self, field: str, allowed: Collection[str]) -> list[tuple[int, int]]:
         """Where the rows of some values lie: the first's place, and how many bytes."""
@@ -310,7 +259,7 @@ class ListPart:
         if known is None:
             raise IndexCorrupt(f"column {field} does not say where its values are")
         ends, starts = np.split(known, 2)
-        rows_bytes = self._sections.size(section_names(self._number[field])[2])
+        rows_bytes = self._sections.size(self._names[field][2])
         if ends[0] or (ends[1:] < ends[:-1]).any() or ends[-1] != len(values):
             raise IndexCorrupt(f"column {field} has its values elsewhere than it says")
         if starts[0] or (starts[1:] <= starts[:-1]).any() or int(starts[-1]) * self._type.itemsize != rows_bytes:
@@ -323,16 +272,9 @@ class ListPart:
             raise IndexCorrupt(f"column {field} has a row that the segment does not have")
         return rows
 
-    def _whole(self, name: str) -> Span:
-        return Span(self._sections, name, 0, self._sections.size(name))
-
 
 def decode_lists(part: ListPart, count: int, gather: Gather) -> Mapping[str, ListColumn]:
-    """All list columns of a segment with that many rows, by row.
-
-    Raises:
-        IndexCorrupt, IndexUnavailable: they cannot be read, or are not in the order that the format demands.
-    """
+    """All list columns of a segment with that many rows, by row. Raises IndexCorrupt or IndexUnavailable."""
     columns: dict[str, ListColumn] = {}
     for field in part.fields:
         postings = part.postings(field, gather)

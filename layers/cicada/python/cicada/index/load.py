@@ -19,7 +19,7 @@ _COLLECTION = re.compile(r"\w[\w-]{0,63}")
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What a load came to."""
+    """The result of a load."""
 
     collection: str
     files: int
@@ -30,7 +30,7 @@ class LoadReport:
 
     @property
     def undeclared(self) -> bool:
-        """Whether the collection declared something before: a script that is loaded by itself declares nothing."""
+        """Whether the collection's declaration was dropped: a script that is loaded by itself declares nothing."""
         return self.written.declared is not None
 
 
@@ -53,17 +53,14 @@ def load_script(
         collection: its name: letters, digits, '_' and '-', at most 64.
         store: where the index is.
         embedder: the model that queries are embedded with too.
-        progress: told of each step.
+        progress: receives a report of each step.
         start_over: leave all other collections out: for another embedding model, or a damaged index.
-        verify: read every byte that the collection has, to find all damage and mend it.
+        verify: read every byte that the collection has, to find and repair all damage.
 
     Raises:
         CorpusInvalid: the script breaks its format, or the collection's name its rule; nothing was changed.
-        IndexMismatch: other collections are embedded with another model.
-        IndexCorrupt: the published manifest is damaged.
-        IndexUnavailable: the store does not respond.
-        PublishConflict: somebody else published the same collection meanwhile.
-        ModelBusy, ModelUnavailable, ModelRefused: a text could not be embedded.
+        IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
+            :meth:`IndexWriter.replace <cicada.index.writer.IndexWriter.replace>` does.
     """
     checked_collection(collection)
     files = script_files(paths)
@@ -84,11 +81,7 @@ def load_script(
 
 
 def checked_collection(collection: str) -> str:
-    """A collection's name.
-
-    Raises:
-        CorpusInvalid: it breaks the rule of such names.
-    """
+    """The name of a collection. Raises CorpusInvalid if it is not a valid one."""
     if not _COLLECTION.fullmatch(collection):
         raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
     return collection

@@ -58,7 +58,7 @@ _OURS = re.compile(
 
 @dataclass(frozen=True)
 class Collected:
-    """What a collection of garbage came to."""
+    """The result of a garbage collection."""
 
     objects: int
     """Deleted."""
@@ -78,15 +78,9 @@ def collect_garbage(
 ) -> Collected:
     """Delete the segments, tombstones and manifests that no kept version needs and that are older than the grace.
 
-    Kept are the newest ``keep_versions`` versions, and those that were current at any time within the grace. It can be
+    The newest ``keep_versions`` versions are kept (at least 1), and those that were current at any time within the
+    grace. ``grace_s`` must not be shorter than a writer may take and a reader may hold on to a version. This can be
     killed at any point, and run beside writers, readers and itself. While nothing is published nothing is deleted.
-
-    Args:
-        store: the index.
-        keep_versions: at least 1.
-        grace_s: seconds; not shorter than a writer may take and a reader may hold on to a version.
-        now: the time.
-        progress: told of each object.
 
     Raises:
         IndexCorrupt, IndexMismatch: the current manifest cannot be read, so nobody knows what is needed.
@@ -121,7 +115,7 @@ def _kept(
 
 
 def _give_up_below(store: ObjectStore, current: Published, number: int) -> bool:
-    """Make it known that older versions cannot be rolled back to. False if another version was published meanwhile."""
+    """Record that older versions cannot be rolled back to. False if another version was published meanwhile."""
     try:
         store.write(CURRENT_KEY, current.manifest.keeping_from(number).to_bytes(), replaces=current.etag)
     except PreconditionFailed:
@@ -153,13 +147,13 @@ class Damage:
 
     key: str
     collection: str | None
-    """The one whose passages it holds."""
+    """Whose passages it holds."""
     reason: str
 
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check came to."""
+    """The result of a check."""
 
     version: str
     objects: int
@@ -171,17 +165,15 @@ class Checked:
 def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
     """Read every object of the current version and verify every digest; one segment is in memory at a time.
 
-    Raises:
-        IndexMissing: nothing is published.
-        IndexCorrupt, IndexMismatch: the current manifest is damaged, or of another format.
-        IndexUnavailable: the store does not respond.
+    Raises IndexMissing if nothing is published; IndexCorrupt or IndexMismatch if the current manifest is damaged or of
+    another format; IndexUnavailable if the store does not respond.
     """
     manifest = must_be_published(store).manifest
     damaged = _kept_manifest(store, manifest)
-    held: dict[str, IdDigests] = {}
+    ids_of: dict[str, IdDigests] = {}
     for done, entry in enumerate(manifest.segments):
         progress("checking", done, len(manifest.segments))
-        before = held.get(entry.collection, np.empty(0, dtype=np.uint64))
+        before = ids_of.get(entry.collection, np.empty(0, dtype=np.uint64))
         try:
             ids = _verified_ids(store, manifest, entry)
             if twice := np.intersect1d(before, ids).size:
@@ -189,7 +181,7 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
         except (IndexCorrupt, IndexMismatch) as error:
             damaged.append(Damage(entry.key, entry.collection, str(error)))
         else:
-            held[entry.collection] = np.concatenate([before, ids])
+            ids_of[entry.collection] = np.concatenate([before, ids])
     progress("checking", len(manifest.segments), len(manifest.segments))
     tombstones = [entry.tombstones.bytes for entry in manifest.segments if entry.tombstones]
     return Checked(
@@ -209,7 +201,7 @@ def _verified_ids(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -
 
 
 def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
-    """What is wrong with the copy of the manifest that a later roll-back would read."""
+    """Damage to the copy of the manifest that a later roll-back would read."""
     key = version_key(manifest.version)
     try:
         kept = parse_manifest(store.read(key).data)
@@ -221,8 +213,8 @@ def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
 
 
 COMPACTION_S = 420.0
-"""Seconds that must be left for a collection's compaction to begin. A merge takes about 0.2 ms of CPU time a row of 150
-words: 50 s for a full segment, so that four of them take half of this."""
+"""Seconds that must be left for a collection's compaction to begin. A merge takes about 0.2 ms of CPU time for a row of
+150 words: 50 s for a full segment, so that four of them take half of this."""
 COLLECTION_S = 60.0
 """Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere."""
 
@@ -238,18 +230,18 @@ TEXT_COPIES = 32
 
 @dataclass
 class Maintained:
-    """What a run came to."""
+    """The result of a run."""
 
     compactions: list[Compacted] = field(default_factory=list)
     """One publication each."""
     collected: Collected | None = None
-    """None if nothing is published, there was no time for it, or others published all the time."""
+    """None if nothing is published, no time was left, or others published all the time."""
     put_off: list[str] = field(default_factory=list)
-    """Collections that are still due, for want of time or because others published: the next run tries again."""
+    """Collections that are still due, because no time was left or others published; the next run tries again."""
     too_large: list[str] = field(default_factory=list)
-    """Collections that are due, but with segments that do not fit into this memory."""
+    """Collections that are due, with segments that do not fit into this memory."""
     failures: list[Exception] = field(default_factory=list)
-    """Of collections that are damaged; what is sound was gone on with."""
+    """Of damaged collections; the run went on with the others."""
 
     @property
     def merged(self) -> int:
@@ -268,19 +260,9 @@ def maintain(
 ) -> Maintained:
     """Compact each collection that is due, as one publication each, and collect garbage.
 
-    It can be killed at any point, and run beside writers, readers and itself.
-
-    Args:
-        store: the index.
-        memory_bytes: of the process. It bounds the segments that are merged.
-        remaining_s: seconds that are left.
-        keep_versions: versions that can be rolled back to, at least 1.
-        grace_s: seconds that garbage is left alone.
-        now: the time.
-
-    Raises:
-        IndexCorrupt, IndexMismatch: the current manifest cannot be read.
-        IndexUnavailable: the store does not respond.
+    It can be killed at any point, and run beside writers, readers and itself. The process's ``memory_bytes`` bound the
+    segments that are merged; ``remaining_s`` says how many seconds are left. Raises IndexCorrupt or IndexMismatch if
+    the current manifest cannot be read; IndexUnavailable if the store does not respond.
     """
     done = Maintained()
     if (current := read_current(store)) is None:

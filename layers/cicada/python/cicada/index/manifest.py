@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
@@ -44,6 +44,7 @@ SEGMENTS_PREFIX = PREFIX + "segments/"
 TOMBSTONES_PREFIX = PREFIX + "tombstones/"
 
 _NOT_OF_THE_VERSION = {"version", "kept_from", "digest"}
+_DERIVED = {"format_version", "version", "digest"}
 _NONCE_BYTES = 8
 
 
@@ -89,7 +90,7 @@ class Manifest(IndexModel):
 
     format_version: Literal[2] = 2
     version: str
-    """The number, then a digest of what the version is: all below but ``kept_from`` and ``digest``."""
+    """The number, then a digest of all fields below but ``kept_from`` and ``digest``."""
     number: int = Field(ge=1)
     """Each published version has a higher one than those before."""
     created_at: Annotated[AwareDatetime, Field(strict=False)]
@@ -101,13 +102,12 @@ class Manifest(IndexModel):
     """Whether a reader may answer from the rest, and say so, when a segment cannot be read."""
     segments: tuple[SegmentEntry, ...]
     declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=_is_empty)
-    """What collections declare of themselves, in the order of their names; only of those that have segments. Left out
-    where there is none: such a version is written, and named, as it was before there were declarations."""
+    """What collections with segments declare of themselves, in the order of their names. Left out where there is none:
+    such a version is written, and named, as it was before there were declarations."""
     previous: str | None
     """The version that this one replaced."""
     kept_from: int = Field(ge=1)
-    """Versions of a lower number may have lost their objects to the collection of garbage. It moves on while the
-    version stays."""
+    """Garbage collection may have deleted objects of versions with a lower number. It grows while the version stays."""
     digest: Sha256
     """Of everything else."""
 
@@ -166,10 +166,14 @@ class Manifest(IndexModel):
         """The same version, with older ones than this number given up."""
         return self.model_copy(update={"kept_from": number})._sealed()
 
-    def allowing_partial(self, allowed: bool) -> Self:
-        """A version that differs in this alone."""
-        changed = self.model_copy(update={"allow_partial": allowed})
-        return changed.model_copy(update={"version": changed.derived_version()})._sealed()
+    def derive(self, **changes: Any) -> Self:
+        """A new version with these arguments of :meth:`create`; the others are this version's."""
+        same = {name: getattr(self, name) for name in type(self).model_fields if name not in _DERIVED}
+        return self.create(**same | changes)
+
+    def successor(self, *, created_at: datetime, **changes: Any) -> Self:
+        """The next version; it differs from this one in these arguments of :meth:`create`."""
+        return self.derive(number=self.number + 1, created_at=created_at, previous=self.version, **changes)
 
     def derived_version(self) -> str:
         """The id that this content has to have."""
@@ -180,7 +184,7 @@ class Manifest(IndexModel):
         return self._sha256_without({"digest"})
 
     def to_bytes(self) -> bytes:
-        """The manifest as it is stored."""
+        """The stored form."""
         return self.model_dump_json(by_alias=True, indent=1).encode()
 
     @property
@@ -211,9 +215,8 @@ class Manifest(IndexModel):
 def parse_manifest(data: bytes) -> Manifest:
     """Read a stored manifest.
 
-    Raises:
-        IndexCorrupt: it is no manifest, or not the one that was written.
-        IndexMismatch: it has a format that this version of Cicada does not read.
+    Raises IndexCorrupt if it is no manifest, or not the one that was written; IndexMismatch if it has a format that
+    this version of Cicada does not read.
     """
     try:
         found = json.loads(data)
@@ -241,14 +244,14 @@ def version_key(version: str) -> str:
 
 
 def new_segment_key(sha256: str) -> str:
-    """A place for the segment with this digest that no other writer takes, not even for equal content.
+    """A key for the segment with this digest that no other writer uses, not even for equal content.
 
-    An object that nothing names any more is deleted once it is old; were its place taken again, the deletion could
-    meet the version that has just begun to name it.
+    An object that nothing names any more is deleted once it is old. If a writer used its key again, the deletion could
+    hit a version that has just begun to name it.
     """
     return f"{SEGMENTS_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.segment"
 
 
 def new_tombstones_key(sha256: str) -> str:
-    """A place for tombstones, of which the same holds."""
+    """A key for tombstones that no other writer uses, for the same reason."""
     return f"{TOMBSTONES_PREFIX}{sha256}-{secrets.token_hex(_NONCE_BYTES)}.bits"

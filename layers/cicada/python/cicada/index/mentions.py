@@ -8,6 +8,7 @@ segments and is kept as long as they are; :class:`ScopedMentions` sees only the 
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,7 +26,7 @@ Entities = NDArray[np.int32]
 
 
 def folded(name: str) -> str:
-    """What the spellings of one name have in common."""
+    """The common form of all spellings of one name."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
@@ -42,7 +43,7 @@ class SegmentMentions:
 
     @classmethod
     def of(cls, postings: Postings, entity_of: Entities, entities: int) -> Self:
-        """Turn postings, whose values are the entities ``entity_of``, round; there are so many entities in all."""
+        """Invert postings whose values are the entities ``entity_of``, of ``entities`` in all."""
         lengths = postings.counts(None)
         keys = postings.rows.astype(np.int64) * entities + np.repeat(entity_of, lengths)
         keys.sort()
@@ -83,7 +84,7 @@ class Mentions:
 
     @classmethod
     def of(cls, postings: Sequence[Postings]) -> Self:
-        """The mentions in segments that have some."""
+        """The mentions of segments, from their postings."""
         values = [one.dictionary.values() for one in postings]
         spellings = Numbering.of(values)
         pairs = zip(spellings.owner.tolist(), spellings.code.tolist(), strict=True)
@@ -126,11 +127,7 @@ class ScopedMentions:
     ) -> None:
         """Take the postings that the mentions were made of, and for each segment the rows that pass; None for all.
 
-        Args:
-            mentions: of the segments.
-            postings: of the same segments.
-            allowed: by segment.
-            total: rows that pass, in all segments of the scope.
+        ``total`` counts the rows that pass in all segments of the scope, those without mentions included.
         """
         self.mentions = mentions
         self.total = total
@@ -147,7 +144,7 @@ class ScopedMentions:
         return counts
 
     def segments(self) -> list[tuple[SegmentMentions, Mask | None]]:
-        """Each segment, and which of its rows that name any entity pass; None for all."""
+        """Each segment, and a mask of those of its rows with mentions that pass; None for all."""
         return [
             (segment, None if mask is None else mask[segment.rows])
             for segment, mask in zip(self.mentions.segments, self._allowed, strict=True)
@@ -155,15 +152,10 @@ class ScopedMentions:
 
     def find(self, name: str) -> int | None:
         """The entity of a name, however it is spelt; None if no row that passes names it."""
-        wanted, low, high = folded(name), 0, self.mentions.entities
-        while low < high:
-            middle = (low + high) // 2
-            if self.key(middle) < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        found = low < self.mentions.entities and self.key(low) == wanted and self.counts[low] > 0
-        return low if found else None
+        wanted = folded(name)
+        entity = bisect_left(range(self.mentions.entities), wanted, key=self.key)
+        found = entity < self.mentions.entities and self.key(entity) == wanted and self.counts[entity] > 0
+        return entity if found else None
 
     def key(self, entity: int) -> str:
         """The name of an entity, folded."""
@@ -256,7 +248,7 @@ def _common(one: Rows, other: Rows) -> Rows:
 BLOCK_PAIRS = 2_000_000
 """Pairs that are counted at a time: about 50 bytes each."""
 MAX_PAIRS = 50_000_000
-"""Pairs in rows that are looked at for one answer; after that the best so far are told to be only that."""
+"""Pairs in rows that are looked at for one answer; beyond that the best so far are returned as incomplete."""
 
 
 @dataclass(frozen=True)
@@ -267,7 +259,7 @@ class Pairs:
     second: Entities
     counts: Counts
     complete: bool = True
-    """Whether no other pair can be among them."""
+    """Whether no other pair can be among the best."""
 
 
 def frequent_pairs(scoped: ScopedMentions, limit: int, *, max_pairs: int = MAX_PAIRS) -> Pairs:

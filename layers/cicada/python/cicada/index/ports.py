@@ -37,64 +37,37 @@ class StoredEntry:
 
 
 class ObjectStore(Protocol):
-    """Whole objects under string keys. Reads are consistent: what was written is read from then on.
+    """Whole objects under string keys. Reads are consistent: they see every write that has returned.
 
-    Every method raises ``IndexUnavailable`` when the store does not respond, or refuses. Safe for several threads.
+    Every method raises IndexUnavailable when the store does not respond, or refuses. Safe for several threads.
     """
 
     def read(self, key: str) -> StoredObject:
-        """The object.
-
-        Raises:
-            ObjectMissing: there is none.
-        """
-        ...
+        """The object. Raises ObjectMissing if there is none."""
 
     def read_if_changed(self, key: str, etag: str) -> StoredObject | None:
-        """The object, or None while its entity tag is still ``etag``.
-
-        Raises:
-            ObjectMissing: there is none.
-        """
-        ...
+        """The object, or None while its entity tag is still ``etag``. Raises ObjectMissing if there is none."""
 
     def read_range(self, key: str, start: int, length: int) -> bytes:
-        """Up to ``length`` bytes (at least 1) from ``start``: fewer, or none, where the object ends before.
-
-        Raises:
-            ObjectMissing: there is none.
-        """
-        ...
+        """Up to ``length`` bytes (at least 1) from ``start``; fewer where the object ends. Raises ObjectMissing."""
 
     def write(self, key: str, data: bytes, *, replaces: str | None) -> str:
-        """Write the object as one step, if it stands as the writer believes, and return its new entity tag.
+        """Write a whole object atomically, and return its new entity tag.
 
-        Args:
-            key: where.
-            data: the whole object.
-            replaces: the entity tag of the object to replace; None if there must be no object yet.
-
-        Raises:
-            PreconditionFailed: it does not stand so. After a write whose response was lost, this can be the echo of
-                the writer's own success: whoever must know reads the object.
+        ``replaces`` is the entity tag of the object to replace; None if there must be no object yet. Raises
+        PreconditionFailed if that does not hold. A retry whose first response was lost can raise this after the
+        write's own success: a caller that must know reads the object.
         """
-        ...
 
     def entries(self, prefix: str) -> Iterator[StoredEntry]:
         """Every object whose key begins with ``prefix``, in byte order of the keys."""
-        ...
 
     def delete(self, key: str) -> None:
-        """Delete the object. That there is none is no failure."""
-        ...
+        """Delete the object, if there is one."""
 
 
 def put(store: ObjectStore, key: str, data: bytes) -> None:
-    """Write an object under a key that nobody else uses.
-
-    Raises:
-        IndexUnavailable: the store does not respond, or holds another object there.
-    """
+    """Write an object under a key that nobody else uses. Raises IndexUnavailable if another object is there."""
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed as error:
@@ -102,7 +75,7 @@ def put(store: ObjectStore, key: str, data: bytes) -> None:
             found = store.read(key)
         except ObjectMissing:
             raise IndexUnavailable(f"{key} can neither be written nor read") from error
-        if found.data != data:  # else it is the echo of a write whose response was lost
+        if found.data != data:  # equal data: the write succeeded, its response was lost, and a retry was refused
             raise IndexUnavailable(f"{key} holds another object") from error
 
 
@@ -110,12 +83,11 @@ Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "c
 
 
 class Progress(Protocol):
-    """Is told each step, from the thread that works."""
+    """Receives a report of each step, from the thread that works."""
 
     def __call__(self, stage: Stage, done: int, total: int) -> None:
         """``done`` of ``total`` pieces of the stage: documents, files, passages, segments, objects or versions."""
-        ...
 
 
 def silent(stage: Stage, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Ignore progress."""

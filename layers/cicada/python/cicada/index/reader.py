@@ -20,7 +20,11 @@ logger = logging.getLogger(__name__)
 
 
 class Patience:
-    """Has a look made when it is due, one for all who wait. Safe for several threads."""
+    """Starts a look when one is due, one for all callers that wait. Safe for several threads.
+
+    A function is frozen between its calls, with its threads: a look beside calls of a few milliseconds never ends. So a
+    function with such calls waits for a look that is due.
+    """
 
     def __init__(
         self,
@@ -31,14 +35,14 @@ class Patience:
         rest_s: float,
         clock: Callable[[], float],
     ) -> None:
-        """Take what is waited for.
+        """Take the look, which handles its own errors, and whether one is due.
 
         Args:
-            look: looks; it handles its own errors.
+            look: looks for a new version.
             due: whether the last look that succeeded is too long ago.
-            wait_s: seconds that a caller waits at most; with 0 none does.
-            rest_s: seconds for which nobody waits again after it did not help.
-            clock: seconds, those of a frozen function included.
+            wait_s: seconds that a caller waits at most; with 0 none waits.
+            rest_s: seconds for which no caller waits again after waiting did not help.
+            clock: seconds, including those for which the function was frozen.
         """
         self._look = look
         self._due = due
@@ -50,13 +54,14 @@ class Patience:
         self._looking: threading.Thread | None = None
 
     def wait(self, at_most_s: float = math.inf) -> None:
-        """Wait for a look if one is due: until it has succeeded or failed, or the time is over."""
+        """Wait for a look if one is due, until it has succeeded or failed, or the time is over."""
         time_s = min(self._wait_s, at_most_s)
         if time_s <= 0 or not self._due() or 0 <= self._clock() - self._gave_up_at < self._rest_s:
             return
         began_s = time.monotonic()
         own = late = False
-        while self._due() and not (own or late):  # one frozen under way, that fails for it, says nothing of now
+        # A look that another call began may fail because the function was frozen during it: then begin one more.
+        while self._due() and not (own or late):
             looking, own = self._begun()
             looking.join(max(0.0, began_s + time_s - time.monotonic()))
             late = looking.is_alive()
@@ -68,7 +73,7 @@ class Patience:
             )
 
     def _begun(self) -> tuple[threading.Thread, bool]:
-        """The look under way, and whether it was begun just now."""
+        """The look under way, and whether this call began it."""
         with self._starting:
             if self._looking is not None and self._looking.is_alive():
                 return self._looking, False
@@ -82,11 +87,11 @@ REFRESH_INTERVAL_S = 5.0
 RETRY_INTERVAL_S = 60.0
 """How often segments that could not be read are tried again, in seconds."""
 EAGER_BYTES = 16 * 2**20
-"""A version that is no larger is read whole before it is searched: ranges would hardly be faster."""
+"""A version up to this size is read whole before it is searched: ranges would hardly be faster."""
 SWAP_BYTES = 128 * 2**20
-"""A new version with more to load takes over before it is loaded, so that two do not fill the memory."""
+"""A new version with more to load is used before it is loaded, so that two do not fill the memory."""
 TEXT_BYTES = 256 * 2**20
-"""Texts, compressed, are kept in memory if all of a version's are no larger; else what is shown is read when it is."""
+"""A version's compressed texts are kept in memory up to this size; else they are read when they are shown."""
 
 
 @dataclass(frozen=True)
@@ -98,12 +103,12 @@ class _Held:
 class IndexReader:
     """Holds the current version. Safe for several threads.
 
-    The first caller waits for the manifest and the segments' heads: then it can search, by ranges. What makes searches
-    read nothing is loaded beside them by a thread of the reader's own, which also looks for new versions: every few
-    seconds, and when :meth:`refresh_soon` asks for it (a function is frozen between its invocations, its threads too).
-    A new version is loaded before it takes the place of the old one; while it cannot be had the old one serves on.
+    The first caller waits for the manifest and the segments' heads; then it can search, by ranges. A thread of the
+    reader loads the rest beside the searches. It also looks for new versions: every few seconds, and when
+    :meth:`refresh_soon` asks for it (a function is frozen between its invocations, with its threads). A new version is
+    loaded before it replaces the old one; while it cannot be loaded, the old one stays in use.
 
-    With a patience, whoever asks for the current version waits when a look is due: see :class:`Patience`.
+    With a patience, a caller that asks for the current version waits when a look is due: see :class:`Patience`.
     """
 
     def __init__(
@@ -119,7 +124,7 @@ class IndexReader:
         patience_s: float = 0.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take where the index is, and the model that queries are embedded with. Nothing is read yet.
+        """Take the store of the index, and the model that queries are embedded with. Reads nothing yet.
 
         Args:
             store: where the index is.
@@ -129,9 +134,9 @@ class IndexReader:
             eager_bytes: see :data:`EAGER_BYTES`.
             swap_bytes: see :data:`SWAP_BYTES`.
             text_bytes: see :data:`TEXT_BYTES`.
-            patience_s: seconds that :meth:`current` waits at most when the last look that succeeded is longer ago than
-                the interval; with 0 it never waits, as is right where calls last long enough for looks beside them.
-            clock: seconds, those of a frozen function included.
+            patience_s: seconds that :meth:`current` waits at most when a look is due; 0 (never) where calls last long
+                enough for looks beside them.
+            clock: seconds, including those for which the function was frozen.
         """
         self._store = store
         self._rounds = RoundReader(store)
@@ -145,9 +150,9 @@ class IndexReader:
         self._loading = threading.Lock()
         self._tried_at = -math.inf
         self._looked_at = -math.inf
-        """When the last look began that succeeded."""
+        """When the last successful look began."""
         self._coming: _Held | None = None
-        """A new version that is opened and not yet loaded: a look that fails half way is gone on with by the next."""
+        """A new version that is opened and not yet loaded; the next look continues one that failed half way."""
         self._wake = threading.Event()
         self._partial_at = float("-inf")
         self._searched = False
@@ -166,10 +171,8 @@ class IndexReader:
     def current(self, within_s: float = math.inf) -> LoadedIndex:
         """The version to search. The first call loads it; later ones read nothing.
 
-        Where the reader has patience, a call for which a look is due waits for it, and at most so many seconds.
-
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: none is held, and none can be loaded.
+        With a patience, a call waits for a look that is due, at most ``within_s`` seconds. Raises IndexMissing,
+        IndexCorrupt, IndexMismatch or IndexUnavailable if no version is held and none can be loaded.
         """
         held = self._held or self._first()
         self._start()
@@ -178,44 +181,41 @@ class IndexReader:
         return (self._held or held).index
 
     def refresh(self) -> None:
-        """Look for a new version, and load it. What is held stays if this fails.
+        """Look for a new version, and load it; the held one stays if this fails.
 
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: there is none, or it cannot be loaded.
+        Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable.
         """
         with self._loading:
             self._load()
 
     def refresh_soon(self) -> None:
-        """Have the thread look for a new version, or load the first, unless it just did. Returns at once."""
+        """Make the thread look for a new version, or load the first one, unless it just did. Returns at once."""
         self._start()
         if self._is_past(self._tried_at):
             self._wake.set()
 
     def warm_soon(self) -> None:
-        """Have the thread load what searches still have to read: from the end of the first one on."""
+        """Make the thread load what searches still have to read; called at the end of a search."""
         self._searched = True
         if not self._warmed:
             self._wake.set()
 
     def warm_up(self) -> None:
-        """Load what searches would have to read; returns when it is in memory.
+        """Load what searches would have to read, and return when it is in memory.
 
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: it cannot be loaded.
+        Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable.
         """
         held = self._held or self._first()
         index = self._as_far_as_allowed(held.index, self._warm)
         with self._loading:
-            if self._held is held:  # else another one has taken over meanwhile
+            if self._held is held:  # else a new version has replaced it meanwhile
                 self._held = _Held(index, held.etag)
                 self._warmed = True
 
     def after_damage(self, index: LoadedIndex, error: IndexCorrupt) -> LoadedIndex:
         """What to search after a search met a damaged or missing segment: a newer version, or the rest of this one.
 
-        Raises:
-            IndexCorrupt: the error, where the version does not allow to do without, or it is no segment's.
+        Raises the error if it is not about a segment, or if the version does not allow answers without one.
         """
         held = self._held
         if held is not None and held.index is index:
@@ -231,7 +231,7 @@ class IndexReader:
         return rest
 
     def close(self) -> None:
-        """Stop looking for new versions; what is held can still be searched."""
+        """Stop looking for new versions; the held one can still be searched."""
         self._closed = True
         self._rounds.stop_loading()
         self._wake.set()
@@ -278,7 +278,7 @@ class IndexReader:
         return self._as_far_as_allowed(index, self._load_at_once) if self._warmed else index
 
     def _as_far_as_allowed(self, index: LoadedIndex, load: Callable[[LoadedIndex], None]) -> LoadedIndex:
-        """Load of a version what can be read; returns it, or its rest where it allows to do without some."""
+        """Load a version; returns it without the segments that cannot be read, if it allows that."""
         while True:
             try:
                 load(index)
@@ -288,13 +288,13 @@ class IndexReader:
                 return index
 
     def _load_at_once(self, index: LoadedIndex) -> None:
-        """In one round: for a version that is small."""
+        """In one round, for a small version."""
         self._rounds.load_at_once(
             [(segment.sections, name) for segment in index.segments for name in (*segment.warm_names, BLOCKS)]
         )
 
     def _warm(self, index: LoadedIndex) -> None:
-        """Load what makes searches of a version read nothing, and its texts if they fit."""
+        """Load everything that searches of a version read, and its texts if they fit."""
         for segment in index.segments:
             self._rounds.load(segment.sections, segment.warm_names)
         if sum(segment.sections.size(BLOCKS) for segment in index.segments) <= self._text_bytes:
@@ -323,14 +323,14 @@ class IndexReader:
                 _telling(self.warm_up)
 
     def _look_and_tell(self) -> None:
-        """Look beside the callers, unless another thread has just done so."""
+        """Look for a new version, unless another thread has just done so."""
         with self._loading:
             if self._is_past(self._looked_at):
                 _telling(self._load)
 
 
 def _telling(do: Callable[[], object]) -> None:
-    """Do something beside the answers; what fails is told in the log, and ends no thread."""
+    """Run in the background: log what fails, so that no error ends the thread."""
     try:
         do()
     except IndexMissing:

@@ -26,7 +26,7 @@ from cicada.index.s3_signing import Credentials, CredentialSource, Endpoint, Sig
 
 IDLE_S = 5.0
 """An idle connection is used again for this long, in seconds by the wall clock: S3 closes it soon after, and a frozen
-function does not hear of that."""
+function does not notice that."""
 
 
 class Connections:
@@ -40,7 +40,7 @@ class Connections:
         environ: Mapping[str, str],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take where to; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
+        """Take the endpoint; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
         self._endpoint = endpoint
         self._connect_timeout_s = connect_timeout_s
         self._bundle = environ.get("AWS_CA_BUNDLE")
@@ -64,11 +64,7 @@ class Connections:
             connection.close()
 
     def new(self) -> HTTPConnection:
-        """A new connection.
-
-        Raises:
-            OSError: there is no way to the host.
-        """
+        """A new connection. Raises OSError if the host cannot be reached."""
         to = self._endpoint
         if to.secure:
             connection: HTTPConnection = HTTPSConnection(
@@ -80,7 +76,7 @@ class Connections:
         return connection
 
     def give_back(self, connection: HTTPConnection) -> None:
-        """Keep a connection, whose last response was read to its end."""
+        """Keep a connection whose last response was read to its end."""
         self._idle.append((connection, self._clock()))
 
     def _context(self) -> ssl.SSLContext:
@@ -91,7 +87,7 @@ class Connections:
 
 
 def _readable(sock: socket.socket | None) -> bool:
-    """Whether an idle connection has something to say: that it is closed."""
+    """Whether an idle connection is readable: S3 sends nothing unasked, so it was closed."""
     if sock is None:
         return True
     poll = select.poll()
@@ -100,13 +96,13 @@ def _readable(sock: socket.socket | None) -> bool:
 
 
 ATTEMPTS = 4
-"""Requests for one read at most; those that met a connection that S3 had closed meanwhile are not counted."""
+"""Requests for one read at most, not counting those on connections that S3 had closed meanwhile."""
 BACKOFF_S = 0.05
-"""The longest wait before the second attempt, in seconds; it doubles from one to the next, and is drawn at random."""
+"""The longest wait before the second attempt, in seconds; it doubles with each attempt. The wait is random."""
 STEP_BYTES = 2**20
-"""Read at a time; between them the budget is looked at."""
+"""Read at a time; the time budget is checked between reads."""
 PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
-"""What configures a proxy, in the environment."""
+"""Environment variables that configure a proxy."""
 ERROR_BYTES = 64 * 2**10
 """Of an error's description, at most."""
 
@@ -120,7 +116,7 @@ _Result = TypeVar("_Result")
 
 @dataclass(frozen=True)
 class ReadTimeouts:
-    """Time-outs, in seconds: somebody waits for the answer, and another strategy may still have one."""
+    """Time-outs in seconds. They are short: a user waits for the answer, and another strategy may still give one."""
 
     connect_s: float = 1.0
     read_s: float = 4.0
@@ -149,12 +145,12 @@ class DirectS3Store:
         Args:
             bucket: its name.
             patience: how long to wait.
-            environ: the region, the credentials, and an endpoint in S3's place, by the names that AWS gives them.
-            sdk: makes the store that writes, lists and deletes, when that is first asked for.
+            environ: the region, the credentials, and optionally an endpoint instead of S3's, by their names in AWS.
+            sdk: makes the store that writes, lists and deletes; called on first use.
             sleep: waits, in seconds.
 
         Raises:
-            SettingsInvalid: the environment names no region, or an endpoint that is none.
+            SettingsInvalid: the environment names no region, or an invalid endpoint.
         """
         region = region_of(environ)
         self._bucket = bucket
@@ -212,7 +208,7 @@ class DirectS3Store:
     def _get(
         self, key: str, headers: Mapping[str, str], take: Callable[[HTTPResponse, float], _Result]
     ) -> _Result | None:
-        """What ``take`` makes of a successful response; None if S3 answers that the object has not changed."""
+        """The result of ``take`` for a successful response; None if S3 answers that the object has not changed."""
         deadline = time.monotonic() + self._patience.budget_s
         credentials = self._credentials.current()
         for attempt in range(ATTEMPTS):
@@ -244,7 +240,7 @@ class DirectS3Store:
         try:
             result = self._taken(key, response, take, deadline)
         except BaseException:
-            connection.close()  # who knows where in the response it stands
+            connection.close()  # part of the response may be unread
             raise
         if response.isclosed() and not response.will_close:
             self._connections.give_back(connection)
@@ -255,7 +251,7 @@ class DirectS3Store:
     def _ask(
         self, key: str, headers: Mapping[str, str], credentials: Credentials, deadline: float
     ) -> tuple[HTTPConnection, HTTPResponse]:
-        """Send a request, on an idle connection if one still works, and await the begin of its response."""
+        """Send a request, on an idle connection if one still works, and wait for the start of the response."""
         path = self._endpoint.path(key)
         signed = self._signer.headers(self._endpoint.named, path, headers, credentials, datetime.now(UTC))
         while True:
@@ -268,7 +264,7 @@ class DirectS3Store:
                 return connection, connection.getresponse()
             except (ConnectionError, HTTPException):
                 connection.close()
-                if used is None:  # else S3 has closed it while it was idle: the next one will do
+                if used is None:  # else S3 closed it while it was idle: try the next one
                     raise
             except BaseException:
                 connection.close()
@@ -283,29 +279,32 @@ class DirectS3Store:
             case 304:
                 response.read()
                 return None
-        body = response.read(ERROR_BYTES)
-        found = _CODE.search(body)
+        raise self._failure(key, response)
+
+    def _failure(self, key: str, response: HTTPResponse) -> Exception:
+        """The error that an unsuccessful response stands for."""
+        found = _CODE.search(response.read(ERROR_BYTES))
         code = found[1].decode(errors="replace") if found else ""
         told = f"{response.status} {code or response.reason}"
         if response.status == 404 and code != "NoSuchBucket":
-            raise ObjectMissing(key)
+            return ObjectMissing(key)
         if code in _EXPIRED:
-            raise _ExpiredError(told)
+            return _ExpiredError(told)
         if response.status in _TRANSIENT or code == "RequestTimeout":
-            raise _TransientError(told)
+            return _TransientError(told)
         elsewhere = response.headers.get("x-amz-bucket-region")
-        raise self._unavailable(key, f"{told} (the bucket lies in {elsewhere})" if elsewhere else told)
+        return self._unavailable(key, f"{told} (the bucket lies in {elsewhere})" if elsewhere else told)
 
     def _unavailable(self, key: str, why: str) -> IndexUnavailable:
         return IndexUnavailable(f"S3 could not read s3://{self._bucket}/{key}: {why}")
 
 
 class _TransientError(Exception):
-    """A failure that may pass: a throttle, a cut body, a response to something else."""
+    """A failure that a retry may cure: a throttle, a truncated body, the response to another request."""
 
 
 class _ExpiredError(Exception):
-    """The credentials are not accepted any more."""
+    """The credentials have expired."""
 
 
 def _whole(response: HTTPResponse, deadline: float) -> StoredObject:
@@ -344,10 +343,9 @@ def _fill(response: HTTPResponse, buffer: memoryview, deadline: float) -> None:
 
 
 def store_for_answers(bucket: str, environ: Mapping[str, str] = os.environ) -> ObjectStore:
-    """The store of a function that somebody waits for: the direct one, or the SDK's where a proxy is configured.
+    """The store for functions that a user waits for: the direct one, or the SDK's where a proxy is configured.
 
-    Raises:
-        SettingsInvalid: the environment names no region, or an endpoint that is none.
+    Raises SettingsInvalid if the environment names no region, or an invalid endpoint.
     """
     if any(environ.get(name) for name in PROXY_NAMES):
         return _sdk_store(bucket, hurried=True)
@@ -355,7 +353,7 @@ def store_for_answers(bucket: str, environ: Mapping[str, str] = os.environ) -> O
 
 
 def _sdk_store(bucket: str, *, hurried: bool = False) -> ObjectStore:
-    import boto3  # a reader never comes here
+    import boto3  # slow to import; reading never needs it
 
     from cicada.index.s3 import CLIENT_CONFIG, WORKER_CONFIG, S3Store
 

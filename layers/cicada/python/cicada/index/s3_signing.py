@@ -30,29 +30,24 @@ class Credentials:
 
 
 def encoded_path(*parts: str) -> str:
-    """The path of a bucket and key, or of a key alone, as requests and their signatures write it."""
+    """The URL path of a bucket and key, or of a key alone, as requests and their signatures write it."""
     return "/" + "/".join(quote(part, safe="/~") for part in parts)
 
 
 class Signer:
-    """Signs GET requests for one region. Safe for several threads."""
+    """Signs GET requests to a bucket of one region. Safe for several threads."""
 
     def __init__(self, region: str) -> None:
-        """Take the region that the bucket lies in."""
         self._region = region
         self._key: tuple[tuple[str, str], bytes] = (("", ""), b"")
 
     def headers(
         self, host: str, path: str, headers: Mapping[str, str], credentials: Credentials, now: datetime
     ) -> dict[str, str]:
-        """All headers of a GET request, its signature among them.
+        """All headers of a GET request without a query, its signature among them.
 
-        Args:
-            host: with the port, unless it is the scheme's own.
-            path: as :func:`encoded_path` writes it; there is no query.
-            headers: the request's own, names in lower case. All of them are signed.
-            credentials: whose signature it is.
-            now: in UTC.
+        ``host`` has the port unless it is the scheme's default; ``path`` is from :func:`encoded_path`; the names of
+        ``headers`` are in lower case, and all of them are signed; ``now`` is in UTC.
         """
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         date = stamp[:8]
@@ -72,7 +67,7 @@ class Signer:
         return signed
 
     def _signing_key(self, secret: str, date: str) -> bytes:
-        """Derived once a day and secret; threads that meet derive the same one twice."""
+        """Derived once for a day and secret; two threads may both derive it, with the same result."""
         known_for, key = self._key
         if known_for != (secret, date):
             key = f"AWS4{secret}".encode()
@@ -87,41 +82,33 @@ def _hmac(key: bytes, text: str) -> bytes:
 
 
 class CredentialSource:
-    """The environment's credentials, as Lambda gives them; where it has none, the SDK's chain. Safe for threads.
+    """The environment's credentials, as Lambda provides them, else the SDK's chain. Safe for several threads.
 
-    The chain (profiles, SSO, roles, container credentials) keeps its own fresh; the SDK is imported only for it.
+    The environment is read again for each request. The chain (profiles, SSO, roles, container credentials) refreshes
+    its credentials itself; the SDK is imported only for it.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        """Take the environment; it is read anew for each request."""
         self._environ = environ
         self._chain: Any = None
         self._lock = threading.Lock()
 
     def current(self) -> Credentials:
-        """The credentials to sign with now.
-
-        Raises:
-            IndexUnavailable: there are none, or they cannot be had.
-        """
+        """The credentials to sign with now. Raises IndexUnavailable if there are none."""
         key_id, secret = (self._environ.get(name) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"))
         if key_id and secret:
             return Credentials(key_id, secret, self._environ.get("AWS_SESSION_TOKEN"))
         return self._from_chain()
 
     def renewed(self, refused: Credentials) -> Credentials | None:
-        """Other credentials than those that were refused as expired; None if there are none.
-
-        Raises:
-            IndexUnavailable: they cannot be had.
-        """
+        """Other credentials than the refused, expired ones; None if there are none. Raises IndexUnavailable."""
         with self._lock:
             self._chain = None
         found = self.current()
         return None if found == refused else found
 
     def _from_chain(self) -> Credentials:
-        from botocore.exceptions import BotoCoreError  # the SDK is slow to import, and Lambda needs none of it
+        from botocore.exceptions import BotoCoreError  # slow to import, and not needed in Lambda
         from botocore.session import get_session
 
         with self._lock:
@@ -144,7 +131,7 @@ DOMAINS = {
     "us-isof-": "csp.hci.ic.gov",
     "eusc-": "amazonaws.eu",
 }
-"""By what a region's name begins with, AWS's partitions that do not lie under :data:`DEFAULT_DOMAIN`."""
+"""The domains of AWS's other partitions, by the beginning of their regions' names."""
 DEFAULT_DOMAIN = "amazonaws.com"
 
 
@@ -157,9 +144,9 @@ class Endpoint:
     """To connect to."""
     port: int
     named: str
-    """What the ``Host`` header says: with the port, unless it is the scheme's own."""
+    """The ``Host`` header: with the port, unless it is the scheme's default."""
     bucket_in_path: str
-    """The bucket, where it is no part of the host's name; else empty."""
+    """The bucket for path-style requests; empty if it is part of the host's name."""
 
     def path(self, key: str) -> str:
         """The path of an object."""
@@ -167,11 +154,7 @@ class Endpoint:
 
 
 def region_of(environ: Mapping[str, str]) -> str:
-    """The region that the environment names.
-
-    Raises:
-        SettingsInvalid: it names none.
-    """
+    """The region that the environment names. Raises SettingsInvalid if it names none."""
     region = environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     if not region:
         raise SettingsInvalid("AWS_REGION is not set")
@@ -179,10 +162,9 @@ def region_of(environ: Mapping[str, str]) -> str:
 
 
 def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> Endpoint:
-    """Where a bucket is found: in its region, or at the endpoint that the environment puts in S3's place.
+    """A bucket's address: in its region, or at the endpoint that the environment names instead of S3.
 
-    Raises:
-        SettingsInvalid: that endpoint is no URL.
+    Raises SettingsInvalid if that endpoint is not a URL.
     """
     instead = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
     if instead and environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
@@ -191,7 +173,7 @@ def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> Endpoin
     fips = "-fips" if environ.get("AWS_USE_FIPS_ENDPOINT", "").lower() == "true" else ""
     dual = ".dualstack" if environ.get("AWS_USE_DUALSTACK_ENDPOINT", "").lower() == "true" else ""
     service = f"s3{fips}{dual}.{region}.{suffix}"
-    if "." in bucket:  # no certificate covers such a bucket's own name
+    if "." in bucket:  # S3's certificate covers one label before its name, and such a bucket has several
         return Endpoint(True, service, 443, service, bucket)
     own = f"{bucket}.{service}"
     return Endpoint(True, own, 443, own, "")

@@ -37,6 +37,7 @@ from cicada.index.segment_format import (
     EncodedSegment,
     Span,
     encode_container,
+    whole,
 )
 from cicada.index.segment_reader import RoundReader, SegmentSections, open_segments
 from cicada.index.texts import TextPart, encode_texts
@@ -49,19 +50,19 @@ Digests = NDArray[np.void]
 
 
 def id_digest(passage_id: str) -> int:
-    """What a passage's id is known by in a segment: the first 8 bytes of its BLAKE2b, as an unsigned integer."""
+    """What a segment stores of a passage's id: the first 8 bytes of its BLAKE2b, as an unsigned integer."""
     return int.from_bytes(hashlib.blake2b(passage_id.encode(), digest_size=8).digest(), "little")
 
 
 def content_digest(item: Indexable) -> bytes:
-    """What tells whether a passage, all of it, and its vector would be the same. 16 bytes."""
+    """A digest of 16 bytes of all of a passage and of what its vector is made of."""
     written = item.passage.model_dump_json(by_alias=True).encode() + item.recipe()
     return hashlib.blake2b(written, digest_size=DIGEST_BYTES).digest()
 
 
 @dataclass(frozen=True)
 class SegmentContents:
-    """Passages of one collection in document order, with everything that is made of them."""
+    """Passages of one collection in document order, with everything that is computed from them."""
 
     collection: str
     lines: tuple[bytes, ...]
@@ -78,11 +79,7 @@ class SegmentContents:
 
     @classmethod
     def of(cls, collection: str, items: Sequence[Indexable], vectors: Vectors) -> Self:
-        """Analyse passages, with a unit vector each.
-
-        Raises:
-            CorpusInvalid: they have more fields than a segment can hold.
-        """
+        """Analyse passages, with a unit vector each. Raises CorpusInvalid for more fields than a segment can hold."""
         passages = [item.passage for item in items]
         return cls(
             collection=collection,
@@ -104,7 +101,7 @@ class SegmentContents:
 
     @property
     def enriched(self) -> bool:
-        """Whether any passage carries what enrichment adds: its line goes on where others end, after the metadata."""
+        """Whether any passage is enriched: its JSON line has fields after the metadata, where others end."""
         return not all(line.endswith(b"}}") for line in self.lines)
 
     @property
@@ -130,11 +127,7 @@ class SegmentContents:
 
     @classmethod
     def concat(cls, parts: Sequence[SegmentContents]) -> Self:
-        """The passages of one collection's parts, one after another.
-
-        Raises:
-            CorpusInvalid: together they have more fields than a segment can hold.
-        """
+        """The passages of one collection's parts, in order. Raises CorpusInvalid if they have too many fields."""
         count = sum(part.count for part in parts)
         return cls(
             collection=parts[0].collection,
@@ -189,11 +182,7 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
 
 
 def write_segment(store: ObjectStore, contents: SegmentContents, embedding_model_id: str) -> SegmentEntry:
-    """Write a segment, all rows live, and return its entry.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
+    """Write a segment, all rows live, and return its entry. Raises IndexUnavailable if the store does not respond."""
     encoded = encode_segment(contents, embedding_model_id)
     key = new_segment_key(encoded.sha256)
     put(store, key, encoded.data)
@@ -226,13 +215,9 @@ class SegmentFile:
 
     @classmethod
     def open(cls, store: ObjectStore, entry: SegmentEntry) -> Self:
-        """Read the head.
-
-        Raises:
-            IndexMismatch: it has a format that this version does not read.
-        """
-        (sections,), _ = open_segments(store, [entry])
-        return cls(sections, RoundReader(store))
+        """Read the head. Raises IndexMismatch if it has a format that this version does not read."""
+        opened, _ = open_segments(store, [entry])
+        return cls(opened[entry.key], RoundReader(store))
 
     def id_digests(self) -> NDArray[np.uint64]:
         """By row, see :func:`cicada.index.segment.id_digest`."""
@@ -255,7 +240,7 @@ class SegmentFile:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What its rows can be filtered by."""
+        """The fields that its rows can be filtered by."""
         return ColumnPart(self._sections, self.count).fields
 
     def column(self, field: str) -> Column | None:
@@ -266,18 +251,19 @@ class SegmentFile:
 
     def contents(self) -> SegmentContents:
         """Everything, in document order."""
-        lines, order = self._text_part().decode(self._reader.gather)
+        lines, order = TextPart(self._sections, self.count).decode(self._reader.gather)
         rows = np.empty(self.count, dtype=np.intp)
         rows[order] = np.arange(self.count)
         columns = decode_columns(ColumnPart(self._sections, self.count), self._reader.gather)
         lists = decode_lists(ListPart(self._sections, self.count), self.count, self._reader.gather)
+        vectors = VectorPart(self._sections, self.count, self.dimensions)
         return SegmentContents(
             collection=self._sections.header.collection,
             lines=tuple(lines),
             id_digests=self.id_digests()[rows],
             content_digests=self.content_digests()[rows],
             recipes=self.recipes()[rows],
-            vectors=decode_vectors(self._vector_part(), self._reader.gather)[rows],
+            vectors=decode_vectors(vectors, self._reader.gather)[rows],
             terms=take(decode_lexical(self._sections, self.count, self._reader.gather), rows),
             columns={name: column.take(rows) for name, column in columns.items()},
             lists=take_lists(lists, rows),
@@ -285,7 +271,7 @@ class SegmentFile:
         )
 
     def verify(self) -> None:
-        """Read and check every byte, and that all of it can be understood."""
+        """Read and check every byte, and decode all of it."""
         for name in self._sections.names():
             self._whole(name)
         try:
@@ -295,12 +281,6 @@ class SegmentFile:
         except (ValueError, IndexError, KeyError, TypeError) as error:
             raise IndexCorrupt(f"{self._sections.key} cannot be understood: {error}") from error
 
-    def _vector_part(self) -> VectorPart:
-        return VectorPart(self._sections, self.count, self.dimensions)
-
-    def _text_part(self) -> TextPart:
-        return TextPart(self._sections, self.count)
-
     def _of_rows(self, name: str, width: int) -> memoryview:
         data = self._whole(name)
         if len(data) != width * self.count:
@@ -308,5 +288,4 @@ class SegmentFile:
         return data
 
     def _whole(self, name: str) -> memoryview:
-        spans: Sequence[Span] = [Span(self._sections, name, 0, self._sections.size(name))]
-        return self._reader.gather(spans)[0]
+        return self._reader.gather([whole(self._sections, name)])[0]

@@ -37,7 +37,7 @@ from cicada.index.manifest import Count, IndexModel
 
 @dataclass(frozen=True)
 class Encoded:
-    """What one part of a segment (vectors, lexical, columns) writes. Names of sections begin with the part's."""
+    """What one part of a segment (vectors, lexical, columns) writes. Section names begin with the part's name."""
 
     meta: Mapping[str, Any]
     """JSON values, kept in the segment's header below the part's name."""
@@ -51,28 +51,16 @@ class Sections(Protocol):
     """The sections of one segment. Everything returned is verified: its digest is what was written."""
 
     def meta(self, part: str) -> Mapping[str, Any]:
-        """What the part kept in the header; empty if the segment has no such part."""
-        ...
+        """What the part stored in the header; empty if the segment has no such part."""
 
     def head(self, name: str) -> memoryview:
-        """A section of the head.
-
-        Raises:
-            IndexCorrupt: the segment has none of that name.
-        """
-        ...
+        """A section of the head. Raises IndexCorrupt if the segment has none of that name."""
 
     def size(self, name: str) -> int:
-        """Bytes of a body section.
-
-        Raises:
-            IndexCorrupt: the segment has none of that name.
-        """
-        ...
+        """Bytes of a body section. Raises IndexCorrupt if the segment has none of that name."""
 
     def resident(self, name: str) -> memoryview | None:
         """A body section, if it is in memory whole; never reads."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -85,17 +73,16 @@ class Span:
     length: int
 
 
+def whole(sections: Sections, name: str) -> Span:
+    """All of a body section."""
+    return Span(sections, name, 0, sections.size(name))
+
+
 class Gather(Protocol):
     """Reads spans of any number of segments as one round of parallel ranges; what is resident costs nothing."""
 
     def __call__(self, spans: Sequence[Span]) -> list[memoryview]:
-        """The spans' bytes, in order.
-
-        Raises:
-            IndexCorrupt: bytes are missing or are not what was written.
-            IndexUnavailable: the store does not respond.
-        """
-        ...
+        """The spans' bytes, in order. Raises IndexCorrupt if they are damaged; IndexUnavailable."""
 
 
 MAGIC = b"CICADSEG"
@@ -104,7 +91,7 @@ ENRICHED_FORMAT_VERSION = 3
 """Of segments with enriched passages, and of these alone."""
 ALIGNMENT_BYTES = 64
 CHUNK_BYTES = 64 * 2**10
-"""What is verified at a time: small beside a range that is worth a request, large beside its digest."""
+"""Verified at a time: small compared with a range that is worth a request, large compared with its digest."""
 DIGEST_BYTES = 16
 
 _PREFIX = struct.Struct("<8sII")
@@ -112,7 +99,7 @@ _DIGESTS = "digests"
 
 
 class Extent(IndexModel):
-    """Where a section lies, counted from the object's begin for the body and from the head's sections for the head."""
+    """Where a section lies, counted from the end of the head (body sections) or from the first head section."""
 
     offset: Count
     bytes: Count
@@ -133,7 +120,7 @@ class Header(IndexModel):
 
 @dataclass(frozen=True)
 class EncodedSegment:
-    """A segment's bytes, and what vouches for them."""
+    """A segment's bytes, and the digest of its head."""
 
     data: bytes
     head_bytes: int
@@ -153,33 +140,16 @@ class Head:
     """By body section: its first chunk's place among the digests."""
 
     def section(self, name: str) -> memoryview:
-        """A section of the head.
-
-        Raises:
-            IndexCorrupt: there is none of that name.
-        """
-        extent = self.header.head.get(name)
-        if extent is None:
-            raise IndexCorrupt(f"a segment has no section {name}")
+        """A section of the head. Raises IndexCorrupt if there is none of that name."""
+        extent = _extent(self.header.head, name)
         return self.data[extent.offset : extent.offset + extent.bytes]
 
     def extent(self, name: str) -> Extent:
-        """Where a section of the body lies.
-
-        Raises:
-            IndexCorrupt: there is none of that name.
-        """
-        extent = self.header.body.get(name)
-        if extent is None:
-            raise IndexCorrupt(f"a segment has no section {name}")
-        return extent
+        """Where a section of the body lies. Raises IndexCorrupt if there is none of that name."""
+        return _extent(self.header.body, name)
 
     def verify(self, name: str, start: int, data: memoryview) -> None:
-        """Check bytes of a body section; they begin at a chunk's begin and end at a chunk's end, or the section's.
-
-        Raises:
-            IndexCorrupt: they are not what was written.
-        """
+        """Check whole chunks of a body section. Raises IndexCorrupt if they are not what was written."""
         digests = self.section(_DIGESTS)
         number = self.first_digest[name] + start // CHUNK_BYTES
         for at in range(0, len(data), CHUNK_BYTES):
@@ -187,6 +157,13 @@ class Head:
             if hashlib.sha256(data[at : at + CHUNK_BYTES]).digest()[:DIGEST_BYTES] != due:
                 raise IndexCorrupt(f"a segment's section {name} does not match its digest at byte {start + at}")
             number += 1
+
+
+def _extent(extents: Mapping[str, Extent], name: str) -> Extent:
+    try:
+        return extents[name]
+    except KeyError:
+        raise IndexCorrupt(f"a segment has no section {name}") from None
 
 
 def encode_container(
@@ -224,16 +201,10 @@ def encode_container(
 
 
 def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes: int) -> Head:
-    """Verify and read a head.
+    """Verify and read a whole head, whose digest and whose object's length the manifest gives.
 
-    Args:
-        data: the head, whole.
-        sha256: its digest, from the manifest.
-        object_bytes: the length of the object, from the manifest.
-
-    Raises:
-        IndexCorrupt: it is not what was written, or not laid out as the format demands.
-        IndexMismatch: it has a format that this version does not read.
+    Raises IndexCorrupt if it is not what was written, or breaks the format; IndexMismatch if this version does not read
+    its format.
     """
     view = memoryview(data).toreadonly()
     if hashlib.sha256(view).hexdigest() != sha256:
@@ -297,11 +268,7 @@ def to_json(value: Any) -> bytes:
 
 
 def from_json(data: memoryview) -> Any:
-    """What :func:`to_json` wrote.
-
-    Raises:
-        IndexCorrupt: it is no JSON.
-    """
+    """What :func:`to_json` wrote. Raises IndexCorrupt if it is no JSON."""
     try:
         return json.loads(bytes(data))
     except (ValueError, RecursionError) as error:

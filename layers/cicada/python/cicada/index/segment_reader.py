@@ -22,19 +22,11 @@ from cicada.index.columns import Mask
 from cicada.index.fetch import PART_BYTES, Part, fetch
 from cicada.index.manifest import SegmentEntry, TombstonesEntry, new_tombstones_key
 from cicada.index.ports import ObjectMissing, ObjectStore, put
-from cicada.index.segment_format import CHUNK_BYTES, Head, Span, decode_head
+from cicada.index.segment_format import CHUNK_BYTES, Head, Span, decode_head, whole
 
 
 def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> TombstonesEntry:
-    """Write the tombstones of a segment: at least one row is deleted.
-
-    Args:
-        store: where to.
-        deleted: shape ``(rows,)``, True where the row is deleted.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
+    """Write the tombstones of a segment; at least one row of ``deleted``, shape ``(rows,)``, is True."""
     data = zlib.compress(np.packbits(deleted, bitorder="little").tobytes())
     sha256 = hashlib.sha256(data).hexdigest()
     key = new_tombstones_key(sha256)
@@ -43,11 +35,9 @@ def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> Tombston
 
 
 def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_] | None:
-    """The rows of a segment that are deleted: shape ``(entry.count,)``, True where they are; None if none is.
+    """The deleted rows of a segment as a mask, shape ``(entry.count,)``; None if no row is deleted.
 
-    Raises:
-        IndexCorrupt: the object is missing, is not what was written, or does not fit the segment.
-        IndexUnavailable: the store does not respond.
+    Raises IndexCorrupt if the object is missing, is not what was written, or does not fit the segment.
     """
     if entry.tombstones is None:
         return None
@@ -59,16 +49,15 @@ def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_
 
 
 def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDArray[np.bool_]:
-    """Verify and unpack tombstones that were read: shape ``(rows,)``, True where the row is deleted.
+    """Verify and unpack tombstones: shape ``(rows,)``, True where the row is deleted.
 
-    Raises:
-        IndexCorrupt: they are not what was written, or do not fit the segment.
+    Raises IndexCorrupt if they are not what was written, or do not fit the segment.
     """
     if len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
         raise IndexCorrupt(f"{entry.key} does not match its checksum")
     packed_bytes = (rows + 7) // 8
     try:
-        packed = zlib.decompressobj().decompress(data, packed_bytes + 1)  # one more, to find out what is too long
+        packed = zlib.decompressobj().decompress(data, packed_bytes + 1)  # one byte more, to detect what is too long
     except zlib.error as error:
         raise IndexCorrupt(f"{entry.key} cannot be unpacked") from error
     bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little").view(np.bool_)
@@ -78,7 +67,7 @@ def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDAr
 
 
 JOIN_GAP_BYTES = 256 * 2**10
-"""Ranges of one section that lie nearer to each other are read as one: a request costs more than the bytes between."""
+"""Ranges of one section with smaller gaps are read as one: a request costs more than the bytes between."""
 LOAD_BYTES = 32 * 2**20
 """How much of a section is read and verified at a time when it is loaded whole."""
 
@@ -87,7 +76,6 @@ class SegmentSections:
     """:class:`Sections` of a segment in the store: the head in memory, the body as far as it was loaded."""
 
     def __init__(self, key: str, head: Head, head_bytes: int) -> None:
-        """Take a verified head."""
         self.key = key
         self.header = head.header
         self._head = head
@@ -119,11 +107,7 @@ class SegmentSections:
         return sum(map(len, self._resident.values()))
 
     def part(self, name: str, start: int, end: int) -> Part:
-        """Where bytes of a section lie in the store.
-
-        Raises:
-            IndexCorrupt: the section does not reach so far.
-        """
+        """Where bytes of a section lie in the store. Raises IndexCorrupt if the section does not reach so far."""
         extent = self._head.extent(name)
         if not 0 <= start <= end <= extent.bytes:
             raise IndexCorrupt(f"a segment refers to bytes {start} to {end} of its section {name}, beyond its end")
@@ -139,36 +123,30 @@ class SegmentSections:
 
 def open_segments(
     store: ObjectStore, entries: Sequence[SegmentEntry], tombstones: Sequence[SegmentEntry] = ()
-) -> tuple[list[SegmentSections], list[Mask | None]]:
-    """Read and verify segments' heads, and tombstones, in one round, in the order of their entries.
-
-    Args:
-        store: where they are.
-        entries: the segments to open.
-        tombstones: the segments whose alive rows are asked for.
+) -> tuple[dict[str, SegmentSections], dict[str, Mask | None]]:
+    """Read and verify the heads of ``entries``, and the tombstones of other segments, in one round.
 
     Returns:
-        The opened segments; and for each of ``tombstones`` the rows that are alive, None for all.
+        By key: the opened segments; and for ``tombstones`` the rows that are alive, None for all.
 
     Raises:
-        IndexCorrupt: one is missing, damaged, or not the one that the manifest means.
+        IndexCorrupt: one is missing, damaged, or another one than the manifest names; the error has the segment's key.
         IndexMismatch: one has a format that this version does not read.
         IndexUnavailable: the store does not respond.
     """
     marked = [(entry, entry.tombstones) for entry in tombstones if entry.tombstones is not None]
-    owners = [entry.key for entry in entries] + [entry.key for entry, _ in marked]
     parts = [Part(entry.key, 0, entry.head_bytes) for entry in entries]
     parts += [Part(dead.key, 0, dead.bytes) for _, dead in marked]
     try:
         data = fetch(store, parts)
     except IndexCorrupt as error:
-        owner = next((owner for owner, part in zip(owners, parts, strict=True) if part.key == error.key), None)
-        raise IndexCorrupt(str(error), key=owner) from error
-    opened = [_open(entry, head) for entry, head in zip(entries, data, strict=False)]
-    alive = {
-        entry.key: _alive(entry, dead, found) for (entry, dead), found in zip(marked, data[len(entries) :], strict=True)
-    }
-    return opened, [alive.get(entry.key) for entry in tombstones]
+        owners = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
+        raise IndexCorrupt(str(error), key=owners.get(error.key or "")) from error
+    opened = {entry.key: _open(entry, head) for entry, head in zip(entries, data, strict=False)}
+    alive: dict[str, Mask | None] = {entry.key: None for entry in tombstones}
+    for (entry, dead), found in zip(marked, data[len(entries) :], strict=True):
+        alive[entry.key] = _alive(entry, dead, found)
+    return opened, alive
 
 
 def _alive(entry: SegmentEntry, dead: TombstonesEntry, data: memoryview) -> Mask:
@@ -191,7 +169,7 @@ def _open(entry: SegmentEntry, data: memoryview) -> SegmentSections:
 
 @dataclass
 class _Wanted:
-    """Chunks of one section that are read as one range, and the spans that lie within."""
+    """Chunks of one section that are read as one range, and the numbers of the spans within."""
 
     sections: SegmentSections
     name: str
@@ -201,16 +179,16 @@ class _Wanted:
 
 
 class RoundReader:
-    """Reads spans of segments: what is in memory at once, the rest as one round of ranges. Safe for several threads."""
+    """Reads spans of segments: from memory, and the rest as one round of parallel ranges. Safe for several threads."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Take where the segments are."""
+        """Take the store of the segments."""
         self._store = store
         self._waiting = 0
         self._quiet = threading.Condition()
         self._stopped = False
         self.rounds = 0
-        """Rounds of reading that searches have waited for."""
+        """Rounds that searches have waited for."""
 
     def gather(self, spans: Sequence[Span]) -> list[memoryview]:
         """:class:`~cicada.index.segment_format.Gather`; searches wait for it, so that :meth:`load` gives way."""
@@ -239,9 +217,7 @@ class RoundReader:
     def load(self, sections: SegmentSections, names: Iterable[str]) -> None:
         """Bring whole sections into memory, a piece at a time; a search that waits for its ranges goes first.
 
-        Raises:
-            IndexCorrupt: a section is damaged or missing.
-            IndexUnavailable: the store does not respond, or :meth:`stop_loading` was called.
+        Raises IndexCorrupt, or IndexUnavailable (also after :meth:`stop_loading`).
         """
         for name in names:
             if sections.resident(name) is None:
@@ -254,13 +230,9 @@ class RoundReader:
             self._quiet.notify_all()
 
     def load_at_once(self, wanted: Sequence[tuple[SegmentSections, str]]) -> None:
-        """Bring whole sections into memory in one round.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: as :meth:`load` does.
-        """
+        """Bring whole sections into memory in one round. Raises IndexCorrupt or IndexUnavailable."""
         missing = [(sections, name) for sections, name in wanted if sections.resident(name) is None]
-        spans = [Span(sections, name, 0, sections.size(name)) for sections, name in missing]
+        spans = [whole(sections, name) for sections, name in missing]
         for (sections, name), data in zip(missing, self.gather(spans), strict=True):
             sections.keep(name, data)
 
@@ -286,7 +258,7 @@ class RoundReader:
                 found[at] = view[start : start + spans[at].length]
 
     def _fetch(self, ranges: Sequence[tuple[SegmentSections, str, int, memoryview]]) -> None:
-        """Fill buffers with sections' bytes from chunks' begins on, each piece verified by the thread that read it."""
+        """Fill buffers with bytes of sections from the start of a chunk on; each thread verifies what it read."""
         pieces = [
             (sections, name, start + at, buffer[at : at + PART_BYTES])
             for sections, name, start, buffer in ranges
@@ -302,7 +274,7 @@ class RoundReader:
 
 
 def _joined(spans: Sequence[Span], cold: Sequence[int]) -> list[_Wanted]:
-    """The chunk-aligned ranges that hold the spans; near ones are one range."""
+    """The chunk-aligned ranges that hold the spans; near ranges are joined."""
     by_section: dict[tuple[int, str], list[int]] = {}
     for at in cold:
         by_section.setdefault((id(spans[at].sections), spans[at].name), []).append(at)

@@ -30,8 +30,7 @@ _BLOCKS = "passages.blocks"
 def encode_texts(lines: Sequence[bytes], order: NDArray[np.intp]) -> Encoded:
     """Write passages, a line each in document order; ``order[row]`` is the place of a row's passage.
 
-    Raises:
-        CorpusInvalid: they are more text than a segment can hold.
+    Raises CorpusInvalid if they are more text than a segment can hold.
     """
     blocks = []
     for start in range(0, len(lines), BLOCK_PASSAGES):
@@ -53,11 +52,7 @@ class TextPart:
     """A segment's passages, read as they are shown."""
 
     def __init__(self, sections: Sections, count: int) -> None:
-        """Take the sections of a segment with that many passages.
-
-        Raises:
-            IndexCorrupt: they do not fit.
-        """
+        """Take the sections of a segment with that many passages. Raises IndexCorrupt if they do not fit."""
         self._sections = sections
         self._count = count
         size = sections.meta("passages").get("blockPassages")
@@ -77,11 +72,7 @@ class TextPart:
         return [Span(self._sections, _PLACES, 4 * first, 4 * (last - first + 1))]
 
     def places(self, rows: Sequence[int], data: Sequence[memoryview]) -> list[int]:
-        """Which passages rows are, in document order from 0.
-
-        Raises:
-            IndexCorrupt: there is no such passage.
-        """
+        """Which passages rows are, in document order from 0. Raises IndexCorrupt if there is no such passage."""
         known = np.frombuffer(data[0], dtype="<u4")
         first = min(rows)
         places = [int(known[row - first]) for row in rows]
@@ -94,11 +85,7 @@ class TextPart:
         return [self._block_span(block) for block in sorted({place // self._block_passages for place in places})]
 
     def passages(self, places: Sequence[int], data: Sequence[memoryview]) -> list[Passage]:
-        """The passages at places.
-
-        Raises:
-            IndexCorrupt: one was written wrongly.
-        """
+        """The passages at places. Raises IndexCorrupt if one was written wrongly."""
         blocks = sorted({place // self._block_passages for place in places})
         lines = {block: self._unpack(packed) for block, packed in zip(blocks, data, strict=True)}
         found = []
@@ -113,8 +100,7 @@ class TextPart:
     def decode(self, gather: Gather) -> tuple[list[bytes], NDArray[np.intp]]:
         """All passages as JSON lines in document order, and the place of each row.
 
-        Raises:
-            IndexCorrupt: they cannot be read.
+        Raises IndexCorrupt if they cannot be read.
         """
         whole = [Span(self._sections, name, 0, self._sections.size(name)) for name in (_PLACES, _BLOCKS)]
         places, blocks = gather(whole)

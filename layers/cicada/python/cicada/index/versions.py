@@ -15,7 +15,6 @@ from cicada.index.manifest import (
     TOMBSTONES_PREFIX,
     VERSIONS_PREFIX,
     Manifest,
-    SegmentEntry,
     parse_manifest,
     version_key,
 )
@@ -46,11 +45,7 @@ class Published:
 
 
 def read_current(store: ObjectStore) -> Published | None:
-    """What is published now; None if nothing is.
-
-    Raises:
-        IndexCorrupt, IndexMismatch, IndexUnavailable: as their names say.
-    """
+    """What is published now; None if nothing is. Raises IndexCorrupt, IndexMismatch or IndexUnavailable."""
     try:
         found = store.read(CURRENT_KEY)
     except ObjectMissing:
@@ -59,40 +54,17 @@ def read_current(store: ObjectStore) -> Published | None:
 
 
 def must_be_published(store: ObjectStore) -> Published:
-    """What is published now.
-
-    Raises:
-        IndexMissing: nothing is.
-        IndexCorrupt, IndexMismatch, IndexUnavailable: as their names say.
-    """
+    """What is published now. Raises IndexMissing if nothing is; IndexCorrupt, IndexMismatch or IndexUnavailable."""
     current = read_current(store)
     if current is None:
         raise IndexMissing("no version is published")
     return current
 
 
-def successor(current: Manifest, segments: tuple[SegmentEntry, ...], *, created_at: datetime) -> Manifest:
-    """The version after ``current`` that differs from it in its segments alone."""
-    return Manifest.create(
-        number=current.number + 1,
-        created_at=created_at,
-        embedding_model_id=current.embedding_model_id,
-        dimensions=current.dimensions,
-        analyzer_version=current.analyzer_version,
-        allow_partial=current.allow_partial,
-        segments=segments,
-        previous=current.version,
-        kept_from=current.kept_from,
-        declarations=current.declarations,
-    )
-
-
 def keep(store: ObjectStore, key: str, data: bytes) -> None:
     """Write an object whose key follows from its content: an equal one may be there, a damaged one is replaced.
 
-    Raises:
-        PublishConflict: somebody else keeps writing another content there.
-        IndexUnavailable: the store does not respond.
+    Raises PublishConflict if somebody else keeps writing another content there.
     """
     replaces: str | None = None
     for _ in range(KEEP_ATTEMPTS):
@@ -129,7 +101,8 @@ def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> 
     try:
         store.write(CURRENT_KEY, data, replaces=replaces)
     except PreconditionFailed as error:
-        # a write whose response was lost is refused when it is tried again, and may have been built upon since
+        # If S3's response to a successful write was lost, the SDK's retry of it is refused: then this version, or one
+        # that was built upon it since, is current.
         current = read_current(store)
         if current is None or manifest.version not in (current.manifest.version, current.manifest.previous):
             raise PublishConflict(f"version {manifest.version} was overtaken") from error
@@ -138,13 +111,12 @@ def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> 
 def publish_on_top(
     store: ObjectStore, base: Published | None, make: Callable[[Published | None], Manifest]
 ) -> Manifest:
-    """Publish a version, made again on top of others' publications while ``make`` agrees to that.
+    """Publish a version; if others published meanwhile, make its manifest again on top of theirs.
 
     Args:
         store: where the version's objects already are.
         base: what was published when the change was planned.
-        make: makes the version's manifest on top of what is published; raises PublishConflict if that stands against
-            the change.
+        make: makes the manifest on top of what is published; raises PublishConflict if that rules out the change.
 
     Raises:
         PublishConflict: ``make`` raised it, or others publish all the time.
@@ -163,13 +135,10 @@ def publish_on_top(
 
 
 def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], datetime] = utc_now) -> Manifest:
-    """Publish whether readers may answer from the rest of the index when a segment of it cannot be read.
+    """Publish whether readers may answer from the rest of the index when they cannot read a segment.
 
-    Returns:
-        The version that is current now; it is the one before if that said so already.
-
-    Raises:
-        IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable, PublishConflict: as their names say.
+    Returns the version that is current now; it is the one before if that said so already. Raises IndexMissing,
+    IndexCorrupt, IndexMismatch, IndexUnavailable or PublishConflict.
     """
     base = must_be_published(store)
     if base.manifest.allow_partial == allowed:
@@ -178,17 +147,13 @@ def set_allow_partial(store: ObjectStore, allowed: bool, *, now: Callable[[], da
     def on_top_of(current: Published | None) -> Manifest:
         if current is None:
             raise PublishConflict("what was published is gone")
-        return successor(current.manifest, current.manifest.segments, created_at=now()).allowing_partial(allowed)
+        return current.manifest.successor(created_at=now(), allow_partial=allowed)
 
     return publish_on_top(store, base, on_top_of)
 
 
 def refuse_late(began_at: datetime, now: datetime) -> None:
-    """Refuse to publish what was written so long ago that it may have been collected as garbage.
-
-    Raises:
-        PublishConflict: that is so.
-    """
+    """Raises PublishConflict if the first object was written so long ago that it may have been deleted as garbage."""
     if (now - began_at).total_seconds() > MAX_WRITE_S:
         raise PublishConflict(
             f"writing took more than {MAX_WRITE_S / 3600:.0f} hours: what was written first may be gone"
@@ -209,18 +174,14 @@ class PastVersion:
     """The stored manifest; empty if it is gone."""
 
     def manifest(self) -> Manifest:
-        """The version.
-
-        Raises:
-            IndexCorrupt, IndexMismatch: it cannot be read.
-        """
+        """The version. Raises IndexCorrupt or IndexMismatch if it cannot be read."""
         manifest = parse_manifest(self.data)
         if manifest.version != self.version:
             raise IndexCorrupt(f"{version_key(self.version)} holds version {manifest.version}")
         return manifest
 
     def previous(self) -> str | None:
-        """The version that it replaced, as far as it can be told."""
+        """The version that it replaced, if the stored manifest says so."""
         try:
             found = json.loads(self.data)
         except (ValueError, RecursionError):
@@ -241,7 +202,7 @@ def version_number(version: str) -> int:
 def stored_versions(store: ObjectStore) -> dict[str, datetime]:
     """The versions whose manifests are in the store, oldest first, and when they were written.
 
-    Among them may be some that never became current: their writers were overtaken, or died.
+    Some of them may never have become current: their writers were overtaken, or died.
     """
     found = {
         match["version"]: entry.modified_at
@@ -252,17 +213,14 @@ def stored_versions(store: ObjectStore) -> dict[str, datetime]:
 
 
 def next_number(store: ObjectStore) -> int:
-    """A version's number that is higher than all in the store."""
+    """A number above those of all versions in the store."""
     return 1 + max(map(version_number, stored_versions(store)), default=0)
 
 
 def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
     """A version and those before it that can still be rolled back to, newest first.
 
-    Each names the one before. Where that is not told, or is gone, the next lower number that is in the store follows.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
+    Each names the one before. Where that is unreadable or gone, the next lower number in the store follows.
     """
     stored = stored_versions(store)
     past = PastVersion(newest.version, stored.get(newest.version, newest.created_at), newest.to_bytes())
@@ -282,17 +240,15 @@ def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
 
 
 def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = utc_now) -> Manifest:
-    """Roll back: publish an old version's content as a new version. A damaged current manifest is mended by it.
+    """Roll back: publish an old version's content as a new version. This also replaces a damaged current manifest.
 
-    Returns:
-        The version that is current now; it is the one before if that was rolled back to.
+    Returns the version that is current now; it stays the same if it is the one to roll back to.
 
     Raises:
         IndexMissing: there is no such version, not any more, or none at all.
         IndexCorrupt: the version lacks an object, or its manifest is damaged.
         IndexMismatch: it has a format that this version of Cicada does not read.
         PublishConflict: another version was published in between.
-        IndexUnavailable: the store does not respond.
     """
     began = _standing(store)
     for _ in range(PUBLISH_ATTEMPTS):
@@ -306,17 +262,11 @@ def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = u
         if standing.sound and old.version == standing.newest.version:
             return old
         _refuse_incomplete(store, old)
-        manifest = Manifest.create(
+        manifest = old.derive(
             number=standing.next_number,
             created_at=now(),
-            embedding_model_id=old.embedding_model_id,
-            dimensions=old.dimensions,
-            analyzer_version=old.analyzer_version,
-            allow_partial=old.allow_partial,
-            segments=old.segments,
             previous=standing.newest.version,
             kept_from=standing.newest.kept_from,
-            declarations=old.declarations,
         )
         try:
             publish(store, manifest, replaces=standing.etag)
@@ -332,7 +282,7 @@ class _Standing:
 
     newest: Manifest
     sound: bool
-    """Whether it is the current version, and not the newest that can be read in place of a damaged one."""
+    """True if it is the current version, False if it is the newest readable one in place of a damaged one."""
     etag: str | None
     next_number: int
 

@@ -29,7 +29,7 @@ from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
-from cicada.index.collection_snapshot import ContentDigests, IdDigests, words
+from cicada.index.collection_snapshot import ContentDigests, IdDigests, as_integers
 from cicada.index.columns import fields_of
 from cicada.index.embedding import Vectors
 from cicada.index.ports import ObjectMissing, ObjectStore
@@ -169,7 +169,7 @@ class PreparedFile:
         self.sections = head.sections
         """Passages by the section that the collection declares; empty where it declares none."""
         self.ids: IdDigests = np.frombuffer(rows, dtype="<u8", count=count).astype(np.uint64, copy=False)
-        self.contents: ContentDigests = words(np.frombuffer(rows, dtype="V16", count=count, offset=8 * count))
+        self.contents: ContentDigests = as_integers(np.frombuffer(rows, dtype="V16", count=count, offset=8 * count))
         self.sizes = np.frombuffer(rows, dtype="<u4", count=count, offset=24 * count).astype(np.int64)
         """Of each passage with its parts, bytes of JSON."""
         self._blocks = head.blocks

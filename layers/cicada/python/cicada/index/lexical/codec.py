@@ -278,10 +278,8 @@ def _postings(row_of: NDArray[np.uint32], codes: NDArray[np.uint16], df: NDArray
 def decode_lexical(sections: Sections, count: int, gather: Gather) -> TermRows:
     """Read a segment's lexical part whole; its passages come in the order of its rows.
 
-    Raises:
-        IndexCorrupt: the sections do not fit together.
-        IndexMismatch: another version of the analyser wrote them: compaction needs the texts.
-        IndexUnavailable: the store does not respond.
+    Raises IndexCorrupt if the sections do not fit together; IndexMismatch if another version of the analyser wrote
+    them: compaction needs the texts; IndexUnavailable if the store does not respond.
     """
     part = LexicalPart(sections, count)
     names = (DICTIONARY, POSTINGS, POSITIONS, LENGTHS, LANGUAGES)

@@ -84,11 +84,7 @@ class Dictionary:
     """The sparse index of a segment's dictionary: tells which block to read."""
 
     def __init__(self, head: memoryview, body_size: int) -> None:
-        """Read the head's section.
-
-        Raises:
-            IndexCorrupt: it does not fit the body.
-        """
+        """Read the head's section. Raises IndexCorrupt if it does not fit the body."""
         data = bytes(head)
         count = int.from_bytes(data[:4], "little")
         firsts_at = 4 + 8 * (count + 1)
@@ -123,11 +119,7 @@ class Block:
     """One block of a dictionary."""
 
     def __init__(self, data: memoryview, row_blocks: int) -> None:
-        """Read the header.
-
-        Raises:
-            IndexCorrupt: sizes do not add up.
-        """
+        """Read the header. Raises IndexCorrupt if sizes do not add up."""
         try:
             self._postings, self._positions, text, self._count, width, offset_width = _HEADER.unpack_from(data)
             self._width, self._count_code = width, _CODES[width]

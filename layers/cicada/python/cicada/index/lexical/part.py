@@ -91,9 +91,8 @@ class LexicalPart:
     def __init__(self, sections: Sections, count: int) -> None:
         """Open the part of a segment of ``count`` rows; reads the head alone.
 
-        Raises:
-            IndexCorrupt: the sections do not fit together.
-            IndexMismatch: another version of the analyser or of the format wrote them.
+        Raises IndexCorrupt if the sections do not fit together; IndexMismatch if another version of the analyser or of
+        the format wrote them.
         """
         meta = sections.meta(PART)
         if (_number(meta, "format"), _number(meta, "analyzer")) != (FORMAT, ANALYZER_VERSION):

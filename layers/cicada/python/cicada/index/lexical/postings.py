@@ -47,8 +47,7 @@ def encode_varints(values: NDArray[np.int64]) -> bytes:
 def decode_varints(data: memoryview) -> NDArray[np.int64]:
     """All numbers of a section.
 
-    Raises:
-        ValueError: the bytes end within a number, or one is longer than any that is written.
+    Raises ValueError if the bytes end within a number, or one is longer than any that is written.
     """
     coded = np.frombuffer(data, np.uint8)
     if not len(coded):
@@ -135,15 +134,12 @@ class PostingList(Protocol):
 
     def rows(self) -> NDArray[np.intp]:
         """``(m,)``."""
-        ...
 
     def frequencies(self) -> NDArray[np.float32]:
         """The weighted frequency in each row; a new array."""
-        ...
 
     def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
         """The frequencies in given rows, which ascend; 0 where the term is not."""
-        ...
 
 
 class CodedList:

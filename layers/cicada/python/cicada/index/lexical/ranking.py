@@ -109,11 +109,7 @@ def _best_rows(
 
 
 def scores_of(lists: Sequence[Weighed], norms: NDArray[np.float32], rows: NDArray[np.intp]) -> NDArray[np.float32]:
-    """The scores of given rows, which ascend.
-
-    Raises:
-        IndexCorrupt: postings have weights that do not exist.
-    """
+    """The scores of given rows, which ascend. Raises IndexCorrupt if postings have weights that do not exist."""
     scores = np.zeros(len(rows), np.float32)
     try:
         for item in lists:

@@ -167,8 +167,7 @@ class VectorPart:
     def __init__(self, sections: Sections, count: int, dimensions: int) -> None:
         """Check the head against the numbers of rows and dimensions that the segment has.
 
-        Raises:
-            IndexCorrupt: the head does not fit them, or a section is missing or of another size.
+        Raises IndexCorrupt if the head does not fit them, or a section is missing or of another size.
         """
         self.sections = sections
         self.count = count

@@ -76,8 +76,7 @@ class Probe:
     def of(cls, part: VectorPart, query: Floats, allowed: NDArray[np.bool_] | None) -> Probe:
         """Compare the query with the segment's centroids.
 
-        Raises:
-            ValueError: the mask is not of the segment's rows.
+        Raises ValueError if the mask is not of the segment's rows.
         """
         if allowed is None:
             counts = part.sizes
@@ -101,8 +100,7 @@ class Probe:
 def unit_query(query: Floats, dimensions: int) -> Floats:
     """Rotate a query as the rows are, and make it unit length.
 
-    Raises:
-        ValueError: its shape is not ``(dimensions,)``, or it has no direction.
+    Raises ValueError if its shape is not ``(dimensions,)``, or it has no direction.
     """
     if query.shape != (dimensions,):
         raise ValueError(f"a query of shape {query.shape} for vectors of {dimensions} dimensions")
