@@ -111,8 +111,7 @@ class Bench:
         current = read_current(store)
         if current is None:
             return 0, 0
-        entries = current.manifest.of_collection(COLLECTION)
-        held = read_snapshot(store, entries, embedding_model_id=MODEL, dimensions=DIMENSIONS)
+        held = read_snapshot(store, current.manifest, COLLECTION)
         return len(held.sources), held.count
 
 

@@ -121,8 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     from cicada.corpus.scripts import read_script, script_files
     from cicada.errors import CicadaError, CorpusInvalid
-    from cicada.index.load import load_script
     from cicada.index.s3 import CLIENT_CONFIG, S3Store
+    from cicada.ingest.scripts import load_script
     from cicada.models.bedrock import bedrock_client_config
     from cicada.models.bedrock_embeddings import BedrockEmbedder
 

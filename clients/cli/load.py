@@ -95,7 +95,7 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
 
 
 def _load_script(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
-    from cicada.index.load import load_script
+    from cicada.ingest.scripts import load_script
 
     began = time.monotonic()
     store = store_of(deployment)

@@ -10,9 +10,9 @@ from clients.cli.text import clipped, counted, one_line
 
 if TYPE_CHECKING:
     from cicada.index.compaction import Compacted
-    from cicada.index.load import LoadReport
     from cicada.ingest.contracts import IngestReport
     from cicada.ingest.estimating import LoadEstimate
+    from cicada.ingest.scripts import LoadReport
 
 SHOWN_SOURCES = 20
 """Documents that are named in a report for people; ``--json`` names them all."""

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cicada.errors import CorpusInvalid
-from cicada.index.load import load_script
 from cicada.index.reader import IndexReader
 from cicada.index.versions import read_current
+from cicada.ingest.scripts import load_script
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder

@@ -106,7 +106,7 @@ def test_a_passage_that_comes_back_is_not_embedded_again_while_its_row_is_there(
 
 def test_a_recipe_that_only_begins_like_another_has_no_vector(store):
     recipe = indexable(OLD)[0].recipe()
-    held = read_snapshot(store, segments_of(store), embedding_model_id="test.words", dimensions=64)
+    held = read_snapshot(store, read_current(store).manifest, "script")
     assert list(held.known_vectors([recipe, recipe[:8] + bytes(8)])) == [recipe]
 
 

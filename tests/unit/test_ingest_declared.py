@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from cicada.errors import CorpusInvalid
-from cicada.index.load import load_script
 from cicada.index.reader import IndexReader
 from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
@@ -14,6 +13,7 @@ from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.estimating import estimate_load
 from cicada.ingest.loading import load_documents, scripts_alone, unload
 from cicada.ingest.reporting import KEPT_SECTIONS
+from cicada.ingest.scripts import load_script
 from cicada.ingest.sources import source_files
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from cicada.corpus.indexable import Part
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.lexical.analysis import analyse
-from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical
+from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical, take
 from cicada.index.lexical.part import LexicalPart
 from cicada.index.lexical.postings import decode_varints, encode_varints
-from cicada.index.lexical.search import LexicalQuery, search_lexical
+from cicada.index.lexical.search import LexicalQuery
 from cicada.index.segment_format import Encoded, Span
+from tests.support.lexical import search_lexical
 from tests.support.sections import MemorySections, gather_resident
 
 TEXTS = (
@@ -119,7 +120,9 @@ def test_compaction_without_the_texts_gives_the_segment_that_the_texts_would(dat
         decode_lexical(MemorySections({"lexical": encoded(analysed(half))}), len(half), gather_resident)
         for half in (texts[:cut], texts[cut:])
     ]
-    compacted = encoded(concat(halves, [keep[:cut], keep[cut:]]))
+    compacted = encoded(
+        concat([take(half, np.flatnonzero(mask)) for half, mask in zip(halves, (keep[:cut], keep[cut:]), strict=True)])
+    )
     fresh = encoded(analysed([text for text, kept in zip(texts, keep, strict=True) if kept]))
     assert (compacted.head, {**compacted.body, "lexical.languages": b""}) == (
         fresh.head,

@@ -15,7 +15,8 @@ from cicada.corpus.indexable import Part
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import encode_lexical
 from cicada.index.lexical.part import LexicalPart
-from cicada.index.lexical.search import LexicalQuery, search_lexical
+from cicada.index.lexical.search import LexicalQuery
+from tests.support.lexical import search_lexical
 from tests.support.sections import MemorySections, gather_resident
 
 Document = tuple[tuple[str, float], ...]

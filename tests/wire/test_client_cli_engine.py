@@ -12,8 +12,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from cicada.index.load import load_script
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
+from cicada.ingest.scripts import load_script
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever

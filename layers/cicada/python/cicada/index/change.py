@@ -19,8 +19,7 @@ from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests,
 from cicada.index.embedding import Vector
 from cicada.index.segment import content_digest, digests, id_digest
 
-Places = NDArray[np.intp]
-"""Positions in an intake."""
+Places = NDArray[np.intp]  # positions in an intake
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,7 @@ class Supply:
     """Some of an intake's passages, whole."""
 
     items: Sequence[Indexable]
-    known: Mapping[bytes, Vector]
-    """Vectors by recipe, as far as they are made already."""
+    known: Mapping[bytes, Vector]  # vectors by recipe, as far as they are made already
 
 
 class Intake(Protocol):
@@ -78,10 +76,8 @@ class Change:
 
     collection: str
     intake: Intake
-    chosen: Places
-    """Passages of the intake to write: the new and the changed ones."""
-    gone: IdDigests
-    """Passages whose rows to delete: the changed and the removed ones."""
+    chosen: Places  # passages of the intake to write: the new and the changed ones
+    gone: IdDigests  # passages whose rows to delete: the changed and the removed ones
     stands: Callable[[CollectionSnapshot], bool]
     """Whether the change still applies to what the collection holds after others have changed it."""
 

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.columns import SOURCE, Column
 from cicada.index.embedding import Vector
-from cicada.index.manifest import SegmentEntry
+from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.ports import ObjectStore
 from cicada.index.segment import Digests, SegmentContents, SegmentFile, digests
 from cicada.index.segment_reader import read_tombstones, write_tombstones
 
 logger = logging.getLogger(__name__)
 
-PARALLEL_OPENINGS = 8
-"""Segments opened at a time."""
+PARALLEL_OPENINGS = 8  # segments opened at a time
 
 IdDigests = NDArray[np.uint64]
 """Shape ``(n,)``, see :func:`~cicada.index.segment.id_digest`."""
@@ -62,14 +61,14 @@ class SegmentSnapshot:
         self._deleted = deleted
 
     @classmethod
-    def read(cls, store: ObjectStore, entry: SegmentEntry, *, embedding_model_id: str, dimensions: int) -> Self:
-        """Read which passages the segment holds.
+    def read(cls, store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> Self:
+        """Read which passages a segment of a version holds.
 
         Raises IndexCorrupt if it is damaged, missing, or another one than the manifest names; IndexMismatch if this
         version of Cicada does not read its format; IndexUnavailable if the store does not respond.
         """
         file = SegmentFile.open(store, entry)
-        if (file.embedding_model_id, file.dimensions) != (embedding_model_id, dimensions):
+        if (file.embedding_model_id, file.dimensions) != (manifest.embedding_model_id, manifest.dimensions):
             raise IndexCorrupt(f"{entry.key} is embedded with another model than its manifest says")
         return cls(entry, _Rows(file), read_tombstones(store, entry))
 
@@ -179,8 +178,7 @@ class CollectionSnapshot:
     """A collection's live passages in a version."""
 
     segments: tuple[SegmentSnapshot, ...] = ()
-    unusable: tuple[SegmentEntry, ...] = ()
-    """Segments that cannot be read, and were left out."""
+    unusable: tuple[SegmentEntry, ...] = ()  # segments that cannot be read, and were left out
 
     @cached_property
     def ids(self) -> IdDigests:
@@ -266,32 +264,33 @@ def _in_order(parts: Sequence[tuple[IdDigests, ContentDigests]]) -> tuple[IdDige
 
 def read_snapshot(
     store: ObjectStore,
-    entries: Sequence[SegmentEntry],
+    manifest: Manifest | None,
+    collection: str,
     *,
-    embedding_model_id: str,
-    dimensions: int,
     opened: Iterable[SegmentSnapshot] = (),
     leave_out_damaged: bool = False,
     verify: bool = False,
 ) -> CollectionSnapshot:
-    """Read which passages a collection's segments hold.
+    """Read which passages a collection has in a version; none where there is no version.
 
     Args:
         store: where from.
-        entries: the collection's segments.
-        embedding_model_id: the version's.
-        dimensions: the version's.
+        manifest: the version.
+        collection: its name.
         opened: segments that were read before, maybe for another version.
         leave_out_damaged: go on without segments that cannot be read, instead of raising IndexCorrupt or IndexMismatch.
         verify: read every byte of every segment.
     """
+    entries = manifest.of_collection(collection) if manifest else ()
+    if manifest is None or not entries:
+        return CollectionSnapshot()
     before = {segment.entry.key: segment for segment in opened}
 
     def read(entry: SegmentEntry) -> SegmentSnapshot | SegmentEntry:
         try:
             if entry.key in before:
                 return before[entry.key].as_in(store, entry)
-            segment = SegmentSnapshot.read(store, entry, embedding_model_id=embedding_model_id, dimensions=dimensions)
+            segment = SegmentSnapshot.read(store, manifest, entry)
             if verify:
                 segment.verify(store)
             segment.contents  # noqa: B018 (read here, so that the threads read segments in parallel)
@@ -302,8 +301,6 @@ def read_snapshot(
             return entry
         return segment
 
-    if not entries:
-        return CollectionSnapshot()
     workers = 1 if verify else min(PARALLEL_OPENINGS, len(entries))  # a verified segment is in memory whole
     with ThreadPoolExecutor(workers, thread_name_prefix="index-open") as pool:
         found = list(pool.map(read, entries))

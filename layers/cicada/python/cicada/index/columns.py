@@ -17,19 +17,15 @@ from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json, whole
 
-MAX_FIELDS = 64
-"""Fields that the passages of one segment may be filtered by."""
-METADATA = "metadata."
-"""Begins the field of a metadata key."""
-SOURCE = "source"
-"""What a passage's locator says, or else its metadata."""
+MAX_FIELDS = 64  # fields that the passages of one segment may be filtered by
+METADATA = "metadata."  # begins the field of a metadata key
+SOURCE = "source"  # what a passage's locator says, or else its metadata
 
 _NAMES = ("columns.{}.values", "columns.{}.codes")
 
 RowFilter = Mapping[str, Collection[str]]
 """The values that a field may have. A field that is not named, or has no value to choose from, allows all."""
-Mask = NDArray[np.bool_]
-"""Shape ``(count,)``: which rows."""
+Mask = NDArray[np.bool_]  # shape ``(count,)``: which rows
 
 
 @dataclass(frozen=True)
@@ -205,10 +201,8 @@ class Numbering:
 
     owner: NDArray[np.int32]
     """Shape ``(n,)``: a segment that has the value, by its place among those that were given."""
-    code: NDArray[np.int32]
-    """Shape ``(n,)``: its number there."""
-    places: tuple[NDArray[np.int32], ...]
-    """By segment: the common number of each of its values."""
+    code: NDArray[np.int32]  # shape ``(n,)``: its number there
+    places: tuple[NDArray[np.int32], ...]  # by segment: the common number of each of its values
 
     @classmethod
     def of(cls, segments: Sequence[Sequence[str]]) -> Numbering:

@@ -26,29 +26,21 @@ from cicada.index.writer import SEGMENT_ROWS
 
 logger = logging.getLogger(__name__)
 
-TIER_ROWS = 1_024
-"""Live rows of a segment in the lowest tier at most."""
+TIER_ROWS = 1_024  # live rows of a segment in the lowest tier at most
 TIER_FACTOR = 8
-TIER_SEGMENTS = 8
-"""Segments of a tier that are left alone."""
-MAX_DELETED_SHARE = 0.2
-"""Of a segment's rows; with more it is written again without them."""
-MIN_DELETED_ROWS = 100
-"""Fewer deleted rows cost nothing worth writing a segment for."""
+TIER_SEGMENTS = 8  # segments of a tier that are left alone
+MAX_DELETED_SHARE = 0.2  # of a segment's rows; with more it is written again without them
+MIN_DELETED_ROWS = 100  # fewer deleted rows cost nothing worth writing a segment for
 
 
 @dataclass(frozen=True)
 class Compacted:
     """The result of a compaction."""
 
-    version: str
-    """The version that is current now."""
-    merged: int
-    """Segments that were replaced."""
-    segments: int
-    """Segments that replace them."""
-    dropped: int
-    """Deleted rows that were dropped."""
+    version: str  # the version that is current now
+    merged: int  # segments that were replaced
+    segments: int  # segments that replace them
+    dropped: int  # deleted rows that were dropped
 
 
 def compaction_due(manifest: Manifest, collection: str | None = None, *, segment_rows: int = SEGMENT_ROWS) -> bool:
@@ -93,7 +85,9 @@ def compact(
             groups = groups[:done]
             break
         progress("compacting", done, len(groups))
-        merges.append(_merge(store, base.manifest, group))
+        sources = tuple(SegmentSnapshot.read(store, base.manifest, entry) for entry in group)
+        merged = write_segment(store, _live_contents(sources), base.manifest.embedding_model_id)
+        merges.append(_Merge(sources, merged))
     progress("compacting", len(groups), len(groups))
 
     def on_top_of(current: Published | None) -> Manifest:
@@ -142,16 +136,11 @@ class _Merge:
         merged: SegmentEntry | None = self.merged
         if deleted := np.concatenate(gone).size:
             logger.info("rows deleted while they were being merged", extra={"rows": deleted})
-            merged = _opened(store, base, self.merged).without(store, np.concatenate(gone))
+            merged = SegmentSnapshot.read(store, base, self.merged).without(store, np.concatenate(gone))
         first, *others = (source.entry.key for source in self.sources)
         entries[first] = merged
         for key in others:
             entries[key] = None
-
-
-def _merge(store: ObjectStore, base: Manifest, group: Sequence[SegmentEntry]) -> _Merge:
-    sources = tuple(_opened(store, base, entry) for entry in group)
-    return _Merge(sources, write_segment(store, _live_contents(sources), base.embedding_model_id))
 
 
 def _live_contents(sources: Sequence[SegmentSnapshot]) -> SegmentContents:
@@ -159,12 +148,6 @@ def _live_contents(sources: Sequence[SegmentSnapshot]) -> SegmentContents:
     if len(sources) == 1:
         return sources[0].live_contents()
     return SegmentContents.concat([source.live_contents() for source in sources])
-
-
-def _opened(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> SegmentSnapshot:
-    return SegmentSnapshot.read(
-        store, entry, embedding_model_id=manifest.embedding_model_id, dimensions=manifest.dimensions
-    )
 
 
 def _groups(manifest: Manifest, collection: str | None, segment_rows: int) -> list[tuple[SegmentEntry, ...]]:

@@ -13,19 +13,13 @@ from cicada.errors import IndexMismatch
 from cicada.index.ports import Progress
 from cicada.models.ports import Embedder
 
-Vector = NDArray[np.float32]
-"""Shape ``(d,)``, of unit length."""
-Vectors = NDArray[np.float32]
-"""Shape ``(n, d)``, rows of unit length."""
+Vector = NDArray[np.float32]  # shape ``(d,)``, of unit length
+Vectors = NDArray[np.float32]  # shape ``(n, d)``, rows of unit length
 
-EMBED_BATCH = 64
-"""Texts embedded between two reports of progress."""
-EMBED_BUDGET_S = 120.0
-"""Seconds for one batch, the model's retries included."""
-UNIT_TOLERANCE = 1e-3
-"""How far a vector's length may be from 1."""
-MIN_BLEND = 1e-6
-"""A shorter sum of vectors has no direction left that means anything."""
+EMBED_BATCH = 64  # texts embedded between two reports of progress
+EMBED_BUDGET_S = 120.0  # seconds for one batch, the model's retries included
+UNIT_TOLERANCE = 1e-3  # how far a vector's length may be from 1
+MIN_BLEND = 1e-6  # A shorter sum of vectors has no direction left that means anything
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,7 @@ NUMBERINGS_HELD = 16
 class ValueCounts:
     """The values of a field."""
 
-    unique: int
-    """Distinct values that a row has."""
+    unique: int  # distinct values that a row has
     values: tuple[tuple[str, int], ...]
     """The most frequent of them with their rows; of equal counts, in ascending order."""
 

@@ -14,10 +14,8 @@ import numpy as np
 from cicada.errors import IndexCorrupt
 from cicada.index.ports import ObjectMissing, ObjectStore
 
-PARALLEL_READS = 32
-"""Ranges that one call reads at a time."""
-PART_BYTES = 4 * 2**20
-"""The most that one request reads; longer parts are read as several ranges."""
+PARALLEL_READS = 32  # ranges that one call reads at a time
+PART_BYTES = 4 * 2**20  # the most that one request reads; longer parts are read as several ranges
 MIN_PART_BYTES = 2**20
 """Shorter parts are never cut: below about 1 MiB a read costs its first byte's latency, not its bytes. Between the two
 sizes, parts are cut so that all parallel reads have work."""

@@ -44,12 +44,9 @@ Rows = NDArray[np.unsignedinteger]
 class ListColumn:
     """A field of every row: ``values[code]`` for each of ``codes[starts[row] : starts[row + 1]]``."""
 
-    values: tuple[str, ...]
-    """Ascending; a row has each."""
-    starts: NDArray[np.int64]
-    """Shape ``(count + 1,)``."""
-    codes: NDArray[np.int32]
-    """Ascending in each row."""
+    values: tuple[str, ...]  # ascending; a row has each
+    starts: NDArray[np.int64]  # shape ``(count + 1,)``
+    codes: NDArray[np.int32]  # ascending in each row
 
     def take(self, rows: NDArray[np.intp]) -> ListColumn:
         """Some rows, in that order, with the values that they have."""
@@ -143,12 +140,9 @@ class Dictionary:
     """The distinct values of a field, in ascending order, and where the rows of each are."""
 
     field: str
-    written: memoryview
-    """All values in UTF-8, one after another."""
-    ends: NDArray[np.uint32]
-    """Shape ``(n + 1,)``: where each value begins, and the last ends."""
-    starts: NDArray[np.uint32]
-    """Shape ``(n + 1,)``: where each value's rows begin, and the last's end."""
+    written: memoryview  # all values in UTF-8, one after another
+    ends: NDArray[np.uint32]  # shape ``(n + 1,)``: where each value begins, and the last ends
+    starts: NDArray[np.uint32]  # shape ``(n + 1,)``: where each value's rows begin, and the last's end
 
     def __len__(self) -> int:
         """How many values."""

@@ -29,8 +29,7 @@ logger = logging.getLogger(__name__)
 COLLECTION = "collection"
 """The field of :data:`~cicada.index.columns.RowFilter` that whole segments are chosen by."""
 
-SCOPES_HELD = 16
-"""Filters whose rows are remembered: a mask is a byte a row."""
+SCOPES_HELD = 16  # filters whose rows are remembered: a mask is a byte a row
 
 PLACES, BLOCKS = "passages.places", "passages.blocks"
 
@@ -78,8 +77,7 @@ class Scope:
     alive: tuple[Mask | None, ...]
     allowed: tuple[Mask | None, ...]
     """Rows that pass the filters and are not deleted (unless deleted rows are asked for); None for all."""
-    count: int
-    """Rows in all."""
+    count: int  # rows in all
 
 
 @dataclass(frozen=True)
@@ -189,7 +187,7 @@ class LoadedIndex:
             mask = _both(segment.columns.matching(where), segment.lists.matching(listed, found))
             mask = mask if deleted else _both(mask, segment.alive)
             allowed.append(mask)
-            count += segment.entry.count if mask is None else int(np.count_nonzero(mask))
+            count += _passing(segment, mask)
         return Scope(segments, tuple(segment.alive for segment in segments), tuple(allowed), count)
 
     def _open_fields(self, segments: Sequence[OpenSegment], columns: RowFilter, lists: RowFilter) -> None:
@@ -204,6 +202,10 @@ class LoadedIndex:
         """Read a list of spans for each of several segments in one round."""
         data = iter(self.rounds.gather([span for each in spans for span in each]))
         return [[next(data) for _ in each] for each in spans]
+
+
+def _passing(segment: OpenSegment, mask: Mask | None) -> int:
+    return segment.entry.count if mask is None else int(np.count_nonzero(mask))
 
 
 def _both(one: Mask | None, other: Mask | None) -> Mask | None:

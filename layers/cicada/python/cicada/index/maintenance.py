@@ -45,8 +45,7 @@ from cicada.index.writer import SEGMENT_ROWS
 
 logger = logging.getLogger(__name__)
 
-KEEP_VERSIONS = 10
-"""Versions that can be rolled back to, the current one included."""
+KEEP_VERSIONS = 10  # versions that can be rolled back to, the current one included
 
 _OURS = re.compile(
     rf"{SEGMENTS_PREFIX}[0-9a-f]{{64}}(-[0-9a-f]{{16}})?\.segment"
@@ -60,12 +59,9 @@ _OURS = re.compile(
 class Collected:
     """The result of a garbage collection."""
 
-    objects: int
-    """Deleted."""
-    bytes: int
-    """Of the deleted objects."""
-    versions: int
-    """That can still be rolled back to, the current one included."""
+    objects: int  # deleted
+    bytes: int  # of the deleted objects
+    versions: int  # that can still be rolled back to, the current one included
 
 
 def collect_garbage(
@@ -146,8 +142,7 @@ class Damage:
     """An object that is not what was written."""
 
     key: str
-    collection: str | None
-    """Whose passages it holds."""
+    collection: str | None  # whose passages it holds
     reason: str
 
 
@@ -157,8 +152,7 @@ class Checked:
 
     version: str
     objects: int
-    bytes: int
-    """Of the objects."""
+    bytes: int  # of the objects
     damaged: tuple[Damage, ...]
 
 
@@ -175,13 +169,14 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
         progress("checking", done, len(manifest.segments))
         before = ids_of.get(entry.collection, np.empty(0, dtype=np.uint64))
         try:
-            ids = _verified_ids(store, manifest, entry)
-            if twice := np.intersect1d(before, ids).size:
+            segment = SegmentSnapshot.read(store, manifest, entry)
+            segment.verify(store)
+            if twice := np.intersect1d(before, segment.ids).size:
                 raise IndexCorrupt(f"{twice} of its passages are in another segment of {entry.collection} too")
         except (IndexCorrupt, IndexMismatch) as error:
             damaged.append(Damage(entry.key, entry.collection, str(error)))
         else:
-            ids_of[entry.collection] = np.concatenate([before, ids])
+            ids_of[entry.collection] = np.concatenate([before, segment.ids])
     progress("checking", len(manifest.segments), len(manifest.segments))
     tombstones = [entry.tombstones.bytes for entry in manifest.segments if entry.tombstones]
     return Checked(
@@ -190,14 +185,6 @@ def check_index(store: ObjectStore, *, progress: Progress = silent) -> Checked:
         bytes=2 * len(manifest.to_bytes()) + sum(entry.bytes for entry in manifest.segments) + sum(tombstones),
         damaged=tuple(damaged),
     )
-
-
-def _verified_ids(store: ObjectStore, manifest: Manifest, entry: SegmentEntry) -> IdDigests:
-    segment = SegmentSnapshot.read(
-        store, entry, embedding_model_id=manifest.embedding_model_id, dimensions=manifest.dimensions
-    )
-    segment.verify(store)
-    return segment.ids
 
 
 def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
@@ -218,12 +205,9 @@ COMPACTION_S = 420.0
 COLLECTION_S = 60.0
 """Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere."""
 
-RUNTIME_BYTES = 200 * 2**20
-"""The interpreter, the SDK and numpy."""
-USED_SHARE = 0.75
-"""Of the rest, what merges may be expected to need: texts differ in how they compress."""
-VECTOR_COPIES = 2
-"""Peak memory of a merge, as a multiple of the stored bytes of its vectors."""
+RUNTIME_BYTES = 200 * 2**20  # the interpreter, the SDK and numpy
+USED_SHARE = 0.75  # of the rest, what merges may be expected to need: texts differ in how they compress
+VECTOR_COPIES = 2  # peak memory of a merge, as a multiple of the stored bytes of its vectors
 TEXT_COPIES = 32
 """The same of all else: stored texts and postings are compressed. 25 was measured on abstracts, 33 on random words."""
 
@@ -232,8 +216,7 @@ TEXT_COPIES = 32
 class Maintained:
     """The result of a run."""
 
-    compactions: list[Compacted] = field(default_factory=list)
-    """One publication each."""
+    compactions: list[Compacted] = field(default_factory=list)  # one publication each
     collected: Collected | None = None
     """None if nothing is published, no time was left, or others published all the time."""
     put_off: list[str] = field(default_factory=list)
@@ -297,11 +280,7 @@ def _compact(
     else:
         try:
             compacted = compact(
-                store,
-                collection=collection,
-                segment_rows=rows,
-                go_on=lambda: remaining_s() >= COMPACTION_S,
-                now=now,
+                store, collection=collection, segment_rows=rows, go_on=lambda: remaining_s() >= COMPACTION_S, now=now
             )
         except PublishConflict as error:
             logger.info("compaction is left for the next run", extra={"collection": collection, "why": str(error)})

@@ -15,8 +15,7 @@ from pydantic.alias_generators import to_camel
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.errors import IndexCorrupt, IndexMismatch
 
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""A SHA-256 digest in lower-case hexadecimal."""
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # A SHA-256 digest in lower-case hexadecimal
 Count = Annotated[int, Field(ge=0)]
 
 
@@ -38,8 +37,7 @@ FORMAT_VERSION = 2
 PREFIX = "index/"
 CURRENT_KEY = PREFIX + "current.json"
 """The manifest that searches use. Replacing it is what publishes a version."""
-VERSIONS_PREFIX = PREFIX + "versions/"
-"""Every manifest that was published, under its version's id."""
+VERSIONS_PREFIX = PREFIX + "versions/"  # every manifest that was published, under its version's id
 SEGMENTS_PREFIX = PREFIX + "segments/"
 TOMBSTONES_PREFIX = PREFIX + "tombstones/"
 
@@ -48,19 +46,13 @@ _DERIVED = {"format_version", "version", "digest"}
 _NONCE_BYTES = 8
 
 
-def _is_empty(value: tuple[CollectionDeclaration, ...]) -> bool:
-    return not value
-
-
 class TombstonesEntry(IndexModel):
     """Which rows of a segment a version does not have any more: an object of its own, beside the segment."""
 
     key: str
     bytes: int = Field(ge=1)
-    count: int = Field(ge=1)
-    """Rows that are deleted."""
-    sha256: Sha256
-    """Of the object."""
+    count: int = Field(ge=1)  # rows that are deleted
+    sha256: Sha256  # of the object
 
 
 class SegmentEntry(IndexModel):
@@ -68,14 +60,11 @@ class SegmentEntry(IndexModel):
 
     key: str
     collection: str
-    count: int = Field(ge=1)
-    """Rows, the deleted ones included."""
-    live: int = Field(ge=1)
-    """Rows that the version has."""
+    count: int = Field(ge=1)  # rows, the deleted ones included
+    live: int = Field(ge=1)  # rows that the version has
     bytes: int = Field(ge=1)
     head_bytes: int = Field(ge=1)
-    sha256: Sha256
-    """Of the segment's head, which vouches for the rest."""
+    sha256: Sha256  # of the segment's head, which vouches for the rest
     tombstones: TombstonesEntry | None
 
     @model_validator(mode="after")
@@ -89,27 +78,22 @@ class Manifest(IndexModel):
     """One version of the index. Make it with :meth:`create`, which gives it its id."""
 
     format_version: Literal[2] = 2
-    version: str
-    """The number, then a digest of all fields below but ``kept_from`` and ``digest``."""
-    number: int = Field(ge=1)
-    """Each published version has a higher one than those before."""
+    version: str  # the number, then a digest of all fields below but ``kept_from`` and ``digest``
+    number: int = Field(ge=1)  # each published version has a higher one than those before
     created_at: Annotated[AwareDatetime, Field(strict=False)]
     embedding_model_id: str
     dimensions: int = Field(ge=1)
-    analyzer_version: int = Field(ge=1)
-    """Of the text analysis that the lexical part was written with."""
+    analyzer_version: int = Field(ge=1)  # of the text analysis that the lexical part was written with
     allow_partial: bool
     """Whether a reader may answer from the rest, and say so, when a segment cannot be read."""
     segments: tuple[SegmentEntry, ...]
-    declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=_is_empty)
+    declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=lambda declarations: not declarations)
     """What collections with segments declare of themselves, in the order of their names. Left out where there is none:
     such a version is written, and named, as it was before there were declarations."""
-    previous: str | None
-    """The version that this one replaced."""
+    previous: str | None  # the version that this one replaced
     kept_from: int = Field(ge=1)
     """Garbage collection may have deleted objects of versions with a lower number. It grows while the version stays."""
-    digest: Sha256
-    """Of everything else."""
+    digest: Sha256  # of everything else
 
     @model_validator(mode="after")
     def _segments_differ(self) -> Self:
@@ -128,37 +112,19 @@ class Manifest(IndexModel):
     def create(
         cls,
         *,
-        number: int,
-        created_at: datetime,
-        embedding_model_id: str,
-        dimensions: int,
-        analyzer_version: int,
-        allow_partial: bool,
         segments: tuple[SegmentEntry, ...],
-        previous: str | None,
-        kept_from: int = 1,
         declarations: Iterable[CollectionDeclaration] = (),
+        kept_from: int = 1,
+        **fields: Any,
     ) -> Self:
-        """Make a manifest and derive its version's id from its content.
+        """Make a manifest of all other fields, and derive its version's id and digest from its content.
 
         Declarations of collections without segments are left out.
         """
         held = {segment.collection for segment in segments}
+        declared = sorted((one for one in declarations if one.collection in held), key=lambda one: one.collection)
         unnamed = cls(
-            version="",
-            number=number,
-            created_at=created_at,
-            embedding_model_id=embedding_model_id,
-            dimensions=dimensions,
-            analyzer_version=analyzer_version,
-            allow_partial=allow_partial,
-            segments=segments,
-            declarations=tuple(
-                sorted((one for one in declarations if one.collection in held), key=lambda one: one.collection)
-            ),
-            previous=previous,
-            kept_from=kept_from,
-            digest="0" * 64,
+            version="", segments=segments, declarations=tuple(declared), kept_from=kept_from, digest="0" * 64, **fields
         )
         return unnamed.model_copy(update={"version": unnamed.derived_version()})._sealed()
 
@@ -222,20 +188,18 @@ def parse_manifest(data: bytes) -> Manifest:
         found = json.loads(data)
         written = found.get("formatVersion") if isinstance(found, dict) else None
         if isinstance(written, int) and not isinstance(written, bool) and written != FORMAT_VERSION:
-            raise IndexMismatch(_other_format(written))
+            told = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
+            if written < FORMAT_VERSION:
+                told += (
+                    ": load it again with `cicada load --start-over`, then the other collections without that option"
+                )
+            raise IndexMismatch(told)
         manifest = Manifest.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error
     if manifest.version != manifest.derived_version() or manifest.digest != manifest.derived_digest():
         raise IndexCorrupt(f"the manifest of version {manifest.version} is not the one that was written")
     return manifest
-
-
-def _other_format(written: int) -> str:
-    told = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
-    if written > FORMAT_VERSION:
-        return told
-    return f"{told}: load it again with `cicada load --start-over`, then the other collections without that option"
 
 
 def version_key(version: str) -> str:

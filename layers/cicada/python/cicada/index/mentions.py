@@ -21,8 +21,7 @@ from cicada.index.columns import Mask, Numbering
 from cicada.index.list_columns import Postings, Rows
 
 Counts = NDArray[np.int64]
-Entities = NDArray[np.int32]
-"""Entities by their numbers."""
+Entities = NDArray[np.int32]  # entities by their numbers
 
 
 def folded(name: str) -> str:
@@ -34,12 +33,10 @@ def folded(name: str) -> str:
 class SegmentMentions:
     """The entities of each row of a segment."""
 
-    rows: NDArray[np.uint32]
-    """The rows that name any, ascending."""
+    rows: NDArray[np.uint32]  # the rows that name any, ascending
     starts: NDArray[np.int64]
     """Shape ``(len(rows) + 1,)``: where each of these rows begins in ``entities``, and the last ends."""
-    entities: Entities
-    """In each row ascending, each once."""
+    entities: Entities  # in each row ascending, each once
 
     @classmethod
     def of(cls, postings: Postings, entity_of: Entities, entities: int) -> Self:
@@ -74,10 +71,8 @@ class Mentions:
     """The mentions of some segments: about 4 bytes each, 12 a row and 20 a distinct spelling."""
 
     spellings: Numbering
-    entity_of: Entities
-    """By spelling."""
-    by_entity: NDArray[np.int32]
-    """The spellings, those of one entity together, in the entities' order."""
+    entity_of: Entities  # by spelling
+    by_entity: NDArray[np.int32]  # the spellings, those of one entity together, in the entities' order
     begins: NDArray[np.int64]
     """Shape ``(entities + 1,)``: where each entity's spellings begin there, and the last's end."""
     segments: tuple[SegmentMentions, ...]
@@ -245,8 +240,7 @@ def _common(one: Rows, other: Rows) -> Rows:
     return common
 
 
-BLOCK_PAIRS = 2_000_000
-"""Pairs that are counted at a time: about 50 bytes each."""
+BLOCK_PAIRS = 2_000_000  # pairs that are counted at a time: about 50 bytes each
 MAX_PAIRS = 50_000_000
 """Pairs in rows that are looked at for one answer; beyond that the best so far are returned as incomplete."""
 
@@ -258,8 +252,7 @@ class Pairs:
     first: Entities
     second: Entities
     counts: Counts
-    complete: bool = True
-    """Whether no other pair can be among the best."""
+    complete: bool = True  # whether no other pair can be among the best
 
 
 def frequent_pairs(scoped: ScopedMentions, limit: int, *, max_pairs: int = MAX_PAIRS) -> Pairs:

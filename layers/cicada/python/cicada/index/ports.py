@@ -32,8 +32,7 @@ class StoredEntry:
 
     key: str
     bytes: int
-    modified_at: datetime
-    """When it was written, by the store's clock, with its zone."""
+    modified_at: datetime  # when it was written, by the store's clock, with its zone
 
 
 class ObjectStore(Protocol):

@@ -82,10 +82,8 @@ class Patience:
             return self._looking, True
 
 
-REFRESH_INTERVAL_S = 5.0
-"""How often a running function looks for a new version, in seconds."""
-RETRY_INTERVAL_S = 60.0
-"""How often segments that could not be read are tried again, in seconds."""
+REFRESH_INTERVAL_S = 5.0  # how often a running function looks for a new version, in seconds
+RETRY_INTERVAL_S = 60.0  # how often segments that could not be read are tried again, in seconds
 EAGER_BYTES = 16 * 2**20
 """A version up to this size is read whole before it is searched: ranges would hardly be faster."""
 SWAP_BYTES = 128 * 2**20

@@ -95,16 +95,13 @@ def _readable(sock: socket.socket | None) -> bool:
     return bool(poll.poll(0))
 
 
-ATTEMPTS = 4
-"""Requests for one read at most, not counting those on connections that S3 had closed meanwhile."""
+ATTEMPTS = 4  # requests for one read at most, not counting those on connections that S3 had closed meanwhile
 BACKOFF_S = 0.05
 """The longest wait before the second attempt, in seconds; it doubles with each attempt. The wait is random."""
-STEP_BYTES = 2**20
-"""Read at a time; the time budget is checked between reads."""
+STEP_BYTES = 2**20  # read at a time; the time budget is checked between reads
 PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 """Environment variables that configure a proxy."""
-ERROR_BYTES = 64 * 2**10
-"""Of an error's description, at most."""
+ERROR_BYTES = 64 * 2**10  # of an error's description, at most
 
 _TRANSIENT = frozenset((429, 500, 502, 503, 504))
 _EXPIRED = frozenset(("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"))
@@ -119,10 +116,8 @@ class ReadTimeouts:
     """Time-outs in seconds. They are short: a user waits for the answer, and another strategy may still give one."""
 
     connect_s: float = 1.0
-    read_s: float = 4.0
-    """Of silence."""
-    budget_s: float = 8.0
-    """For one read with all its attempts."""
+    read_s: float = 4.0  # of silence
+    budget_s: float = 8.0  # for one read with all its attempts
 
 
 class DirectS3Store:

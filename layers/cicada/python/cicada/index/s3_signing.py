@@ -140,13 +140,10 @@ class Endpoint:
     """A bucket's address."""
 
     secure: bool
-    host: str
-    """To connect to."""
+    host: str  # to connect to
     port: int
-    named: str
-    """The ``Host`` header: with the port, unless it is the scheme's default."""
-    bucket_in_path: str
-    """The bucket for path-style requests; empty if it is part of the host's name."""
+    named: str  # the ``Host`` header: with the port, unless it is the scheme's default
+    bucket_in_path: str  # the bucket for path-style requests; empty if it is part of the host's name
 
     def path(self, key: str) -> str:
         """The path of an object."""

@@ -45,8 +45,7 @@ from cicada.index.vectors.encoding import encode_vectors
 from cicada.index.vectors.part import EXACT, VectorPart, decode_vectors
 
 DIGEST_BYTES = 16
-Digests = NDArray[np.void]
-"""Shape ``(n,)``, 16 bytes each."""
+Digests = NDArray[np.void]  # shape ``(n,)``, 16 bytes each
 
 
 def id_digest(passage_id: str) -> int:
@@ -65,8 +64,7 @@ class SegmentContents:
     """Passages of one collection in document order, with everything that is computed from them."""
 
     collection: str
-    lines: tuple[bytes, ...]
-    """The passages, as JSON."""
+    lines: tuple[bytes, ...]  # the passages, as JSON
     id_digests: NDArray[np.uint64]
     content_digests: Digests
     recipes: Digests
@@ -136,7 +134,7 @@ class SegmentContents:
             content_digests=np.concatenate([part.content_digests for part in parts]),
             recipes=np.concatenate([part.recipes for part in parts]),
             vectors=np.concatenate([part.vectors for part in parts]),
-            terms=concat([part.terms for part in parts], [None] * len(parts)),
+            terms=concat([part.terms for part in parts]),
             columns=concat_columns([(part.columns, part.count) for part in parts]),
             lists=concat_lists([(part.lists, part.count) for part in parts]),
             rows=np.arange(count),

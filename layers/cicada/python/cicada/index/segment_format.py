@@ -39,12 +39,10 @@ from cicada.index.manifest import Count, IndexModel
 class Encoded:
     """What one part of a segment (vectors, lexical, columns) writes. Section names begin with the part's name."""
 
-    meta: Mapping[str, Any]
-    """JSON values, kept in the segment's header below the part's name."""
+    meta: Mapping[str, Any]  # JSON values, kept in the segment's header below the part's name
     head: Mapping[str, bytes]
     """Small sections, read whenever the segment is opened: keep them below about 1 MB in all for 250,000 rows."""
-    body: Mapping[str, bytes]
-    """Large sections, read whole or by range."""
+    body: Mapping[str, bytes]  # large sections, read whole or by range
 
 
 class Sections(Protocol):
@@ -87,8 +85,7 @@ class Gather(Protocol):
 
 MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2
-ENRICHED_FORMAT_VERSION = 3
-"""Of segments with enriched passages, and of these alone."""
+ENRICHED_FORMAT_VERSION = 3  # of segments with enriched passages, and of these alone
 ALIGNMENT_BYTES = 64
 CHUNK_BYTES = 64 * 2**10
 """Verified at a time: small compared with a range that is worth a request, large compared with its digest."""
@@ -112,8 +109,7 @@ class Header(IndexModel):
     embedding_model_id: str
     dimensions: int = Field(ge=1)
     count: int = Field(ge=1)
-    parts: dict[str, dict[str, Any]]
-    """What each part keeps for itself."""
+    parts: dict[str, dict[str, Any]]  # what each part keeps for itself
     head: dict[str, Extent]
     body: dict[str, Extent]
 
@@ -124,8 +120,7 @@ class EncodedSegment:
 
     data: bytes
     head_bytes: int
-    sha256: str
-    """Of the head."""
+    sha256: str  # of the head
     count: int
 
 
@@ -134,10 +129,8 @@ class Head:
     """A segment's head in memory, verified."""
 
     header: Header
-    data: memoryview
-    """Of the head sections."""
-    first_digest: Mapping[str, int]
-    """By body section: its first chunk's place among the digests."""
+    data: memoryview  # of the head sections
+    first_digest: Mapping[str, int]  # by body section: its first chunk's place among the digests
 
     def section(self, name: str) -> memoryview:
         """A section of the head. Raises IndexCorrupt if there is none of that name."""
@@ -179,7 +172,9 @@ def encode_container(
     body = {name: content for part in parts.values() for name, content in part.body.items()}
     head = {name: content for part in parts.values() for name, content in part.head.items()}
     head[_DIGESTS] = b"".join(
-        hashlib.sha256(chunk).digest()[:DIGEST_BYTES] for content in body.values() for chunk in _chunks(content)
+        hashlib.sha256(memoryview(content)[at : at + CHUNK_BYTES]).digest()[:DIGEST_BYTES]
+        for content in body.values()
+        for at in range(0, len(content), CHUNK_BYTES)
     )
     head_extents, head_data = _lay_out(head)
     # The body's offsets count from the end of the head, whose length depends on how they are written.
@@ -221,7 +216,8 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
         header = Header.model_validate_json(bytes(view[_PREFIX.size : _PREFIX.size + length]))
     except (ValidationError, ValueError, struct.error, RecursionError) as error:
         raise IndexCorrupt(f"a segment's head is not laid out as its format demands: {error}") from error
-    sections = view[_aligned(_PREFIX.size + length) :]
+    start = _PREFIX.size + length
+    sections = view[start + -start % ALIGNMENT_BYTES :]
     first_digest: dict[str, int] = {}
     digests = 0
     for name, extent in header.body.items():
@@ -243,23 +239,13 @@ def _lay_out(contents: Mapping[str, bytes]) -> tuple[dict[str, Extent], bytes]:
     at = 0
     for name, content in contents.items():
         extents[name] = Extent(offset=at, bytes=len(content))
-        padding = bytes(-len(content) % ALIGNMENT_BYTES)
-        pieces += [content, padding]
-        at += len(content) + len(padding)
+        pieces.append(_padded(content))
+        at += len(pieces[-1])
     return extents, b"".join(pieces)
 
 
-def _chunks(content: bytes) -> Sequence[memoryview]:
-    view = memoryview(content)
-    return [view[at : at + CHUNK_BYTES] for at in range(0, len(view), CHUNK_BYTES)]
-
-
-def _aligned(length: int) -> int:
-    return length + -length % ALIGNMENT_BYTES
-
-
 def _padded(content: bytes) -> bytes:
-    return content + bytes(_aligned(len(content)) - len(content))
+    return content + bytes(-len(content) % ALIGNMENT_BYTES)
 
 
 def to_json(value: Any) -> bytes:

@@ -68,8 +68,7 @@ def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDAr
 
 JOIN_GAP_BYTES = 256 * 2**10
 """Ranges of one section with smaller gaps are read as one: a request costs more than the bytes between."""
-LOAD_BYTES = 32 * 2**20
-"""How much of a section is read and verified at a time when it is loaded whole."""
+LOAD_BYTES = 32 * 2**20  # how much of a section is read and verified at a time when it is loaded whole
 
 
 class SegmentSections:
@@ -140,13 +139,20 @@ def open_segments(
     try:
         data = fetch(store, parts)
     except IndexCorrupt as error:
-        owners = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
-        raise IndexCorrupt(str(error), key=owners.get(error.key or "")) from error
+        raise IndexCorrupt(str(error), key=_owner(error.key, entries, marked)) from error
     opened = {entry.key: _open(entry, head) for entry, head in zip(entries, data, strict=False)}
     alive: dict[str, Mask | None] = {entry.key: None for entry in tombstones}
     for (entry, dead), found in zip(marked, data[len(entries) :], strict=True):
         alive[entry.key] = _alive(entry, dead, found)
     return opened, alive
+
+
+def _owner(
+    key: str | None, entries: Sequence[SegmentEntry], marked: Sequence[tuple[SegmentEntry, TombstonesEntry]]
+) -> str | None:
+    """The key of the segment that an object is of: the segment itself, or its tombstones."""
+    owners = {entry.key: entry.key for entry in entries} | {dead.key: entry.key for entry, dead in marked}
+    return owners.get(key or "")
 
 
 def _alive(entry: SegmentEntry, dead: TombstonesEntry, data: memoryview) -> Mask:

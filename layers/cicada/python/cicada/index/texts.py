@@ -17,11 +17,10 @@ from pydantic import ValidationError
 
 from cicada.corpus.passages import Passage
 from cicada.errors import CorpusInvalid, IndexCorrupt
-from cicada.index.segment_format import Encoded, Gather, Sections, Span
+from cicada.index.segment_format import Encoded, Gather, Sections, Span, whole
 
 BLOCK_PASSAGES = 32
-MAX_BLOCK_BYTES = 16 * 2**20
-"""A block that unpacks to more was not written by us."""
+MAX_BLOCK_BYTES = 16 * 2**20  # the most that a block unpacks to; a larger one is damaged
 
 _PLACES = "passages.places"
 _BLOCKS = "passages.blocks"
@@ -82,11 +81,16 @@ class TextPart:
 
     def block_spans(self, places: Sequence[int]) -> list[Span]:
         """What :meth:`passages` needs: a span for each distinct block, in ascending order."""
-        return [self._block_span(block) for block in sorted({place // self._block_passages for place in places})]
+        return [
+            Span(
+                self._sections, _BLOCKS, int(self._offsets[block]), int(self._offsets[block + 1] - self._offsets[block])
+            )
+            for block in self._blocks(places)
+        ]
 
     def passages(self, places: Sequence[int], data: Sequence[memoryview]) -> list[Passage]:
         """The passages at places. Raises IndexCorrupt if one was written wrongly."""
-        blocks = sorted({place // self._block_passages for place in places})
+        blocks = self._blocks(places)
         lines = {block: self._unpack(packed) for block, packed in zip(blocks, data, strict=True)}
         found = []
         for place in places:
@@ -102,8 +106,7 @@ class TextPart:
 
         Raises IndexCorrupt if they cannot be read.
         """
-        whole = [Span(self._sections, name, 0, self._sections.size(name)) for name in (_PLACES, _BLOCKS)]
-        places, blocks = gather(whole)
+        places, blocks = gather([whole(self._sections, name) for name in (_PLACES, _BLOCKS)])
         lines: list[bytes] = []
         for start, end in zip(self._offsets[:-1].tolist(), self._offsets[1:].tolist(), strict=True):
             lines += self._unpack(blocks[start:end])
@@ -112,9 +115,8 @@ class TextPart:
             raise IndexCorrupt("a segment's rows and passages do not fit each other")
         return lines, order
 
-    def _block_span(self, block: int) -> Span:
-        start, end = int(self._offsets[block]), int(self._offsets[block + 1])
-        return Span(self._sections, _BLOCKS, start, end - start)
+    def _blocks(self, places: Sequence[int]) -> list[int]:
+        return sorted({place // self._block_passages for place in places})
 
     def _unpack(self, packed: memoryview) -> list[bytes]:
         unpacker = zlib.decompressobj()

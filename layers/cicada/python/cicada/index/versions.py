@@ -20,10 +20,8 @@ from cicada.index.manifest import (
 )
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 
-PUBLISH_ATTEMPTS = 10
-"""How often a publication is made again on top of others that it does not touch."""
-KEEP_ATTEMPTS = 3
-"""Write, replace what is damaged, and once more if that one is gone meanwhile."""
+PUBLISH_ATTEMPTS = 10  # how often a publication is made again on top of others that it does not touch
+KEEP_ATTEMPTS = 3  # write, replace what is damaged, and once more if that one is gone meanwhile
 GRACE_S = 86_400.0
 """Seconds (24 hours) for which nothing that was written, or was current, is deleted: writers publish what they wrote
 within it, and readers may hold on to a version that long."""
@@ -170,8 +168,7 @@ class PastVersion:
 
     version: str
     written_at: datetime
-    data: bytes
-    """The stored manifest; empty if it is gone."""
+    data: bytes  # the stored manifest; empty if it is gone
 
     def manifest(self) -> Manifest:
         """The version. Raises IndexCorrupt or IndexMismatch if it cannot be read."""

@@ -35,8 +35,7 @@ from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
 
-SEGMENT_ROWS = 262_144
-"""Passages in one segment at most."""
+SEGMENT_ROWS = 262_144  # passages in one segment at most
 
 Declares = CollectionDeclaration | Literal["as before"] | None
 """What a collection declares of itself from a version on; None for nothing."""
@@ -46,22 +45,14 @@ Declares = CollectionDeclaration | Literal["as before"] | None
 class Written:
     """The result of writing a collection."""
 
-    version: str
-    """The version that is current now."""
-    published: bool
-    """False if the index already held exactly this."""
-    passages: int
-    """That the collection has now."""
-    added: int
-    """Passages that are new or changed."""
-    removed: int
-    """Passages that are gone or changed."""
-    embedded: int
-    """Texts that the model embedded; the others had their vectors in the previous version."""
-    segments: int
-    """That the collection has now."""
-    declared: CollectionDeclaration | None = None
-    """What the collection declared before."""
+    version: str  # the version that is current now
+    published: bool  # false if the index already held exactly this
+    passages: int  # that the collection has now
+    added: int  # passages that are new or changed
+    removed: int  # passages that are gone or changed
+    embedded: int  # texts that the model embedded; the others had their vectors in the previous version
+    segments: int  # that the collection has now
+    declared: CollectionDeclaration | None = None  # what the collection declared before
 
 
 class IndexWriter:
@@ -183,7 +174,7 @@ class IndexWriter:
         if mend and current is not None and not self._same_model(current):
             snapshot = CollectionSnapshot(unusable=current.of_collection(collection))
         else:
-            snapshot = self._snapshot(base, collection, leave_out_damaged=mend, verify=verify)
+            snapshot = read_snapshot(self._store, current, collection, leave_out_damaged=mend, verify=verify)
         return self._carry_out(plan(snapshot), base, snapshot, declares, check)
 
     def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
@@ -310,29 +301,10 @@ class IndexWriter:
             return snapshot
         if snapshot.unusable:  # nobody can tell what was changed in segments that cannot be read
             raise overtaken
-        latest = self._snapshot(current, change.collection, opened=snapshot)
+        latest = read_snapshot(self._store, current.manifest, change.collection, opened=snapshot.segments)
         if not change.stands(latest):
             raise overtaken
         return latest
-
-    def _snapshot(
-        self,
-        published: Published | None,
-        collection: str,
-        *,
-        opened: CollectionSnapshot | None = None,
-        leave_out_damaged: bool = False,
-        verify: bool = False,
-    ) -> CollectionSnapshot:
-        return read_snapshot(
-            self._store,
-            published.manifest.of_collection(collection) if published else (),
-            embedding_model_id=self._embedder.model_id,
-            dimensions=self._embedder.dimensions,
-            opened=opened.segments if opened else (),
-            leave_out_damaged=leave_out_damaged,
-            verify=verify,
-        )
 
     def _write(
         self, collection: str, intake: Intake, chosen: Places, snapshot: CollectionSnapshot

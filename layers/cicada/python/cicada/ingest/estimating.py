@@ -13,7 +13,6 @@ from typing import Protocol
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import CicadaError, DocumentRefused, IndexCorrupt
-from cicada.index.load import checked_collection
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
@@ -21,6 +20,7 @@ from cicada.ingest.declaring import declaration_of, refuse_own_section, settled
 from cicada.ingest.loading import WORKERS, items_of
 from cicada.ingest.prepared import PreparedFile, prepared_key
 from cicada.ingest.preparing import Read, file_digest
+from cicada.ingest.scripts import checked_collection
 from cicada.ingest.sources import SourceFile, checked_metadata, source_files
 from cicada.models.ports import Usage
 from cicada.models.prices import cost

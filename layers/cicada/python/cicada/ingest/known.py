@@ -60,13 +60,7 @@ def read_collection(
             dimensions,
         ):
             return CollectionSnapshot()
-        return read_snapshot(
-            store,
-            current.manifest.of_collection(collection),
-            embedding_model_id=embedding_model_id,
-            dimensions=dimensions,
-            leave_out_damaged=True,
-        )
+        return read_snapshot(store, current.manifest, collection, leave_out_damaged=True)
     except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
         logger.warning("what the index holds cannot be used", exc_info=error)
         return CollectionSnapshot()

@@ -12,13 +12,13 @@ from cicada.corpus.declared.files import DECLARATION
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import DeclarationChanged, DocumentRefused, DocumentUnsupported, ModelError, ModelRefused
-from cicada.index.load import checked_collection
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.declaring import declaration_of, published_declaration, refuse_own_section, settled
 from cicada.ingest.known import IndexVectors
 from cicada.ingest.preparing import Enrich, Preparer, Read
+from cicada.ingest.scripts import checked_collection
 from cicada.ingest.sources import Found, SourceFile, checked_metadata, source_files
 from cicada.models.ports import Embedder
 

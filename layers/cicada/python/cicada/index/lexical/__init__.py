@@ -8,27 +8,20 @@ from __future__ import annotations
 
 ANALYZER_VERSION = 1
 """Changes whenever the same text would give other terms: a segment is searched by the version that wrote it."""
-FORMAT = 1
-"""The layout of the sections."""
+FORMAT = 1  # the layout of the sections
 PART = "lexical"
 
 K1 = 1.2
 """How fast repetitions of a word lose weight (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009)."""
-B = 0.75
-"""How much a passage's length counts against it."""
-WEIGHT_UNITS = 64
-"""Weights of words, and lengths of passages, are whole multiples of 1/64."""
+B = 0.75  # how much a passage's length counts against it
+WEIGHT_UNITS = 64  # weights of words, and lengths of passages, are whole multiples of 1/64
 MAX_WEIGHT_UNITS = 65_535
 """A word's weight in one passage at most: 1,023 occurrences, where BM25 is long past caring."""
-MAX_POSITION = 65_535
-"""Words of a passage past this position are found by words, and not by phrases."""
+MAX_POSITION = 65_535  # words of a passage past this position are found by words, and not by phrases
 
-ROW_BLOCK = 65_536
-"""Rows below one base: a posting keeps 16 bits of its row."""
-TERMS_PER_BLOCK = 128
-"""Terms of the dictionary that are read at once."""
-MAX_ROWS = 262_144
-"""Rows of a segment."""
+ROW_BLOCK = 65_536  # rows below one base: a posting keeps 16 bits of its row
+TERMS_PER_BLOCK = 128  # terms of the dictionary that are read at once
+MAX_ROWS = 262_144  # rows of a segment
 
 DICTIONARY = f"{PART}.dictionary"
 POSTINGS = f"{PART}.postings"

@@ -7,10 +7,9 @@ import threading
 import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain, islice, pairwise
-from typing import Any
 
 import numpy as np
 import Stemmer  # type: ignore[import-not-found]  # it has no stubs
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.indexable import Part
 from cicada.index.lexical import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGHT_UNITS
-from cicada.index.lexical.codec import TermRows
+from cicada.index.lexical.codec import TermRows, stack
 from cicada.index.lexical.languages import (
     BY_SCRIPT,
     STEMMED,
@@ -35,8 +34,8 @@ from cicada.text.letters import is_unspaced
 from cicada.text.tokens import MAX_TOKEN_CHARS, normalised, tokens
 
 TAG = "\t"
-"""Stands between a stem and its language's tag: stems of different languages are different terms. It sorts before
-everything a stem can contain, so that a prefix finds its stems in all languages side by side."""
+"""Separates a stem from its language's tag: stems of different languages are different terms. It sorts before every
+character of a stem, so that the stems with a prefix are neighbours in all languages."""
 
 _PLAIN_WORD = re.compile(r"[a-z]+")
 _DIGIT = re.compile(r"\d")
@@ -45,25 +44,22 @@ _SIGNS_AFTER = re.compile(r"[+#]+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _INITIALS = re.compile(r"[^\W\d](?:\.[^\W\d])+")
 _MAX_ELIDED = 2
-"""Characters of an article or pronoun before an apostrophe (*l'*, *d'*, *qu'*), which is no word of its own."""
+"""The longest article or pronoun before an apostrophe (*l'*, *d'*, *qu'*), which is not indexed as a word."""
 
 _LETTERS_ALONE = {"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i", "ŋ": "n"}
 _ONE_OF_TWO = {"ک": "ك", "ی": "ي", "ى": "ي", "ہ": "ه", "ة": "ه"}  # the same letter as typed on two keyboards
 _CYRILLIC_LETTERS = "йїў"
-_TONAL = frozenset({"vie"})
-"""Languages whose accents carry the meaning: nothing is folded."""
+_TONAL = frozenset({"vie"})  # languages whose accents carry the meaning: nothing is folded
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What a token is found by. Offsets count from the token's own position."""
+    """The terms of a token. Offsets count from the token's own position."""
 
-    parts: tuple[str, ...]
-    """Terms of consecutive positions, from offset 0."""
+    parts: tuple[str, ...]  # terms of consecutive positions, from offset 0
     beside: tuple[tuple[str, int], ...] = ()
     """More terms, with their offsets: a code in one piece; the single characters of a run."""
-    width: int = 1
-    """Positions that the token takes; each has a term."""
+    width: int = 1  # positions that the token takes; each has a term
 
 
 class _Folding(dict[int, str | int]):
@@ -113,10 +109,10 @@ _STEMMERS = _Stemmers()
 
 
 def language_for(word: str, language: str) -> Language | None:
-    """Whose stemmer a word of a document in ``language`` (ISO 639-3) gets.
+    """The language whose stemmer a word of a document in ``language`` (ISO 639-3) gets.
 
-    That one's if the word is in its script; else that of the script's most usual language, for an English word in a
-    Russian text. None: the document's own language is written in this script, but has no stemmer.
+    It is that language if the word is in its script; else the script's most usual language, for an English word in a
+    Russian text. None if the document's language is written in this script, but has no stemmer.
     """
     script = script_of(word[0])
     if language in STEMMED and STEMMED[language].script == script:
@@ -135,7 +131,7 @@ def stemmed(word: str, language: str) -> str:
 
 
 def terms_of(token: str, language: str) -> Terms:
-    """What a token of a document in a language (ISO 639-3) is found by; the same token always by the same."""
+    """The terms of a token in a document in a language (ISO 639-3); they depend on these two only."""
     if _PLAIN_WORD.fullmatch(token):
         return Terms((stemmed(token[:MAX_TOKEN_CHARS], language),))
     if is_unspaced(token):
@@ -153,7 +149,7 @@ def terms_of(token: str, language: str) -> Terms:
 
 
 def _terms_of_run(run: str) -> Terms:
-    """Pairs, and each character that can be a word by itself: *book* is found, whatever is written around it."""
+    """Pairs, and each character that can be a word by itself, so that it is found whatever is written around it."""
     characters = clusters(run)
     if len(characters) == 1:
         return Terms((run,))
@@ -168,7 +164,7 @@ def _word(word: str, language: str) -> str:
 
 
 def _without_apostrophes(piece: str, language: str) -> list[str]:
-    """The words of a piece with apostrophes: one, in a language that writes them inside words; else what they part."""
+    """One word, in a language that writes apostrophes inside words; else the words between the apostrophes."""
     if "'" not in piece:
         return [piece]
     if language not in STEMMED or not STEMMED[language].elides:
@@ -177,12 +173,11 @@ def _without_apostrophes(piece: str, language: str) -> list[str]:
     return [*(word for word in before if len(word) > _MAX_ELIDED), last]
 
 
-BATCH_PASSAGES = 8192
-"""Passages whose terms are gathered in plain lists before they become arrays."""
+BATCH_PASSAGES = 8192  # passages whose terms are gathered in plain lists before they become arrays
 MAX_REMEMBERED_TOKENS = 500_000
 """Distinct tokens, over all languages, whose terms are remembered while texts are analysed."""
 MAX_LANGUAGES = 255
-"""Languages that one call tells apart: passages in further ones count as of an unknown language."""
+"""Languages that one call distinguishes; passages in further languages count as of an unknown one."""
 UNKNOWN = ""
 
 
@@ -190,50 +185,22 @@ def analyse(documents: Iterable[Sequence[Part]], languages: Iterable[str | None]
     """Analyse passages.
 
     Args:
-        documents: for each passage, its parts: its own text first, then what counts besides it and how much. The
-            words of a part count by its weight, in steps of 1/64.
-        languages: for each passage, the code of its language (ISO 639-3 or 639-1), or None to have it detected.
+        documents: for each passage, its parts: its own text first, then other texts. The words of a part count by its
+            weight, in steps of 1/64.
+        languages: for each passage, the code of its language (ISO 639-3 or 639-1), or None to detect it.
     """
     analysis = _Analysis()
     passages = zip(documents, languages, strict=True)
-    batches = [_Batch()]
+    batches = [analysis.batch([])]  # so that there is one, even without passages
     while batch := list(islice(passages, BATCH_PASSAGES)):
         batches.append(analysis.batch(batch))
-    counts = np.concatenate([batch.counts for batch in batches])
-    return TermRows(
-        vocabulary=list(analysis.numbers),
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        terms=np.concatenate([batch.terms for batch in batches]),
-        weights=np.concatenate([batch.weights for batch in batches]),
-        occurrences=np.concatenate([batch.occurrences for batch in batches]),
-        positions=np.concatenate([batch.positions for batch in batches]),
-        lengths=np.concatenate([batch.lengths for batch in batches]),
-        language_names=tuple(analysis.languages),
-        languages=np.concatenate([batch.languages for batch in batches]),
-    )
-
-
-def _none(dtype: type[np.generic]) -> NDArray[Any]:
-    return np.zeros(0, dtype)
-
-
-@dataclass
-class _Batch:
-    """The fields of :class:`TermRows` for some passages."""
-
-    counts: NDArray[np.int64] = field(default_factory=lambda: _none(np.int64))
-    terms: NDArray[np.uint32] = field(default_factory=lambda: _none(np.uint32))
-    weights: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
-    occurrences: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
-    positions: NDArray[np.uint16] = field(default_factory=lambda: _none(np.uint16))
-    lengths: NDArray[np.uint32] = field(default_factory=lambda: _none(np.uint32))
-    languages: NDArray[np.uint8] = field(default_factory=lambda: _none(np.uint8))
+    return stack(batches, list(analysis.numbers), tuple(analysis.languages))
 
 
 class _Analysis:
-    """Gives terms their numbers, and remembers what tokens give.
+    """Numbers the terms, and remembers the terms of each token.
 
-    What a token gives is kept as one number. A single term: twice its number, plus 1. Several: the place of a list of
+    A token's terms are kept as one number. A single term: twice its number, plus 1. Several: the place of a list of
     such numbers, counted down from -1. The lowest bit tells whether the next term stands one position further.
     """
 
@@ -243,13 +210,13 @@ class _Analysis:
         self._given: dict[str, _Given] = {}
         self._several: list[list[int]] = []
 
-    def batch(self, passages: Sequence[tuple[Sequence[Part], str | None]]) -> _Batch:
-        """Analyse some passages."""
+    def batch(self, passages: Sequence[tuple[Sequence[Part], str | None]]) -> TermRows:
+        """Analyse some passages. The vocabulary and the languages are those of the analysis, and not in the result."""
         if sum(map(len, self._given.values())) > MAX_REMEMBERED_TOKENS:
             self._given.clear()
         self._several.clear()
-        for given in self._given.values():
-            given.forget_several()
+        for known in self._given.values():
+            known.forget_several()
         stream = array("q")
         runs: list[tuple[int, int, int, int]] = []  # passage, own text or not, weight, numbers in the stream
         spoken = []
@@ -257,31 +224,21 @@ class _Analysis:
             language = canonical(declared) if declared else UNKNOWN
             for at, part in enumerate(parts):
                 before = len(stream)
-                found = tokens(normalised(part.text, dotless_i=language == "tur"))
-                if not language:
-                    language = detect(found)
-                    if language == "tur":
-                        found = tokens(normalised(part.text, dotless_i=True))
-                self._read(found, language, stream)
+                found, language = _tokens_and_language(part.text, language)
+                given = self._given.get(language)
+                if given is None:
+                    given = self._given[language] = _Given(language, self.numbers, self._several)
+                stream.extend(map(given.__getitem__, found))
                 units = min(max(round(part.weight * WEIGHT_UNITS), 0), MAX_WEIGHT_UNITS)
                 runs.append((passage, at == 0, units, len(stream) - before))
-            spoken.append(self._number_of_language(language))
+            if language not in self.languages and len(self.languages) >= MAX_LANGUAGES:
+                language = UNKNOWN
+            spoken.append(self.languages.setdefault(language, len(self.languages)))
         return self._arrays(np.frombuffer(stream, np.int64), runs, np.array(spoken, np.uint8))
-
-    def _number_of_language(self, language: str) -> int:
-        if language not in self.languages and len(self.languages) >= MAX_LANGUAGES:
-            language = UNKNOWN
-        return self.languages.setdefault(language, len(self.languages))
-
-    def _read(self, found: list[str], language: str, stream: array[int]) -> None:
-        given = self._given.get(language)
-        if given is None:
-            given = self._given[language] = _Given(language, self.numbers, self._several)
-        stream.extend(map(given.__getitem__, found))
 
     def _arrays(
         self, given: NDArray[np.int64], runs: list[tuple[int, int, int, int]], spoken: NDArray[np.uint8]
-    ) -> _Batch:
+    ) -> TermRows:
         passage, own, units, sizes = np.array(runs, np.int64).reshape(-1, 4).T
         of_run = np.repeat(np.arange(len(runs)), sizes)
         given, of_run = self._expanded(given, of_run)
@@ -301,20 +258,23 @@ class _Analysis:
         placed = (own[of_run] == 1) & (positions <= MAX_POSITION)
         owner = key[starts] >> 32
         weights = np.minimum(_sums(units[of_run], starts), MAX_WEIGHT_UNITS)
-        return _Batch(
-            counts=np.bincount(owner, minlength=len(spoken)),
+        counts = np.bincount(owner, minlength=len(spoken))
+        return TermRows(
+            vocabulary=(),
+            starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
             terms=(key[starts] & 0xFFFFFFFF).astype(np.uint32),
             weights=weights.astype(np.uint16),
             occurrences=np.minimum(_sums(placed.astype(np.int64), starts), MAX_POSITION).astype(np.uint16),
             positions=positions[placed].astype(np.uint16),
             lengths=np.bincount(owner, weights=weights, minlength=len(spoken)).astype(np.uint32),
+            language_names=(),
             languages=spoken,
         )
 
     def _expanded(
         self, given: NDArray[np.int64], of_run: NDArray[np.intp]
     ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        """With the lists in the place of their numbers."""
+        """With lists in place of the negative numbers that stand for them."""
         at = np.flatnonzero(given < 0)
         if not len(at):
             return given, of_run
@@ -326,12 +286,22 @@ class _Analysis:
         return expanded, np.repeat(of_run, sizes)
 
 
+def _tokens_and_language(text: str, language: str) -> tuple[list[str], str]:
+    """A text's tokens, and its language: the given one, or the one that is detected."""
+    found = tokens(normalised(text, dotless_i=language == "tur"))
+    if not language:
+        language = detect(found)
+        if language == "tur":
+            found = tokens(normalised(text, dotless_i=True))
+    return found, language
+
+
 def _sums(values: NDArray[np.int64], starts: NDArray[np.intp]) -> NDArray[np.int64]:
     return np.add.reduceat(values, starts) if len(starts) else values[:0]
 
 
 class _Given(dict[str, int]):
-    """By token, what it gives in one language; filled as tokens are met."""
+    """The terms of each token in one language, as one number; filled as tokens are met."""
 
     def __init__(self, language: str, numbers: dict[str, int], several: list[list[int]]) -> None:
         super().__init__()
@@ -352,7 +322,7 @@ class _Given(dict[str, int]):
         return given
 
     def forget_several(self) -> None:
-        """Forget the tokens that gave lists: most of them are met once."""
+        """Forget the tokens with several terms: most of them are met once."""
         for token in self._with_several:
             del self[token]
         self._with_several.clear()

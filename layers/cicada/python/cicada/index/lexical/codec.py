@@ -6,32 +6,18 @@ Compaction decodes segments, concatenates them and encodes the result; it does n
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
-from cicada.index.lexical import (
-    ANALYZER_VERSION,
-    BLOCKS,
-    DICTIONARY,
-    FORMAT,
-    LANGUAGES,
-    LENGTHS,
-    MAX_ROWS,
-    MAX_WEIGHT_UNITS,
-    POSITIONS,
-    POSTINGS,
-    ROW_BLOCK,
-    WEIGHT_UNITS,
-    WEIGHTS,
-)
+from cicada.index import lexical
 from cicada.index.lexical.dictionary import TermTable, encode_dictionary
 from cicada.index.lexical.part import LexicalPart, length_norms
 from cicada.index.lexical.postings import decode_positions, encode_positions
-from cicada.index.segment_format import Encoded, Gather, Sections, Span
+from cicada.index.segment_format import Encoded, Gather, Sections, whole
 
 
 @dataclass(frozen=True)
@@ -41,24 +27,15 @@ class TermRows:
     ``m`` counts the pairs of a passage and a term it has; each passage's pairs are in the order of term numbers.
     """
 
-    vocabulary: Sequence[str]
-    """By term number; a term may be unused."""
-    starts: NDArray[np.int64]
-    """``(n + 1,)``: passage ``i`` has pairs ``starts[i]`` to ``starts[i + 1]``."""
-    terms: NDArray[np.uint32]
-    """``(m,)``: term numbers."""
-    weights: NDArray[np.uint16]
-    """``(m,)``: the sum of part weight x occurrences."""
-    occurrences: NDArray[np.uint16]
-    """``(m,)``: positions in the passage's own text."""
-    positions: NDArray[np.uint16]
-    """Those positions, pair by pair, ascending."""
-    lengths: NDArray[np.uint32]
-    """``(n,)``: the sum of all of a passage's weights."""
-    language_names: tuple[str, ...]
-    """ISO 639-3 codes, at most 256."""
-    languages: NDArray[np.uint8]
-    """``(n,)``: numbers of the passages' languages."""
+    vocabulary: Sequence[str]  # by term number; a term may be unused
+    starts: NDArray[np.int64]  # ``(n + 1,)``: passage ``i`` has pairs ``starts[i]`` to ``starts[i + 1]``
+    terms: NDArray[np.uint32]  # ``(m,)``: term numbers
+    weights: NDArray[np.uint16]  # ``(m,)``: the sum of part weight x occurrences
+    occurrences: NDArray[np.uint16]  # ``(m,)``: positions in the passage's own text
+    positions: NDArray[np.uint16]  # those positions, pair by pair, ascending
+    lengths: NDArray[np.uint32]  # ``(n,)``: the sum of all of a passage's weights
+    language_names: tuple[str, ...]  # ISO 639-3 codes, at most 256
+    languages: NDArray[np.uint8]  # ``(n,)``: numbers of the passages' languages
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -72,107 +49,87 @@ def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.i
     return indices
 
 
-def concat(parts: Sequence[TermRows], keep: Sequence[NDArray[np.bool_] | None]) -> TermRows:
-    """The passages of several forward forms that are to be kept, in order: what compaction encodes.
+def take(rows: TermRows, passages: NDArray[np.intp]) -> TermRows:
+    """Some passages, in any order: ``passages`` are their places, shape ``(k,)``."""
+    counts = np.diff(rows.starts)[passages]
+    taken = _with_pairs(rows, ragged(rows.starts[passages], counts))
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+    return replace(taken, starts=starts, lengths=rows.lengths[passages], languages=rows.languages[passages])
 
-    Args:
-        parts: at least one.
-        keep: for each part, which of its passages; None for all.
-    """
+
+def concat(parts: Sequence[TermRows]) -> TermRows:
+    """The passages of at least one part, in order, with a common vocabulary of the terms that are used."""
     numbers: dict[str, int] = {}
     names: dict[str, int] = {}
-    kept = [
-        _renumbered(part if mask is None else take(part, np.flatnonzero(mask)), numbers, names)
-        for part, mask in zip(parts, keep, strict=True)
-    ]
-    counts = np.concatenate([np.diff(part.starts) for part in kept])
-    return TermRows(
-        vocabulary=list(numbers),
-        starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        terms=np.concatenate([part.terms for part in kept]),
-        weights=np.concatenate([part.weights for part in kept]),
-        occurrences=np.concatenate([part.occurrences for part in kept]),
-        positions=np.concatenate([part.positions for part in kept]),
-        lengths=np.concatenate([part.lengths for part in kept]),
-        language_names=tuple(names),
-        languages=np.concatenate([part.languages for part in kept]),
-    )
+    renumbered = [_renumbered(part, numbers, names) for part in parts]
+    return stack(renumbered, list(numbers), tuple(names))
 
 
-def take(part: TermRows, passages: NDArray[np.intp]) -> TermRows:
-    """Some passages of a forward form, in any order: ``passages`` are their places, shape ``(k,)``."""
-    counts = np.diff(part.starts)[passages]
-    pairs = ragged(part.starts[passages], counts)
-    position_ends = np.cumsum(part.occurrences, dtype=np.int64)
-    occurrences = part.occurrences[pairs]
-    found = occurrences.astype(np.int64)
+def stack(parts: Sequence[TermRows], vocabulary: Sequence[str], language_names: tuple[str, ...]) -> TermRows:
+    """The passages of at least one part, in order; all parts number terms and languages in the same way."""
+    counts = np.concatenate([np.diff(part.starts) for part in parts])
     return TermRows(
-        vocabulary=part.vocabulary,
+        vocabulary=vocabulary,
         starts=np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]),
-        terms=part.terms[pairs],
-        weights=part.weights[pairs],
-        occurrences=occurrences,
-        positions=part.positions[ragged(position_ends[pairs] - found, found)],
-        lengths=part.lengths[passages],
-        language_names=part.language_names,
-        languages=part.languages[passages],
+        terms=np.concatenate([part.terms for part in parts]),
+        weights=np.concatenate([part.weights for part in parts]),
+        occurrences=np.concatenate([part.occurrences for part in parts]),
+        positions=np.concatenate([part.positions for part in parts]),
+        lengths=np.concatenate([part.lengths for part in parts]),
+        language_names=language_names,
+        languages=np.concatenate([part.languages for part in parts]),
     )
 
 
 def _renumbered(part: TermRows, numbers: dict[str, int], names: dict[str, int]) -> TermRows:
-    """With the term and language numbers of a common vocabulary, to which what is new and used is added."""
+    """With the term and language numbers of a common vocabulary, to which its new terms are added."""
     used = np.flatnonzero(np.bincount(part.terms, minlength=len(part.vocabulary)))
     new = np.zeros(len(part.vocabulary), np.uint32)
     for number in used.tolist():
         new[number] = numbers.setdefault(part.vocabulary[number], len(numbers))
     spoken = np.array([names.setdefault(name, len(names)) for name in part.language_names], np.uint8)
     terms = new[part.terms]
-    # Term numbers of a passage may be in another order now: put its pairs in order again.
+    # The new numbers may be in another order: sort the pairs of each passage again.
     owner = np.repeat(np.arange(len(part), dtype=np.int64), np.diff(part.starts))
-    order = np.lexsort((terms, owner))
-    occurrences = part.occurrences[order]
+    renumbered = _with_pairs(replace(part, terms=terms), np.lexsort((terms, owner)))
+    return replace(renumbered, languages=spoken[part.languages] if len(part) else part.languages)
+
+
+def _with_pairs(rows: TermRows, pairs: NDArray[np.int64]) -> TermRows:
+    """With these pairs only, in this order; ``starts`` stays as it is."""
+    occurrences = rows.occurrences[pairs]
     found = occurrences.astype(np.int64)
-    position_ends = np.cumsum(part.occurrences, dtype=np.int64)
-    return TermRows(
-        vocabulary=part.vocabulary,
-        starts=part.starts,
-        terms=terms[order],
-        weights=part.weights[order],
+    position_ends = np.cumsum(rows.occurrences, dtype=np.int64)
+    return replace(
+        rows,
+        terms=rows.terms[pairs],
+        weights=rows.weights[pairs],
         occurrences=occurrences,
-        positions=part.positions[ragged(position_ends[order] - found, found)],
-        lengths=part.lengths,
-        language_names=part.language_names,
-        languages=spoken[part.languages] if len(part) else part.languages,
+        positions=rows.positions[ragged(position_ends[pairs] - found, found)],
     )
 
 
-POSTINGS_AT_ONCE = 1 << 20
-"""Postings that are put into bytes at once: about 100 bytes of memory each."""
+POSTINGS_AT_ONCE = 1 << 20  # postings that are put into bytes at once: about 100 bytes of memory each
 
 
 def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
-    """Encode passages.
+    """Encode passages; ``order``, shape ``(n,)``, tells which passage each row of the segment is.
 
-    Args:
-        rows: their forward form, at most 262,144.
-        order: ``(n,)``: which passage each row of the segment is.
-
-    Raises:
-        ValueError: there are more passages than a segment holds, or ``order`` is not of their number.
+    Raises ValueError if there are more passages than a segment holds, or ``order`` has another length.
     """
     count = len(rows)
-    if count > MAX_ROWS or len(order) != count:
-        raise ValueError(f"{count} passages in an order of {len(order)}: a segment has at most {MAX_ROWS}")
+    if count > lexical.MAX_ROWS or len(order) != count:
+        raise ValueError(f"{count} passages in an order of {len(order)}: a segment has at most {lexical.MAX_ROWS}")
     names, terms, row_of, pairs = _by_term(rows, order)
     term_starts = np.flatnonzero(np.diff(terms.astype(np.int64), prepend=-1))
     df = np.diff(np.append(term_starts, len(terms)))
     weights = rows.weights[pairs]
     values = np.unique(weights)
     width = 1 if len(values) <= 256 else 2
-    code_of = np.zeros(MAX_WEIGHT_UNITS + 1, np.uint16)
+    code_of = np.zeros(lexical.MAX_WEIGHT_UNITS + 1, np.uint16)
     code_of[values] = np.arange(len(values))
     lengths = rows.lengths[order]
-    row_blocks = max(-(-count // ROW_BLOCK), 1)
+    row_blocks = max(-(-count // lexical.ROW_BLOCK), 1)
     position_ends = np.cumsum(rows.occurrences, dtype=np.int64)
     postings: list[bytes] = []
     positions: list[bytes] = []
@@ -186,7 +143,7 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
         positions.append(coded)
         position_sizes.append(sizes)
     keys = terms.astype(np.int64) * row_blocks
-    keys += row_of // ROW_BLOCK
+    keys += row_of // lexical.ROW_BLOCK
     table = TermTable(
         terms=names,
         counts=np.bincount(keys, minlength=len(names) * row_blocks).reshape(len(names), row_blocks),
@@ -198,8 +155,8 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
     length_width = 2 if int(lengths.max(initial=0)) < 1 << 16 else 4
     return Encoded(
         meta={
-            "format": FORMAT,
-            "analyzer": ANALYZER_VERSION,
+            "format": lexical.FORMAT,
+            "analyzer": lexical.ANALYZER_VERSION,
             "terms": len(names),
             "postings": len(terms),
             "code_width": width,
@@ -207,13 +164,13 @@ def encode_lexical(rows: TermRows, order: NDArray[np.intp]) -> Encoded:
             "total_length": int(lengths.sum(dtype=np.int64)),
             "languages": dict(zip(rows.language_names, spoken, strict=True)),
         },
-        head={BLOCKS: blocks, WEIGHTS: values.astype("<u2").tobytes()},
+        head={lexical.BLOCKS: blocks, lexical.WEIGHTS: values.astype("<u2").tobytes()},
         body={
-            DICTIONARY: dictionary,
-            LENGTHS: lengths.astype(f"<u{length_width}").tobytes(),
-            POSTINGS: b"".join(postings),
-            POSITIONS: b"".join(positions),
-            LANGUAGES: rows.languages[order].tobytes(),
+            lexical.DICTIONARY: dictionary,
+            lexical.LENGTHS: lengths.astype(f"<u{length_width}").tobytes(),
+            lexical.POSTINGS: b"".join(postings),
+            lexical.POSITIONS: b"".join(positions),
+            lexical.LANGUAGES: rows.languages[order].tobytes(),
         },
     )
 
@@ -253,7 +210,7 @@ def _bounds(
     if not len(weights):
         return np.zeros(0, np.uint8)
     norms = length_norms(lengths.astype(np.float64), float(lengths.mean()))
-    tf = weights.astype(np.float32) / WEIGHT_UNITS
+    tf = weights.astype(np.float32) / lexical.WEIGHT_UNITS
     saturated = tf / (tf + norms[row_of])
     largest: NDArray[np.float32] = np.maximum.reduceat(saturated, term_starts)
     return np.minimum(np.ceil(largest * 255), 255).astype(np.uint8)
@@ -276,18 +233,15 @@ def _postings(row_of: NDArray[np.uint32], codes: NDArray[np.uint16], df: NDArray
 
 
 def decode_lexical(sections: Sections, count: int, gather: Gather) -> TermRows:
-    """Read a segment's lexical part whole; its passages come in the order of its rows.
+    """Read a segment's lexical part whole; the passages are in the order of its rows.
 
     Raises IndexCorrupt if the sections do not fit together; IndexMismatch if another version of the analyser wrote
-    them: compaction needs the texts; IndexUnavailable if the store does not respond.
+    them, so that compaction needs the texts; IndexUnavailable if the store does not respond.
     """
     part = LexicalPart(sections, count)
-    names = (DICTIONARY, POSTINGS, POSITIONS, LENGTHS, LANGUAGES)
-    dictionary, postings, positions, lengths, languages = gather(
-        [Span(sections, name, 0, sections.size(name)) for name in names]
-    )
+    names = (lexical.DICTIONARY, lexical.POSTINGS, lexical.POSITIONS, lexical.LENGTHS, lexical.LANGUAGES)
     try:
-        return _decoded(part, dictionary, postings, positions, lengths, languages)
+        return _decoded(part, *gather([whole(sections, name) for name in names]))
     except (ValueError, IndexError) as error:
         raise IndexCorrupt(f"the lexical part cannot be decoded: {error}") from error
 
@@ -317,13 +271,13 @@ def _decoded(
     data = np.frombuffer(postings, np.uint8)
     within = ragged(np.zeros(len(df), np.int64), df)
     at_rows = np.repeat(starts, df) + 2 * within
-    bases = np.repeat(np.tile(np.arange(part.row_blocks) * ROW_BLOCK, len(df)), counts.reshape(-1))
+    bases = np.repeat(np.tile(np.arange(part.row_blocks) * lexical.ROW_BLOCK, len(df)), counts.reshape(-1))
     rows = bases + data[at_rows] + (data[at_rows + 1].astype(np.int64) << 8)
     at_codes = np.repeat(starts + 2 * df, df) + part.code_width * within
     codes = data[at_codes].astype(np.int64)
     if part.code_width > 1:
         codes += data[at_codes + 1].astype(np.int64) << 8
-    weights = np.frombuffer(part.sections.head(WEIGHTS), "<u2")[codes].astype(np.uint16)
+    weights = np.frombuffer(part.sections.head(lexical.WEIGHTS), "<u2")[codes].astype(np.uint16)
     occurrences, placed = decode_positions(positions)
     if len(occurrences) != part.postings or (part.postings and int(rows.max()) >= part.count):
         raise IndexCorrupt("postings are of no row, or do not have their positions")

@@ -29,8 +29,7 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 class Entry(NamedTuple):
     """What the dictionary knows of a term."""
 
-    counts: tuple[int, ...]
-    """Its postings in each block of 65,536 rows, those of deleted rows among them."""
+    counts: tuple[int, ...]  # its postings in each block of 65,536 rows, those of deleted rows among them
     postings_start: int
     postings_size: int
     positions_start: int
@@ -44,11 +43,9 @@ class TermTable:
     """All terms of a segment, by number in sorted order."""
 
     terms: Sequence[bytes]
-    counts: NDArray[np.int64]
-    """``(terms, row blocks)``."""
+    counts: NDArray[np.int64]  # ``(terms, row blocks)``
     positions_sizes: NDArray[np.int64]
-    bounds: NDArray[np.uint8]
-    """In units of 1/255, rounded up."""
+    bounds: NDArray[np.uint8]  # in units of 1/255, rounded up
 
 
 def encode_dictionary(table: TermTable, code_width: int) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from cicada.text.frequent import EVIDENCE
 from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
@@ -17,15 +17,11 @@ from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO
 class Language:
     """One language with a Snowball stemmer."""
 
-    code: str
-    """ISO 639-3."""
-    tag: str
-    """ISO 639-1: what marks its terms in the dictionary."""
-    stemmer: str
-    """Snowball's name."""
+    code: str  # ISO 639-3
+    tag: str  # ISO 639-1: what marks its terms in the dictionary
+    stemmer: str  # snowball's name
     script: str = "latin"
-    letters: str = ""
-    """Letters of their own right, which folding leaves alone although they could be taken for accented ones."""
+    letters: str = ""  # letters that folding keeps, although they look like accented ones
     elides: bool = False
     """Whether an apostrophe ends a word (*l'avion*, *İstanbul'da*) instead of standing inside one (*don't*)."""
 
@@ -66,8 +62,7 @@ _TABLE = (
     Language("tur", "tr", "turkish", letters="çğıöşü", elides=True),
     Language("yid", "yi", "yiddish", "hebrew"),
 )
-STEMMED: dict[str, Language] = {language.code: language for language in _TABLE}
-"""By ISO 639-3 code."""
+STEMMED: dict[str, Language] = {language.code: language for language in _TABLE}  # by ISO 639-3 code
 
 _TWO_LETTERS = {language.tag: language.code for language in _TABLE} | {
     "ja": "jpn", "zh": "zho", "ko": "kor", "th": "tha", "lo": "lao", "km": "khm", "my": "mya", "vi": "vie", "he": "heb",
@@ -95,13 +90,13 @@ BY_SCRIPT = {
     "armenian": "hye",
     "tamil": "tam",
 }
-"""Whose stemmer serves words in a script that is not their document's own (English words in a Russian text)."""
+"""The language whose stemmer is used for words in another script than their document's (English in a Russian text)."""
 
 
 def canonical(code: str) -> str:
     """A language's ISO 639-3 code, from that, from ISO 639-1, or from a tag with a region such as ``pt-BR``.
 
-    What is not known comes back in lower case: its words are folded, and not stemmed.
+    An unknown code is returned in lower case: its words are folded, and not stemmed.
     """
     primary = code.strip().lower().replace("_", "-").partition("-")[0]
     primary = _SAME.get(primary, primary)
@@ -147,51 +142,39 @@ def script_of(letter: str) -> str:
 
 
 def is_wordlike(character: str) -> bool:
-    """Whether a single character of a run can be a word: Han characters and Hangul syllables can, kana hardly."""
+    """Whether a single character of a run can be a word: Han characters and Hangul syllables can."""
     return _WORDLIKE.match(character) is not None
 
 
 def clusters(run: str) -> list[str]:
-    """The characters of a run, each with the vowels and tones that are written around it."""
+    """The characters of a run, each with the vowels and tones that belong to it."""
     return _CLUSTERS.findall(run)
 
 
 def pairs(characters: list[str]) -> list[str]:
-    """The overlapping pairs of a run's characters: one fewer than those."""
+    """The overlapping pairs of a run's characters."""
     return [first + second for first, second in pairwise(characters)]
 
 
-SAMPLE_TOKENS = 200
-"""How much of a text is looked at."""
+SAMPLE_TOKENS = 200  # how many tokens of a text are looked at
 MIN_EVIDENCE = 1.5
-"""What must speak for another language than its script's most usual one: about two words that only it has."""
-MIN_LEAD = 1.5
-"""How many times more must speak for it than for the most usual one."""
+"""The least evidence for another language than the script's most usual one: about two words that only it has."""
+MIN_LEAD = 1.5  # how many times the evidence for the most usual language it must have
 
 _DEFAULT_BY_SCRIPT = BY_SCRIPT | {
     "hangul": "kor", "kana": "jpn", "han": "zho", "thai": "tha", "lao": "lao", "burmese": "mya", "khmer": "khm",
     "hebrew": "heb",
 }  # fmt: skip
-_MIN_KANA = 0.1
-"""A share of kana that Japanese does not fall below, and names in Chinese texts do not reach."""
+_MIN_KANA = 0.1  # the least share of kana in Japanese texts; names in Chinese texts have less
 
 
 def detect(tokens: Iterable[str]) -> str:
-    """The language (ISO 639-3) of a text's normalised tokens; English where nothing speaks for another one.
+    """The language (ISO 639-3) of a text's normalised tokens; English without evidence for another one.
 
-    It looks at each text alone, so that a text has the same language in whatever company it is indexed.
+    The result depends on this text only, so that a text has the same language with whatever others it is indexed.
     """
-    sample = [token for token, _ in zip(tokens, range(SAMPLE_TOKENS), strict=False)]
-    letters: Counter[str] = Counter()
-    for token in sample:
-        if token.isascii():
-            letters["latin"] += len(token) if token.isalpha() else 0
-        else:
-            letters.update(map(script_of, token))
-    del letters[""]
-    if letters["kana"] > _MIN_KANA * (letters["kana"] + letters["han"]):
-        letters["kana"] += letters["han"]
-    script = letters.most_common(1)[0][0] if letters else "latin"
+    sample = list(islice(tokens, SAMPLE_TOKENS))
+    script = _main_script(sample)
     usual = _DEFAULT_BY_SCRIPT[script]
     evidence: Counter[str] = Counter()
     for token in sample:
@@ -201,6 +184,19 @@ def detect(tokens: Iterable[str]) -> str:
         if found > most and _script(language) == script:
             best, most = language, found
     return best
+
+
+def _main_script(sample: Iterable[str]) -> str:
+    letters: Counter[str] = Counter()
+    for token in sample:
+        if token.isascii():
+            letters["latin"] += len(token) if token.isalpha() else 0
+        else:
+            letters.update(map(script_of, token))
+    del letters[""]
+    if letters["kana"] > _MIN_KANA * (letters["kana"] + letters["han"]):
+        letters["kana"] += letters["han"]
+    return letters.most_common(1)[0][0] if letters else "latin"
 
 
 @cache

@@ -28,24 +28,17 @@ from cicada.index.lexical import (
 )
 from cicada.index.lexical.dictionary import Block, Dictionary, Entry
 from cicada.index.lexical.postings import PostingList
-from cicada.index.segment_format import Sections, Span
+from cicada.index.segment_format import Sections, Span, whole
 
-_LOOK_UP_RATIO = 16
-"""A look-up of a dead row costs about as much as reading this many postings."""
-MAX_REMEMBERED_COUNTS = 65_536
-"""Terms of which it is remembered how many living rows have them, about 100 bytes each."""
+_LOOK_UP_RATIO = 16  # looking up a deleted row costs about as much as reading this many postings
+MAX_REMEMBERED_COUNTS = 65_536  # terms whose number of living rows is remembered, about 100 bytes each
 
 
 class Alive:
-    """The living rows of one part."""
+    """What tombstones leave of one part: rows, their lengths, and how many of them have a term."""
 
     def __init__(self, mask: NDArray[np.bool_] | None, lengths: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Count them.
-
-        Args:
-            mask: ``(n,)``, which must not be changed any more; None for all.
-            lengths: ``(n,)``: lengths of the rows.
-        """
+        """Take a mask ``(n,)``, which must not change any more (None for all rows), and the rows' lengths ``(n,)``."""
         self.mask = mask
         living = lengths if mask is None else lengths[mask]
         self.count = len(living)
@@ -54,7 +47,7 @@ class Alive:
         self._counts: dict[object, int] = {}
 
     def count_of(self, postings: PostingList, key: object | None) -> int:
-        """How many living rows a list has; remembered by its key, if it has one, that tells lists apart."""
+        """How many living rows a list has; remembered under a key that identifies the list, if one is given."""
         if not len(self._dead):
             return len(postings)
         count = self._counts.get(key) if key is not None else None
@@ -72,9 +65,8 @@ class Alive:
 
 
 AVERAGES_REMEMBERED = 3
-"""Average lengths, one for each choice of collections and each version, whose norms a part remembers."""
-MAX_REMEMBERED_ENTRIES = 16_384
-"""Dictionary entries that a part remembers, about 300 bytes each."""
+"""Average lengths whose norms a part remembers: one for each choice of collections and each version."""
+MAX_REMEMBERED_ENTRIES = 16_384  # dictionary entries that a part remembers, about 300 bytes each
 
 
 def length_norms(lengths: NDArray[np.float64], average: float) -> NDArray[np.float32]:
@@ -86,13 +78,12 @@ class LexicalPart:
     """One segment's dictionary and postings."""
 
     body_names: ClassVar[tuple[str, ...]] = (LENGTHS, DICTIONARY, POSTINGS, POSITIONS)
-    """What must be in memory to search without a read, in loading order; phrases alone need the last."""
+    """Sections that a search needs in memory to read nothing, in loading order; only phrases need the last."""
 
     def __init__(self, sections: Sections, count: int) -> None:
-        """Open the part of a segment of ``count`` rows; reads the head alone.
+        """Open the part of a segment of ``count`` rows; reads only the head.
 
-        Raises IndexCorrupt if the sections do not fit together; IndexMismatch if another version of the analyser or of
-        the format wrote them.
+        Raises IndexCorrupt; IndexMismatch if another version of the analyser or of the format wrote the part.
         """
         meta = sections.meta(PART)
         if (_number(meta, "format"), _number(meta, "analyzer")) != (FORMAT, ANALYZER_VERSION):
@@ -125,7 +116,7 @@ class LexicalPart:
     # --- the dictionary ---
 
     def remembered(self, term: bytes) -> tuple[bool, Entry | None]:
-        """Whether it is known what the dictionary has of a term, and that."""
+        """Whether a term's entry is known without a read, and the entry; None if the dictionary lacks the term."""
         try:
             return True, self._remembered[term]
         except KeyError:
@@ -139,7 +130,7 @@ class LexicalPart:
             return True, self.look_up(term, self.block(resident[start : start + length]))
 
     def block_span(self, at: int) -> Span:
-        """Where one block of the dictionary lies."""
+        """The bytes of one block of the dictionary."""
         return Span(self.sections, DICTIONARY, *self.dictionary.span(at))
 
     def block(self, data: memoryview) -> Block:
@@ -170,16 +161,16 @@ class LexicalPart:
     # --- postings and lengths ---
 
     def postings_span(self, entry: Entry) -> Span:
-        """Where a term's postings lie."""
+        """The bytes of a term's postings."""
         return Span(self.sections, POSTINGS, entry.postings_start, entry.postings_size)
 
     def positions_span(self, entry: Entry) -> Span:
-        """Where a term's positions lie."""
+        """The bytes of a term's positions."""
         return Span(self.sections, POSITIONS, entry.positions_start, entry.positions_size)
 
     def lengths_span(self) -> Span:
-        """Where the lengths of all rows lie."""
-        return Span(self.sections, LENGTHS, 0, self.count * self.length_width)
+        """The lengths of all rows."""
+        return whole(self.sections, LENGTHS)
 
     def counted(self, mask: NDArray[np.bool_] | None) -> Alive | None:
         """The living rows of a mask, if they were counted last."""
@@ -187,11 +178,9 @@ class LexicalPart:
         return alive if alive is not None and alive.mask is mask else None
 
     def alive(self, mask: NDArray[np.bool_] | None, lengths: memoryview | None) -> Alive:
-        """The living rows of a mask; the last mask's are remembered.
+        """The living rows of a mask ``(n,)``, None for all; those of the last mask are remembered.
 
-        Args:
-            mask: ``(n,)``; None for all.
-            lengths: all rows' lengths; None if they are resident, or if the rows are counted.
+        ``lengths`` are all rows' lengths; None if they are resident, or if the rows are counted.
         """
         alive = self.counted(mask)
         if alive is None:
@@ -199,11 +188,10 @@ class LexicalPart:
         return alive
 
     def norms(self, average: float, lengths: memoryview | None) -> NDArray[np.float32]:
-        """BM25's length norm of each row; the last averages' are remembered (4 bytes a row each).
+        """BM25's length norm of each row; those of the last averages are remembered (4 bytes a row each).
 
-        Args:
-            average: the average length of living rows, in units of 1/64.
-            lengths: all rows' lengths; None if they are resident.
+        ``average`` is the average length of living rows, in units of 1/64; ``lengths`` are all rows' lengths, None if
+        they are resident.
         """
         norms = self._norms.get(average)
         if norms is None:

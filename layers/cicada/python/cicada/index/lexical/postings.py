@@ -45,10 +45,7 @@ def encode_varints(values: NDArray[np.int64]) -> bytes:
 
 
 def decode_varints(data: memoryview) -> NDArray[np.int64]:
-    """All numbers of a section.
-
-    Raises ValueError if the bytes end within a number, or one is longer than any that is written.
-    """
+    """All numbers of a section. Raises ValueError if the bytes end within a number, or a number is too long."""
     coded = np.frombuffer(data, np.uint8)
     if not len(coded):
         return np.zeros(0, np.int64)
@@ -71,15 +68,12 @@ def decode_varints(data: memoryview) -> NDArray[np.int64]:
 def encode_positions(
     counts: NDArray[np.int64], positions: NDArray[np.uint16], term_starts: NDArray[np.int64]
 ) -> tuple[bytes, NDArray[np.int64]]:
-    """Code the positions of all postings.
+    """Code the positions of all postings; returns the section, and how many bytes of it each term has.
 
     Args:
-        counts: ``(m,)``: positions of each posting, which are in term order.
+        counts: ``(m,)``: how many positions each posting has; postings are in term order.
         positions: those positions, posting by posting, ascending.
         term_starts: the first posting of each term.
-
-    Returns:
-        The section, and how many bytes of it each term has.
     """
     if not len(counts):
         return b"", np.zeros(len(term_starts), np.int64)
@@ -98,13 +92,9 @@ def encode_positions(
 
 
 def decode_positions(data: memoryview) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Read a term's positions, or those of consecutive terms.
+    """Read the positions of a term or of consecutive terms: how many each posting has, and the positions.
 
-    Returns:
-        How many positions each posting has, and the positions.
-
-    Raises:
-        ValueError: the bytes are no such code.
+    Raises ValueError if the bytes are damaged.
     """
     coded = decode_varints(data)
     if not len(coded):
@@ -127,8 +117,7 @@ _BLOCK_BITS = 16
 class PostingList(Protocol):
     """Rows of one part, ascending, and how often each has the term."""
 
-    bound: float
-    """No row's tf / (tf + norm) is larger, at the segment's own average length."""
+    bound: float  # no row's tf / (tf + norm) is larger, at the segment's own average length
 
     def __len__(self) -> int: ...
 
@@ -148,14 +137,10 @@ class CodedList:
     def __init__(
         self, data: memoryview, counts: tuple[int, ...], code_width: int, values: NDArray[np.float32], bound: float
     ) -> None:
-        """Take the bytes.
+        """Take the bytes: the low halves of the rows, then the codes of their frequencies.
 
-        Args:
-            data: the low halves of the rows, then the codes of their frequencies.
-            counts: rows in each block of 65,536.
-            code_width: bytes of a code.
-            values: the frequencies by code.
-            bound: see :class:`PostingList`.
+        ``counts`` are the rows in each block of 65,536, ``code_width`` the bytes of a code, ``values`` the frequencies
+        by code; for ``bound`` see :class:`PostingList`.
         """
         self._count = sum(counts)
         self._counts = counts
@@ -167,8 +152,7 @@ class CodedList:
     def __len__(self) -> int:
         return self._count
 
-    def rows(self) -> NDArray[np.intp]:
-        """See the protocol."""
+    def rows(self) -> NDArray[np.intp]:  # noqa: D102 (the protocol)
         rows = self._low.astype(np.intp)
         start = self._counts[0]
         for block, count in enumerate(self._counts[1:], 1):
@@ -177,12 +161,10 @@ class CodedList:
                 start += count
         return rows
 
-    def frequencies(self) -> NDArray[np.float32]:
-        """See the protocol."""
+    def frequencies(self) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
         return self._values.take(self._codes)
 
-    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """See the protocol."""
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
         if len(self._counts) == 1:
             return self._in_block(rows, 0, self._count)
         found = np.zeros(len(rows), np.float32)
@@ -208,25 +190,21 @@ class CodedList:
 
 
 class MergedList:
-    """Rows that have any of several terms."""
+    """Rows that have any of several terms, ascending."""
 
     def __init__(self, rows: NDArray[np.intp], frequencies: NDArray[np.float32], bound: float) -> None:
-        """Take ascending rows and their frequencies."""
         self._rows, self._frequencies, self.bound = rows, frequencies, bound
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    def rows(self) -> NDArray[np.intp]:
-        """See the protocol."""
+    def rows(self) -> NDArray[np.intp]:  # noqa: D102 (the protocol)
         return self._rows
 
-    def frequencies(self) -> NDArray[np.float32]:
-        """See the protocol."""
+    def frequencies(self) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
         return self._frequencies.copy()
 
-    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """See the protocol."""
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
         if not len(self._rows):
             return np.zeros(len(rows), np.float32)
         at = np.minimum(self._rows.searchsorted(rows), len(self._rows) - 1)
@@ -249,21 +227,17 @@ def merged(lists: Sequence[PostingList]) -> PostingList | None:
 
 _ROW_SHIFT = 20
 """A place is its row, shifted, plus its position and the phrase's largest offset: both fit in 20 bits."""
-MAX_PHRASE_POSITIONS = 1 << 10
-"""Positions that a phrase spans at most: of a longer one, these count."""
+MAX_PHRASE_POSITIONS = 1 << 10  # positions that a phrase spans at most: of a longer one, these count
 
 Alternatives = Sequence[tuple[PostingList, memoryview]]
 """The lists of the terms that may stand in one place, each with its coded positions."""
 
 
 def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None:
-    """The rows that have a phrase, and how often; None if none has.
+    """The rows that have a phrase, and how often; None if no row has it.
 
-    Args:
-        steps: for each term of the phrase its offset from the first, and its alternatives.
-
-    Raises:
-        IndexCorrupt: positions do not belong to their postings.
+    ``steps`` are the terms of the phrase: the offset of each from the first, and its alternatives. Raises IndexCorrupt
+    if positions do not belong to their postings.
     """
     if not steps or not all(alternatives for _, alternatives in steps):
         return None
@@ -285,7 +259,7 @@ def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None
 
 
 def _starts(postings: PostingList, data: memoryview, rows: NDArray[np.intp], offset: int) -> NDArray[np.int64]:
-    """Where the phrase would begin, in some rows, for this term to stand in its place."""
+    """Where the phrase would begin, in some rows, if this term is the one at its offset."""
     try:
         counts, positions = decode_positions(data)
     except ValueError as error:

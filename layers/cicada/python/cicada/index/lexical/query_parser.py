@@ -15,10 +15,8 @@ from cicada.text.frequent import EVIDENCE, FREQUENT
 from cicada.text.letters import is_unspaced
 from cicada.text.tokens import normalised, tokens
 
-MAX_QUERY_CHARS = 20_000
-"""Of a longer query, this much is looked at."""
-MAX_QUERY_TOKENS = 512
-"""Of its words, the first."""
+MAX_QUERY_CHARS = 20_000  # of a longer query, this much is looked at
+MAX_QUERY_TOKENS = 512  # of its words, the first
 
 _PHRASE = r"\"([^\"]*)\"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»"
 _PREFIX = r"(?<![\w*])(\w(?:[-\w.:@]{0,62}\w)?)\*(?![\w*])"  # bounded: no query may cost its length squared

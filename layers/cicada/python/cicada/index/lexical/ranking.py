@@ -19,12 +19,13 @@ from cicada.errors import IndexCorrupt
 from cicada.index.lexical import MAX_ROWS
 from cicada.index.lexical.postings import PostingList
 
-_SLACK = 1 + 1e-5
-"""Sums of bounds are rounded up by more than single precision rounds."""
-_BELOW = 1 - 1e-6
-"""Floors are lowered by more than single precision rounds."""
-_WORTH_A_FLOOR = 512
-"""Postings that a list must have for a better floor to be looked for before it is read."""
+Floats = NDArray[np.float32]
+Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_] | None
+
+_SLACK = 1 + 1e-5  # sums of bounds are rounded up by more than single precision rounds
+_BELOW = 1 - 1e-6  # floors are lowered by more than single precision rounds
+_WORTH_A_FLOOR = 512  # postings that a list must have for a better floor to be looked for before it is read
 
 
 class Weighed(NamedTuple):
@@ -36,7 +37,7 @@ class Weighed(NamedTuple):
 
 
 class _Scratch(threading.local):
-    """An accumulator for each thread, all zeros between uses: 1 MB that need not be allocated for every query."""
+    """An accumulator for each thread, all zeros between uses; it saves allocating 1 MB for every query."""
 
     def __init__(self) -> None:
         self.totals = np.zeros(MAX_ROWS, np.float32)
@@ -45,16 +46,14 @@ class _Scratch(threading.local):
 _SCRATCH = _Scratch()
 
 
-def kth_largest(values: NDArray[np.float32], k: int) -> float:
+def kth_largest(values: Floats, k: int) -> float:
     """The k-th largest value; 0 if there are fewer."""
     if len(values) < k:
         return 0.0
     return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
-def best_rows(
-    lists: Sequence[Weighed], norms: NDArray[np.float32], mask: NDArray[np.bool_] | None, limit: int, floor: float
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+def best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, floor: float) -> tuple[Rows, Floats]:
     """Rows that can be among the best ``limit``, with their scores, in no order.
 
     Args:
@@ -62,26 +61,23 @@ def best_rows(
         norms: ``(n,)``: BM25's length norm of each row.
         mask: ``(n,)``: rows that count; None for all.
         limit: how many are wanted; at least 1.
-        floor: lower scores are of no interest.
+        floor: the lowest score of interest.
 
-    Raises:
-        IndexCorrupt: postings are of rows or codes that do not exist.
+    Raises IndexCorrupt if postings are of rows or codes that do not exist.
     """
     try:
         return _best_rows(lists, norms, mask, limit, floor * _BELOW)
     except BaseException as error:
-        _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)  # what was added up so far must not meet the next query
+        _SCRATCH.totals = np.zeros(MAX_ROWS, np.float32)  # the next query needs all zeros, and these are partial sums
         if isinstance(error, IndexError):
             raise IndexCorrupt("postings are of no row, or of no weight") from error
         raise
 
 
-def _best_rows(
-    lists: Sequence[Weighed], norms: NDArray[np.float32], mask: NDArray[np.bool_] | None, limit: int, floor: float
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+def _best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, floor: float) -> tuple[Rows, Floats]:
     rest = _rest(lists)
     totals = _SCRATCH.totals
-    seen: list[NDArray[np.intp]] = []
+    seen: list[Rows] = []
     at = 0
     for at, item in enumerate(lists):
         if rest[at] < floor:
@@ -108,7 +104,7 @@ def _best_rows(
     return rows, scores
 
 
-def scores_of(lists: Sequence[Weighed], norms: NDArray[np.float32], rows: NDArray[np.intp]) -> NDArray[np.float32]:
+def scores_of(lists: Sequence[Weighed], norms: Floats, rows: Rows) -> Floats:
     """The scores of given rows, which ascend. Raises IndexCorrupt if postings have weights that do not exist."""
     scores = np.zeros(len(rows), np.float32)
     try:
@@ -120,16 +116,14 @@ def scores_of(lists: Sequence[Weighed], norms: NDArray[np.float32], rows: NDArra
 
 
 def _rest(lists: Sequence[Weighed]) -> list[float]:
-    """For each list what it and those after it can add; 0 after the last."""
+    """For each list what it and the later ones can add; 0 after the last."""
     rest = [0.0]
     for item in reversed(lists):
         rest.append(rest[-1] + item.bound * _SLACK)
     return rest[::-1]
 
 
-def _contributions(
-    item: Weighed, norms: NDArray[np.float32], mask: NDArray[np.bool_] | None
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+def _contributions(item: Weighed, norms: Floats, mask: Mask) -> tuple[Rows, Floats]:
     rows = item.postings.rows()
     added = item.postings.frequencies()
     if mask is not None:
@@ -142,7 +136,7 @@ def _contributions(
     return rows, added
 
 
-def _at_rows(item: Weighed, rows: NDArray[np.intp], norms: NDArray[np.float32]) -> NDArray[np.float32]:
+def _at_rows(item: Weighed, rows: Rows, norms: Floats) -> Floats:
     added = item.postings.look_up(rows)
     below = norms.take(rows)
     below += added
@@ -151,16 +145,14 @@ def _at_rows(item: Weighed, rows: NDArray[np.intp], norms: NDArray[np.float32]) 
     return added
 
 
-def _collected(
-    seen: Sequence[NDArray[np.intp]], totals: NDArray[np.float32], floor: float
-) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Each row with its total, if that is above 0 and no lower than the floor; the accumulator is all zeros again."""
+def _collected(seen: Sequence[Rows], totals: Floats, floor: float) -> tuple[Rows, Floats]:
+    """Each row with its total, if that is above 0 and not below the floor; resets the accumulator to zeros."""
     least = max(floor, float(np.finfo(np.float32).tiny))
-    rows: list[NDArray[np.intp]] = []
-    scores: list[NDArray[np.float32]] = []
+    rows: list[Rows] = []
+    scores: list[Floats] = []
     for each in seen:
         values = totals.take(each)
-        totals[each] = 0  # so that a row which is in several lists comes once
+        totals[each] = 0  # so that a row of several lists is collected once
         kept = np.flatnonzero(values >= least)
         rows.append(each[kept])
         scores.append(values[kept])

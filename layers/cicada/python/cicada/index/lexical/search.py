@@ -10,6 +10,7 @@ A query reads in two rounds: blocks of dictionaries (and lengths), then postings
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -29,14 +30,13 @@ MAX_EXPANSIONS = 256
 """Terms that a prefix stands for at most: the first in alphabetical order, over all parts."""
 _EXPANSION_BLOCKS = MAX_EXPANSIONS // TERMS_PER_BLOCK + 1
 
-Entries = list[dict[bytes, Entry]]
-"""For each part, the entries of the terms that it has."""
+Entries = list[dict[bytes, Entry]]  # for each part, the entries of the terms that it has
 
 
 def read_entries(
     parts: Sequence[LexicalPart], clauses: Iterable[Clause], gather: Gather, besides: Sequence[Span]
 ) -> tuple[Entries, dict[bytes, list[bytes]], list[memoryview]]:
-    """The first round.
+    """The first round: the blocks of the dictionaries that the clauses need.
 
     Returns:
         Entries by part; the terms that each prefix stands for; the bytes of ``besides``.
@@ -44,43 +44,59 @@ def read_entries(
     terms = dict.fromkeys(term for clause in clauses for term in _terms_of(clause))
     prefixes = dict.fromkeys(prefix for clause in clauses if isinstance(clause, Prefix) for prefix in clause.prefixes)
     entries: Entries = []
-    spans = list(besides)
     asked: list[tuple[int, int, list[bytes]]] = []
     for number, part in enumerate(parts):
-        known: dict[bytes, Entry] = {}
-        blocks: dict[int, list[bytes]] = {}
-        for term in terms:
-            told, entry = part.remembered(term)
-            if entry is not None:
-                known[term] = entry
-            elif not told and (at := part.dictionary.block_of(term)) is not None:
-                blocks.setdefault(at, []).append(term)
-        for prefix in prefixes:
-            for at in part.dictionary.blocks_of(prefix, _EXPANSION_BLOCKS):
-                blocks.setdefault(at, [])
+        known, blocks = _known_entries(part, terms, prefixes)
         entries.append(known)
-        for at, wanted in blocks.items():
-            spans.append(part.block_span(at))
-            asked.append((number, at, wanted))
+        asked += [(number, at, wanted) for at, wanted in blocks.items()]
+    spans = [*besides, *(parts[number].block_span(at) for number, at, _ in asked)]
     read = gather(spans) if spans else []
     expansions: list[dict[bytes, dict[bytes, Entry]]] = [{prefix: {} for prefix in prefixes} for _ in parts]
     for (number, _, wanted), data in zip(asked, read[len(besides) :], strict=True):
-        part = parts[number]
-        block = part.block(data)
-        for term in wanted:
-            entry = part.look_up(term, block)
-            if entry is not None:
-                entries[number][term] = entry
-        for prefix in prefixes:
-            for term, entry in block.starting_with(prefix):
-                part.check(entry)
-                expansions[number][prefix][term] = entry
-    stands_for: dict[bytes, list[bytes]] = {}
-    for prefix in prefixes:
-        stands_for[prefix] = sorted({term for found in expansions for term in found[prefix]})[:MAX_EXPANSIONS]
-        for known, found in zip(entries, expansions, strict=True):
-            known.update((term, found[prefix][term]) for term in stands_for[prefix] if term in found[prefix])
+        _read_block(parts[number], data, wanted, entries[number], expansions[number])
+    stands_for = {
+        prefix: sorted({term for found in expansions for term in found[prefix]})[:MAX_EXPANSIONS] for prefix in prefixes
+    }
+    for known, found in zip(entries, expansions, strict=True):
+        for prefix, expanded in stands_for.items():
+            known.update((term, found[prefix][term]) for term in expanded if term in found[prefix])
     return entries, stands_for, read[: len(besides)]
+
+
+def _known_entries(
+    part: LexicalPart, terms: Iterable[bytes], prefixes: Iterable[bytes]
+) -> tuple[dict[bytes, Entry], dict[int, list[bytes]]]:
+    """The entries that need no read, and the dictionary's blocks to read with the terms to look up in each."""
+    known: dict[bytes, Entry] = {}
+    blocks: dict[int, list[bytes]] = {}
+    for term in terms:
+        told, entry = part.remembered(term)
+        if entry is not None:
+            known[term] = entry
+        elif not told and (at := part.dictionary.block_of(term)) is not None:
+            blocks.setdefault(at, []).append(term)
+    for prefix in prefixes:
+        for at in part.dictionary.blocks_of(prefix, _EXPANSION_BLOCKS):
+            blocks.setdefault(at, [])
+    return known, blocks
+
+
+def _read_block(
+    part: LexicalPart,
+    data: memoryview,
+    wanted: Iterable[bytes],
+    entries: dict[bytes, Entry],
+    expansions: dict[bytes, dict[bytes, Entry]],
+) -> None:
+    """Add what a block has of the wanted terms, and of the terms with each prefix."""
+    block = part.block(data)
+    for term in wanted:
+        if (entry := part.look_up(term, block)) is not None:
+            entries[term] = entry
+    for prefix, found in expansions.items():
+        for term, entry in block.starting_with(prefix):
+            part.check(entry)
+            found[term] = entry
 
 
 def _terms_of(clause: Clause) -> Iterable[bytes]:
@@ -174,22 +190,19 @@ class LexicalHits:
 
 
 def idf(count: int, df: int) -> float:
-    """How telling a term is that ``df`` of ``count`` passages have (Lucene's form: never negative)."""
+    """Inverse document frequency of a term that ``df`` of ``count`` passages have, in Lucene's non-negative form."""
     return math.log(1 + (count - df + 0.5) / (df + 0.5))
 
 
 class LexicalQuery:
-    """A query to some parts: analysed, its lists read and weighed. Searching and scoring read nothing more."""
+    """A query to some parts, analysed, with its lists read and weighed. Searching and scoring read nothing more."""
 
-    asked: int
-    """What the query asks for: its distinct words, phrases and prefixes, without the most frequent words."""
-    found: int
-    """How many of those the living rows have."""
-    ideal: float
-    """The score that no passage exceeds: all that was found, in endless repetition."""
+    asked: int  # the query's distinct words, phrases and prefixes, without the most frequent words
+    found: int  # how many of them the living rows have
+    ideal: float  # the upper limit of scores: everything that was found, repeated endlessly
     asked_ideal: float
-    """The same, had everything that is asked for been found (once): ``ideal / asked_ideal`` tells how much of the
-    query, by weight, the corpus speaks of."""
+    """The same, as if everything had been found (once): ``ideal / asked_ideal`` is the share of the query, by weight,
+    that the corpus has."""
 
     def __init__(self, parts: Sequence[LexicalPart], query: str, alive: Sequence[Mask], gather: Gather) -> None:
         """Prepare a query: at most two rounds of reads, none if everything is in memory.
@@ -200,18 +213,12 @@ class LexicalQuery:
             alive: for each part, ``(n,)``, which rows are not deleted; None for all. The arrays must not change.
             gather: reads what is not resident.
 
-        Raises:
-            IndexCorrupt: what is read does not fit.
-            IndexUnavailable: the store does not respond.
+        Raises IndexCorrupt or IndexUnavailable.
         """
         self._parts = parts
-        languages: dict[str, int] = {}
-        for part in parts:
-            for language, rows in part.languages.items():
-                languages[language] = languages.get(language, 0) + rows
-        asked = QueryAnalyzer(languages).clauses(query)
+        asked = QueryAnalyzer(_languages(parts)).clauses(query)
         clauses = [clause for clause, _ in asked]
-        lengths = _lengths_to_read(parts)
+        lengths = [number for number, part in enumerate(parts) if part.sections.resident(LENGTHS) is None]
         entries, stands_for, read = read_entries(
             parts, clauses, gather, [parts[number].lengths_span() for number in lengths]
         )
@@ -250,7 +257,7 @@ class LexicalQuery:
         self.ideal, self.asked_ideal = sum(weights[at] for at in order), sum(weights)
         self._lists: list[list[Weighed]] = []
         for part, of_part in zip(self._parts, lists, strict=True):
-            # A row's norm shrinks by no more than its segment's average length over that of all.
+            # A row's norm shrinks at most by the factor of its segment's average length to that of all segments.
             scale = max(1.0, average / part.average_length) if part.average_length else 1.0
             weighed = (
                 Weighed(postings, np.float32(weights[at]), weights[at] * min(postings.bound * scale, 1.0))
@@ -260,12 +267,7 @@ class LexicalQuery:
             self._lists.append(list(weighed))
 
     def search(self, allowed: Sequence[Mask], limit: int) -> LexicalHits:
-        """The best rows among those that are allowed.
-
-        Args:
-            allowed: for each part, ``(n,)``, which rows may be found: living ones only. None for all living ones.
-            limit: how many.
-        """
+        """The best ``limit`` rows of those allowed: for each part a mask of living rows ``(n,)``, or None for all."""
         segments: list[NDArray[np.intp]] = [np.zeros(0, np.intp)]
         rows: list[NDArray[np.intp]] = [np.zeros(0, np.intp)]
         scores: list[NDArray[np.float32]] = [np.zeros(0, np.float32)]
@@ -288,7 +290,7 @@ class LexicalQuery:
         return LexicalHits(segment[best], row[best], score[best])
 
     def scores(self, segment: NDArray[np.intp], row: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The scores of given rows ``(k,)``, to the bit what a search that finds them says; 0 without any match."""
+        """The scores of given rows ``(k,)``, bit by bit those of a search that finds them; 0 without any match."""
         scores = np.zeros(len(row), np.float32)
         for number in np.unique(segment).tolist():
             here = np.flatnonzero(segment == number)
@@ -297,18 +299,9 @@ class LexicalQuery:
         return scores
 
 
-def _lengths_to_read(parts: Sequence[LexicalPart]) -> list[int]:
-    """The parts whose lengths are not in memory."""
-    return [number for number, part in enumerate(parts) if part.sections.resident(LENGTHS) is None]
-
-
-def search_lexical(
-    parts: Sequence[LexicalPart],
-    query: str,
-    alive: Sequence[Mask],
-    allowed: Sequence[Mask],
-    limit: int,
-    gather: Gather,
-) -> LexicalHits:
-    """Search once: see :class:`LexicalQuery`, whose own methods also score given rows without reading again."""
-    return LexicalQuery(parts, query, alive, gather).search(allowed, limit)
+def _languages(parts: Sequence[LexicalPart]) -> Counter[str]:
+    """How many rows there are in each language."""
+    languages: Counter[str] = Counter()
+    for part in parts:
+        languages.update(part.languages)
+    return languages

@@ -12,49 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.index.segment_format import Encoded
-from cicada.index.vectors.part import (
-    CENTROIDS,
-    CODES,
-    EXACT,
-    FORMAT,
-    MAX_DIMENSIONS,
-    OFFSETS,
-    ROWS,
-    SPREADS,
-    UNIT_ROWS,
-    pack_signs,
-    rotate,
-    row_bytes,
-    unit_offsets,
-    words_of,
-)
+from cicada.index.vectors import part as layout
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
 MIN_MEAN_ROWS = 128
-"""Rows of a cluster, on average, where there is room for so many centroids. Finer clusters lead a search to better rows
-for the same work, but their centroids take memory and time."""
+"""The average rows of a cluster in small segments. Smaller clusters lead a search to better rows for the same work, but
+their centroids take memory and time."""
 CENTROID_BYTES = 768 << 10
-"""For the centroids of a segment as float16; with many rows, or many dimensions, clusters get larger instead."""
-MAX_MEANS = 4
-"""A cluster has at most so many times the mean number of rows."""
+"""The limit for a segment's centroids as float16; with many rows or dimensions, clusters get larger instead."""
+MAX_MEANS = 4  # the largest cluster, in multiples of the mean number of rows
 _SAMPLE_PER_CLUSTER = 32
 _ITERATIONS = 6
 _BLOCK_ROWS = 8192
 
 
 def cluster_rows(vectors: Floats, *, seed: int) -> tuple[Indices, Indices]:
-    """Group rows by k-means.
-
-    Args:
-        vectors: shape ``(n, d)``, finite.
-        seed: of the sample and the first centroids; the same seed gives the same clusters.
+    """Group finite vectors, shape ``(n, d)``, by k-means; the same seed gives the same clusters.
 
     Returns:
         ``order``, shape ``(n,)``: the rows, cluster by cluster, in a cluster by position; and ``offsets``, shape
         ``(k + 1,)``: where in it each cluster begins. No cluster is empty or has more than :data:`MAX_MEANS` times
-        :func:`mean_rows`, and clusters beside each other are similar.
+        :func:`mean_rows`, and neighbouring clusters are similar.
     """
     generator = np.random.default_rng(seed)
     clusters = list(_limited(vectors, np.arange(len(vectors)), mean_rows(*vectors.shape), generator))
@@ -73,7 +53,7 @@ def mean_rows(count: int, dimensions: int) -> int:
 def _limited(
     vectors: Floats, members: Indices, mean: int, generator: np.random.Generator, again: bool = True
 ) -> Iterator[Indices]:
-    """Cluster the members; a cluster that is too large is clustered once more, then cut (it may be of equal rows)."""
+    """Cluster the members; a cluster that is too large is clustered again, then cut (its rows may all be equal)."""
     wanted = -(-len(members) // mean)
     for cluster in _kmeans(vectors, members, wanted, generator):
         if len(cluster) <= MAX_MEANS * mean:
@@ -134,59 +114,53 @@ def _tour(means: Floats) -> list[int]:
     return tour
 
 
-_LARGEST = 16.0
-"""Of a coordinate: far above any of a unit row, far below where float16 ends."""
+_LARGEST = 16.0  # the limit for a coordinate: far above any of a unit row, far below the range of float16
 
 
 def encode_vectors(vectors: Floats, *, seed: int = 0) -> tuple[NDArray[np.intp], Encoded]:
-    """Encode the vectors of a segment.
+    """Encode the vectors of a segment, shape ``(n, d)``, rows of unit length.
 
-    Args:
-        vectors: shape ``(n, d)``, rows of unit length.
-        seed: of the clustering. The same vectors and seed give the same order; on the same machine the same bytes.
+    The same vectors and seed give the same order, and on the same machine the same bytes. Raises ValueError if the
+    shape is another, or a number is not finite or far above those of a unit row.
 
     Returns:
-        ``order``, shape ``(n,)``: ``order[row]`` is the position in ``vectors`` of the segment's row; and the sections,
-        whose rows are in that order.
-
-    Raises:
-        ValueError: the shape is another, or a number is not finite or is far from any of a unit row.
+        ``order``, shape ``(n,)``: the position in ``vectors`` of each row of the segment; and the sections.
     """
-    if vectors.ndim != 2 or not 0 < vectors.shape[1] <= MAX_DIMENSIONS:
+    if vectors.ndim != 2 or not 0 < vectors.shape[1] <= layout.MAX_DIMENSIONS:
         raise ValueError(f"vectors of shape {vectors.shape}")
     if not np.all(np.abs(vectors) <= _LARGEST):
         raise ValueError("vectors must be finite and of unit length")
     count, dimensions = vectors.shape
-    rotated = rotate(vectors)
+    rotated = layout.rotate(vectors)
     order, offsets = cluster_rows(rotated, seed=seed)
     centroids = _centroids(rotated, order, offsets)
     owners = np.repeat(np.arange(len(centroids)), np.diff(offsets))
     radii = _radii(rotated, order, centroids, owners)
     by_radius = np.lexsort((radii, owners))
     order, radii = order[by_radius], radii[by_radius]
-    units = unit_offsets(offsets)
-    code_rows = np.arange(count) + (UNIT_ROWS * units[:-1] - offsets[:-1])[owners]
-    signs = np.zeros((words_of(dimensions), UNIT_ROWS * int(units[-1])), dtype=np.uint64)
-    rows = np.empty((count, row_bytes(dimensions)), dtype=np.uint8)
+    units = layout.unit_offsets(offsets)
+    code_rows = np.arange(count) + (layout.UNIT_ROWS * units[:-1] - offsets[:-1])[owners]
+    signs = np.zeros((layout.words_of(dimensions), layout.UNIT_ROWS * int(units[-1])), dtype=np.uint64)
+    rows = np.empty((count, layout.row_bytes(dimensions)), dtype=np.uint8)
     for start in range(0, count, _BLOCK_ROWS):
         block = slice(start, start + _BLOCK_ROWS)
         residuals = rotated[order[block]] - centroids[owners[block]].astype(np.float32)
-        signs[:, code_rows[block]] = pack_signs(residuals > 0).T
+        signs[:, code_rows[block]] = layout.pack_signs(residuals > 0).T
         _quantise(residuals, rows[block])
-    unit_owners = code_rows // UNIT_ROWS
+    unit_owners = code_rows // layout.UNIT_ROWS
     unit_radii = np.bincount(unit_owners, weights=radii) / np.bincount(unit_owners) if count else np.zeros(0)
     squares = np.add.reduceat(np.square(radii, dtype=np.float64), offsets[:-1]) if count else np.zeros(0)
     encoded = Encoded(
-        meta={"format": FORMAT, "clusters": len(centroids)},
+        meta={"format": layout.FORMAT, "clusters": len(centroids)},
         head={
-            CENTROIDS: centroids.tobytes(),
-            OFFSETS: offsets.astype("<u4").tobytes(),
-            SPREADS: np.sqrt(squares / np.maximum(np.diff(offsets), 1)).astype("<f4").tobytes(),
+            layout.CENTROIDS: centroids.tobytes(),
+            layout.OFFSETS: offsets.astype("<u4").tobytes(),
+            layout.SPREADS: np.sqrt(squares / np.maximum(np.diff(offsets), 1)).astype("<f4").tobytes(),
         },
         body={
-            CODES: signs.tobytes() + unit_radii.astype("<f4").tobytes(),
-            ROWS: rows.tobytes(),
-            EXACT: vectors.astype("<f2")[order].tobytes(),
+            layout.CODES: signs.tobytes() + unit_radii.astype("<f4").tobytes(),
+            layout.ROWS: rows.tobytes(),
+            layout.EXACT: vectors.astype("<f2")[order].tobytes(),
         },
     )
     return order, encoded
@@ -211,10 +185,10 @@ def _radii(
 
 
 def _quantise(residuals: Floats, rows: NDArray[np.uint8]) -> None:
-    """Write each residual as whole multiples of its own 127th part of its largest coordinate, and that part."""
+    """Write each residual as int8 multiples of a scale, the 127th part of its largest coordinate, and the scale."""
     dimensions = residuals.shape[1]
     scales = np.abs(residuals).max(axis=1) / np.float32(127)
-    # A residual of nothing, or of too little to divide by, is all zeros.
+    # A residual that is zero, or too small to divide by, is written as zeros.
     scales[scales < np.finfo(np.float32).tiny] = 0
     steps = np.divide(residuals, scales[:, None], out=np.zeros_like(residuals), where=scales[:, None] > 0)
     rows[:, :dimensions] = np.rint(steps).astype(np.int8).view(np.uint8)

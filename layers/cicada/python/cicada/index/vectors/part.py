@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
-from cicada.index.segment_format import Gather, Sections, Span
+from cicada.index.segment_format import Gather, Sections, Span, whole
 
 PART = "vectors"
 FORMAT = 1
@@ -50,8 +50,7 @@ ROWS = "vectors.rows"
 EXACT = "vectors.exact"
 
 UNIT_ROWS = 32
-MAX_DIMENSIONS = 8192
-"""Hamming distances and sizes stay far within their types."""
+MAX_DIMENSIONS = 8192  # hamming distances and sizes stay far within their types
 
 
 def words_of(dimensions: int) -> int:
@@ -70,7 +69,7 @@ def row_bytes(dimensions: int) -> int:
 
 
 def unit_offsets(offsets: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The first unit of each cluster in the codes, then the number of units; from the clusters' first rows."""
+    """The first unit of each cluster in the codes, then the number of units, from the offsets of the clusters' rows."""
     units = (np.diff(offsets) + UNIT_ROWS - 1) // UNIT_ROWS
     return np.concatenate(([0], np.cumsum(units)))
 
@@ -91,13 +90,9 @@ _ROTATED_ROWS = 4096
 
 
 def rotate(vectors: Floats) -> Floats:
-    """Rotate rows; the rotation depends on their dimensions alone and never changes.
+    """Rotate rows, shape ``(n, d)``, into a new array. The rotation depends only on ``d`` and never changes.
 
-    Args:
-        vectors: shape ``(n, d)``.
-
-    Returns:
-        A new array of shape ``(n, d)``; dot products and lengths are kept, but for rounding.
+    Dot products and lengths are kept, but for rounding.
     """
     count, dimensions = vectors.shape
     window = 1 << (dimensions.bit_length() - 1)
@@ -107,7 +102,7 @@ def rotate(vectors: Floats) -> Floats:
         block[:] = vectors[start : start + _ROTATED_ROWS]
         for turn, signs in enumerate(_signs(dimensions)):
             block *= signs
-            # The window lies at the front and at the back in turns, so that every coordinate meets every other.
+            # The window alternates between front and back, so that every coordinate is mixed with every other.
             place = slice(0, window) if turn % 2 == 0 else slice(dimensions - window, dimensions)
             block[:, place] = _hadamard_transform(block[:, place])
     return rotated
@@ -134,41 +129,34 @@ def _hadamard(size: int) -> Floats:
 
 @lru_cache(maxsize=8)
 def _signs(dimensions: int) -> list[Floats]:
-    """One row of signs a round, from a hash: the same in every version of numpy and on every machine."""
+    """One row of signs for each round, from a hash: the same in every version of numpy and on every machine."""
     size = (dimensions + 7) // 8
     drawn = hashlib.shake_256(f"cicada rotation {dimensions}".encode()).digest(_ROUNDS * size)
     bits = np.unpackbits(np.frombuffer(drawn, dtype=np.uint8).reshape(_ROUNDS, size), axis=1, count=dimensions)
     return [1 - 2 * row.astype(np.float32) for row in bits]
 
 
-_LONGEST = 1e6
-"""Of a residual: far above any of unit rows, and its square is still a float32."""
+_LONGEST = 1e6  # of a residual: far above any of unit rows, and its square is still a float32
 
 
 class VectorPart:
-    """The vectors of one segment. Thread-safe: nothing changes after it was opened.
+    """The vectors of one segment: ``count`` rows ``n`` of ``d`` ``dimensions``. Immutable, so thread-safe.
 
     Attributes:
-        sections: where the segment's sections are.
-        count: rows ``n``.
-        dimensions: ``d`` of the vectors.
         centroids: float32 ``(k, d)``, rotated; the mean of each cluster's rows.
         lengths: float32 ``(k,)``, the squared length of each centroid.
         spreads: float32 ``(k,)``, root mean square distance of a cluster's rows to its centroid.
         offsets: ``(k + 1,)``, the first row of each cluster, then ``n``.
         sizes: ``(k,)``, rows of each cluster.
-        unit_owners: which cluster each unit of the codes is of; ``unit_rows``: its first row; ``unit_ends``: the end of
-            its cluster's rows.
+        unit_owners, unit_rows, unit_ends: for each unit of the codes its cluster, its first row, and the end of its
+            cluster's rows.
     """
 
     body_names: ClassVar[tuple[str, ...]] = (CODES, ROWS)
-    """What must be in memory for a search that reads nothing, in the order in which it is worth loading."""
+    """Sections that a search needs in memory to read nothing, the most useful first."""
 
     def __init__(self, sections: Sections, count: int, dimensions: int) -> None:
-        """Check the head against the numbers of rows and dimensions that the segment has.
-
-        Raises IndexCorrupt if the head does not fit them, or a section is missing or of another size.
-        """
+        """Check the head against the segment's numbers of rows and dimensions. Raises IndexCorrupt."""
         self.sections = sections
         self.count = count
         self.dimensions = dimensions
@@ -194,13 +182,9 @@ class VectorPart:
         self.lengths: Floats = np.einsum("ij,ij->i", self.centroids, self.centroids)
         if not (np.all(np.isfinite(self.lengths)) and np.all((self.spreads >= 0) & (self.spreads <= _LONGEST))):
             raise IndexCorrupt("the centroids of the vectors are not finite numbers")
-        for name, size in (
-            (CODES, len(self.unit_owners) * unit_bytes(dimensions)),
-            (ROWS, count * row_bytes(dimensions)),
-            (EXACT, count * dimensions * 2),
-        ):
-            if sections.size(name) != size:
-                raise IndexCorrupt(f"{name} has {sections.size(name)} bytes, not {size}")
+        self._check_size(CODES, len(self.unit_owners) * unit_bytes(dimensions))
+        self._check_size(ROWS, count * row_bytes(dimensions))
+        self._check_size(EXACT, count * dimensions * 2)
 
     def resident_codes(self) -> tuple[NDArray[np.uint64], Floats] | None:
         """The sign codes, shape ``(w, units, 32)``, and residual lengths, ``(units,)``, if they are in memory."""
@@ -225,6 +209,10 @@ class VectorPart:
         size = row_bytes(self.dimensions)
         return Span(self.sections, ROWS, start * size, (end - start) * size)
 
+    def _check_size(self, name: str, size: int) -> None:
+        if self.sections.size(name) != size:
+            raise IndexCorrupt(f"{name} has {self.sections.size(name)} bytes, not {size}")
+
     def _head(self, name: str, dtype: str, shape: tuple[int, ...]) -> NDArray[Any]:
         data = self.sections.head(name)
         if len(data) != math.prod(shape) * np.dtype(dtype).itemsize:
@@ -233,15 +221,9 @@ class VectorPart:
 
 
 def decode_vectors(part: VectorPart, gather: Gather) -> Floats:
-    """The rows as they were encoded, rounded to float16 once: encoding them again loses nothing more.
+    """The exact rows, shape ``(n, d)``, in the segment's order; encoding them again loses no precision.
 
-    Returns:
-        Shape ``(n, d)``, in the segment's order of rows.
-
-    Raises:
-        IndexCorrupt: bytes are missing or are not what was written.
-        IndexUnavailable: the store does not respond.
+    Raises IndexCorrupt or IndexUnavailable.
     """
-    size = part.count * part.dimensions * 2
-    (data,) = gather([Span(part.sections, EXACT, 0, size)])
+    (data,) = gather([whole(part.sections, EXACT)])
     return np.frombuffer(data, dtype="<f2").reshape(part.count, part.dimensions).astype(np.float32)

@@ -26,6 +26,12 @@ from cicada.index.vectors.part import UNIT_ROWS, VectorPart, pack_signs, rotate
 
 
 class _Buffers(threading.local):
+    """Memory that a thread uses again in its next search.
+
+    A fresh array of more than about 100 KB costs a page fault every 4 KB in many processes, because the allocator gives
+    such memory back to the system at once. That can take longer than the computation in it.
+    """
+
     def __init__(self) -> None:
         self.by_use: dict[str, NDArray[np.uint8]] = {}
 
@@ -34,7 +40,7 @@ _buffers = _Buffers()
 
 
 def scratch(use: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-    """An array with anything in it; good until the same thread asks for the same use again."""
+    """An array with arbitrary content; valid until the same thread asks for the same use again."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     buffer = _buffers.by_use.get(use)
     if buffer is None or len(buffer) < size:
@@ -45,8 +51,8 @@ def scratch(use: str, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 Floats = NDArray[np.float32]
 
 _LUCKY_COSINE = 0.45
-"""Of the angle at the centroid between the query and the row that a cluster is judged by. 0 would judge a cluster by
-its average row; the best of its rows lies more towards the query. 0.4 to 0.5 ranked best on real and on random data."""
+"""The cosine of the assumed angle at the centroid between the query and a cluster's best row. 0 would rank clusters by
+their average rows; the best row lies more towards the query. 0.4 to 0.5 ranked best on real and on random data."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +64,9 @@ class Probe:
         query: the rotated query, shape ``(d,)``, unit length.
         products: dot product with each centroid, shape ``(k,)``.
         squares: squared distance to each centroid, shape ``(k,)``.
-        distances: of the nearest row that each cluster can be hoped to have, squared, shape ``(k,)``; comparable
-            across segments, and a matter of rank only.
-        allowed: which rows may be found; all, if None.
+        distances: estimated squared distance of each cluster's nearest row, shape ``(k,)``; comparable across segments,
+            and only good for ranking.
+        allowed: which rows may be found; None for all.
         counts: rows of each cluster that may be found, shape ``(k,)``.
     """
 
@@ -74,10 +80,7 @@ class Probe:
 
     @classmethod
     def of(cls, part: VectorPart, query: Floats, allowed: NDArray[np.bool_] | None) -> Probe:
-        """Compare the query with the segment's centroids.
-
-        Raises ValueError if the mask is not of the segment's rows.
-        """
+        """Compare the query with the segment's centroids. Raises ValueError if the mask has another length."""
         if allowed is None:
             counts = part.sizes
         elif allowed.shape != (part.count,):
@@ -98,10 +101,7 @@ class Probe:
 
 
 def unit_query(query: Floats, dimensions: int) -> Floats:
-    """Rotate a query as the rows are, and make it unit length.
-
-    Raises ValueError if its shape is not ``(dimensions,)``, or it has no direction.
-    """
+    """Rotate a query like the rows, at unit length. Raises ValueError for another shape, or no direction."""
     if query.shape != (dimensions,):
         raise ValueError(f"a query of shape {query.shape} for vectors of {dimensions} dimensions")
     length = np.linalg.norm(query.astype(np.float64))
@@ -114,49 +114,38 @@ def unit_query(query: Floats, dimensions: int) -> Floats:
 def _true_counts(allowed: NDArray[np.bool_], offsets: NDArray[np.intp]) -> NDArray[np.intp]:
     if not len(allowed):
         return np.zeros(0, dtype=np.intp)
-    # Sizes of clusters are far below 2^15, so the narrow type is exact; it is faster than counting in 64 bits.
+    # int32 is exact for clusters of this size, and faster than 64 bits.
     counts: NDArray[np.intp] = np.add.reduceat(allowed.view(np.uint8), offsets[:-1], dtype=np.int32).astype(np.intp)
     return counts
 
 
 Indices = NDArray[np.intp]
 
-ALWAYS_SCANNED_ROWS = 32_768
-"""So many rows are looked at, if there are as many."""
+ALWAYS_SCANNED_ROWS = 32_768  # the least number of rows that are scanned, if there are as many
 SCANNED_SHARE = 0.33
-"""Of more rows, the clusters that are likeliest to hold the nearest are looked at until they have this share of what
-may be found."""
+"""Of more rows, the likeliest clusters are scanned until they have this share of the rows that may be found."""
 _BLOCK_WORDS = 98_304
-"""Words of codes looked at in one go: enough to hide the cost of the calls, few enough to stay in a cache."""
+"""Words of codes scanned at a time: enough to hide the cost of the calls, few enough to stay in a cache."""
 _FILLED_GAP_UNITS = 24
-"""So few units are looked at in less time than it takes to leave them out."""
-_STRETCH_UNITS = 4_096
-"""Units after which the bound is brought up to date."""
+"""Gaps of up to so many units are scanned too: that takes less time than leaving them out."""
+_STRETCH_UNITS = 4_096  # units after which the bound is updated
 _ALL_BITS = np.iinfo(np.uint16).max
 _UNIT_SHIFT = UNIT_ROWS.bit_length() - 1
-_SEGMENT_SHIFT = 32
-"""A row and its segment as one number."""
+_SEGMENT_SHIFT = 32  # A row and its segment as one number
 _LEAST_SLOPE = np.float32(1e-6)
-"""Of a query at the centroid, or rows all at it: their distances do not depend on the bits."""
-_SAMPLED = 16
-"""One row in so many gives the first bound,"""
-_MARGIN = 1.4
-"""which is to be met by so many times the wanted rows."""
+"""For a query or rows at the centroid, whose distances do not depend on the bits."""
+_SAMPLED = 16  # one row in so many is sampled for the first bound
+_MARGIN = 1.4  # the first bound is meant to let through so many times the wanted rows
 
 
 def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
-    """Find the rows that are worth an exact score.
+    """Find the ``wanted`` rows that deserve an exact score, in segments whose codes are in memory.
 
-    Args:
-        probes: segments whose codes are in memory.
-        wanted: rows in all.
-
-    Returns:
-        For each probe its rows, ascending.
+    Returns the rows of each probe, ascending.
     """
     nearest = _Nearest(wanted)
     chosen = _likely_clusters(probes)
-    # The segment with the likeliest cluster first: its rows set a bound that few rows of the others keep.
+    # The segment with the likeliest cluster first: its rows set a bound that excludes most rows of the others.
     for position in sorted(range(len(probes)), key=lambda position: probes[position].distances.min(initial=np.inf)):
         if np.any(chosen[position]):
             _ClusterQueries(position, probes[position]).scan(chosen[position], nearest)
@@ -168,7 +157,7 @@ class _Nearest:
 
     def __init__(self, wanted: int) -> None:
         self.bound = np.inf
-        """No row farther than this is wanted any more."""
+        """Rows farther than this are not wanted any more."""
         self.wanted = wanted
         self._places: list[Indices] = []
         self._distances: list[Floats] = []
@@ -200,7 +189,7 @@ class _Nearest:
 
 
 def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
-    """Of each probe which clusters to look at."""
+    """For each probe a mask of the clusters to scan."""
     counts = np.concatenate([probe.counts for probe in probes])
     sizes = np.concatenate([probe.part.sizes for probe in probes])
     order = np.argsort(np.concatenate([probe.distances for probe in probes]))
@@ -214,7 +203,7 @@ def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
 
 
 class _ClusterQueries:
-    """What a query is to each cluster of a segment: its signs there, and the terms of the distance all rows share."""
+    """For a query and each cluster of a segment: the query's signs, and the terms of the distance that rows share."""
 
     def __init__(self, position: int, probe: Probe) -> None:
         codes = probe.part.resident_codes()
@@ -226,13 +215,13 @@ class _ClusterQueries:
         centroids, owners = probe.part.centroids, probe.part.unit_owners
         above = np.less(centroids, probe.query, out=scratch("above", centroids.shape, np.bool_))
         self._signs = np.ascontiguousarray(pack_signs(above).T)
-        # The distance of a row is its unit's base and as many slopes as bits differ.
+        # A row's distance is its unit's base plus its unit's slope times the number of differing bits.
         turns = radii * (np.float32(np.pi) * np.sqrt(probe.squares))[owners]
         self._slopes = np.maximum(turns * np.float32(2 / probe.part.dimensions), _LEAST_SLOPE)
         self._bases = probe.squares[owners] + radii * radii - turns
 
     def scan(self, clusters: NDArray[np.bool_], nearest: _Nearest) -> None:
-        """Offer the rows of some clusters, and of what lies in small gaps between them."""
+        """Offer the rows of some clusters, and those in small gaps between them."""
         units = _without_gaps(np.flatnonzero(clusters[self._probe.part.unit_owners]))
         for start in range(0, len(units), _STRETCH_UNITS):
             self._scan_units(units[start : start + _STRETCH_UNITS], nearest)
@@ -247,7 +236,7 @@ class _ClusterQueries:
         nearest.offer(self._position, rows, distances)
 
     def _guessed_bound(self, units: Indices, bits: NDArray[np.uint16], wanted: int) -> float:
-        """A distance that somewhat more than the wanted rows are likely not to exceed, from a sample."""
+        """A distance, estimated from a sample, that somewhat more than the wanted rows do not exceed."""
         sample = self._bases[units, None] + self._slopes[units, None] * bits[:, ::_SAMPLED]
         found_of_all = self._probe.total / self._probe.part.count
         rank = int(_MARGIN * wanted / (_SAMPLED * found_of_all))
@@ -262,7 +251,7 @@ class _ClusterQueries:
         return self._distances(units, bits.reshape(-1), np.flatnonzero(near))
 
     def _distances(self, units: Indices, bits: NDArray[np.uint16], places: Indices) -> tuple[Indices, Floats]:
-        """The rows at some places in the units, as far as they exist and may be found, and their distances."""
+        """The rows at some places in the units that exist and may be found, and their distances."""
         part, allowed = self._probe.part, self._probe.allowed
         unit = units[places >> _UNIT_SHIFT]
         row = part.unit_rows[unit] + (places & (UNIT_ROWS - 1))
@@ -273,11 +262,11 @@ class _ClusterQueries:
         return row[real], self._bases[unit] + self._slopes[unit] * bits[places]
 
     def _differing_bits(self, units: Indices) -> NDArray[np.uint16]:
-        """In how many bits rows of the units differ from the query, shape ``(units, 32)``."""
+        """The number of bits in which each row of the units differs from the query, shape ``(units, 32)``."""
         codes, words, owners = self._codes, len(self._codes), self._probe.part.unit_owners[units]
         room = max(_BLOCK_WORDS // (words * UNIT_ROWS), 1)
         query_signs = scratch("query signs", (words, len(units)), np.uint64)
-        self._signs.take(owners, axis=1, out=query_signs, mode="clip")  # without a mode, numpy would make a copy first
+        self._signs.take(owners, axis=1, out=query_signs, mode="clip")  # mode="raise" would copy first
         differing = scratch("differing", (words, room, UNIT_ROWS), np.uint64)
         counts = scratch("counts", differing.shape, np.uint8)
         bits: NDArray[np.uint16] = scratch("bits", (len(units), UNIT_ROWS), np.uint16)

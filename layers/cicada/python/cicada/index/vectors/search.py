@@ -20,24 +20,14 @@ from cicada.index.vectors.scan import Probe, scan, scratch, unit_query
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-_BLOCK_NUMBERS = 1 << 17
-"""Coordinates scored in one go: as float32 they stay in the second-level cache."""
+_BLOCK_NUMBERS = 1 << 17  # coordinates scored at a time: as float32 they stay in the second-level cache
 
 
 def stored_cosines(probe: Probe, rows: Indices, data: NDArray[np.uint8], first: int = 0) -> Floats:
-    """Cosines of rows to the query.
+    """Cosines of rows of a segment to the query, shape ``(m,)``.
 
-    Args:
-        probe: the segment and the query.
-        rows: numbers in the segment, ascending, shape ``(m,)``.
-        data: bytes of rows of the segment, those among them, shape ``(any, d + 4)``.
-        first: which row the data begin with.
-
-    Returns:
-        Shape ``(m,)``.
-
-    Raises:
-        IndexCorrupt: a row's scale is no finite number.
+    ``rows`` ascend, shape ``(m,)``; ``data`` are 8-bit rows of the segment, shape ``(any, d + 4)``, from the row
+    ``first`` on, these among them. Raises IndexCorrupt if a row's scale is not finite.
     """
     dimensions = probe.part.dimensions
     cosines = np.empty(len(rows), dtype=np.float32)
@@ -45,7 +35,7 @@ def stored_cosines(probe: Probe, rows: Indices, data: NDArray[np.uint8], first: 
     for start in range(0, len(rows), step):
         chosen = rows[start : start + step] - first
         block: NDArray[np.uint8] = scratch("rows", (len(chosen), data.shape[1]), np.uint8)
-        data.take(chosen, axis=0, out=block, mode="clip")  # without a mode, numpy would make a copy first
+        data.take(chosen, axis=0, out=block, mode="clip")  # mode="raise" would copy first
         numbers: Floats = scratch("numbers", (len(chosen), dimensions), np.float32)
         numbers[:] = block[:, :dimensions].view(np.int8)
         scores = cosines[start : start + step]
@@ -58,12 +48,10 @@ def stored_cosines(probe: Probe, rows: Indices, data: NDArray[np.uint8], first: 
 
 
 COLD_BYTES = 12 << 20
-"""What a search reads of rows that are not in memory, in all segments together; what lies between joined ranges comes
-on top. Segments that are smaller together are read whole."""
-JOINED_GAP_BYTES = 256 << 10
-"""Ranges that lie nearer than this are read as one."""
-MAX_RANGES = 128
-"""More ranges than this are joined over wider gaps."""
+"""The rows that a search reads of all segments that are not in memory; gaps between joined ranges come on top. Segments
+that are smaller together are read whole."""
+JOINED_GAP_BYTES = 256 << 10  # ranges with smaller gaps are read as one
+MAX_RANGES = 128  # more ranges than this are joined over wider gaps
 
 
 @dataclass(frozen=True)
@@ -76,10 +64,9 @@ class RowRange:
 
 
 def likely_ranges(probes: Sequence[Probe]) -> list[RowRange]:
-    """Choose what to read of segments whose rows are not in memory.
+    """Choose what to read of segments whose rows are not in memory: the likeliest clusters of all segments.
 
-    The clusters that are likeliest to hold the nearest rows come first, whichever segment they are of; of each, the
-    rows from the first to the last that may be found; those without any cost nothing.
+    Of each cluster the rows from the first to the last that may be found are read.
     """
     starts, ends = [], []
     for probe in probes:
@@ -117,7 +104,7 @@ def read_rows(parts: Sequence[VectorPart], ranges: Sequence[RowRange], gather: G
 
 
 def _allowed_extent(probe: Probe) -> tuple[Indices, Indices]:
-    """Of each cluster the first row that may be found, and the one after the last; equal if there is none."""
+    """For each cluster the first row that may be found, and the end of such rows; equal if there are none."""
     starts, ends = probe.part.offsets[:-1], probe.part.offsets[1:]
     if probe.allowed is None:
         return starts, ends
@@ -152,17 +139,12 @@ def _joined(ranges: Sequence[RowRange], gaps: dict[int, int]) -> list[RowRange]:
     return joined
 
 
-DIRECT_ROWS = 4_096
-"""Up to so many rows that may be found are scored without a look at their codes."""
-_DIRECT_SHARE = 64
-"""So is a 64th of all rows: a filter then costs less than a search without it."""
-_RESCORED_ROWS = 1_000
-"""Rows that are scored after the scan, at least."""
+DIRECT_ROWS = 4_096  # up to so many rows that may be found are scored without scanning their codes..
+_DIRECT_SHARE = 64  # ...and up to a 64th of all rows: a filter then costs less than a search without it
 _RESCORED_SHARE = 512
-"""Of the rows that may be found, one in so many is scored after the scan..."""
-_RESCORED_AT_MOST = 2_000
-"""...but no more than this, or :data:`_RESCORED_PER_HIT` for each hit that is asked for."""
-_RESCORED_PER_HIT = 10
+"""After the scan, one in so many of the rows that may be found is scored, within these limits;"""
+_RESCORED_ROWS, _RESCORED_AT_MOST = 1_000, 2_000
+_RESCORED_PER_HIT = 10  # and at least so many rows for each hit that is asked for
 
 
 @dataclass(frozen=True)
@@ -175,32 +157,27 @@ class VectorHits:
 
 
 def search_vectors(
-    parts: Sequence[VectorPart],
-    query: Floats,
-    allowed: Sequence[NDArray[np.bool_] | None],
-    limit: int,
-    gather: Gather,
+    parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None], limit: int, gather: Gather
 ) -> VectorHits:
     """Find the rows nearest to a query.
 
-    Segments that are in memory are scanned; of the others the likeliest clusters are read, in one round.
+    Segments in memory are scanned; of the others the likeliest clusters are read, in one round.
 
     Args:
         parts: the segments' vectors, all of the same dimensions.
         query: shape ``(d,)``, of any length but zero.
-        allowed: for each part which rows may be found, shape ``(n,)``; all, if None.
+        allowed: for each part which rows may be found, shape ``(n,)``; None for all.
         limit: hits at most.
         gather: reads what is not in memory; not called if everything is.
 
     Returns:
-        At most ``limit`` hits. Cosines are those of the rows as stored (8 bits a coordinate of the residual), the same
-        however rows are cut into segments but for that rounding.
+        At most ``limit`` hits. Cosines are those of the stored rows (8 bits for a coordinate of the residual); apart
+        from that rounding they do not depend on how rows are cut into segments.
 
     Raises:
-        ValueError: the query has no direction or another shape; a mask is not of its segment's rows.
+        ValueError: the query has no direction or another shape; a mask has another length.
         IndexMismatch: the parts differ in their dimensions.
-        IndexCorrupt: bytes are missing or are not what was written.
-        IndexUnavailable: the store does not respond.
+        IndexCorrupt, IndexUnavailable: ranges could not be read.
     """
     probes = _probes(parts, query, allowed)
     found: list[VectorHits] = []
@@ -219,23 +196,10 @@ def search_vectors(
 def cosines(
     parts: Sequence[VectorPart], query: Floats, segment: Indices, row: Indices, gather: Gather
 ) -> NDArray[np.float32]:
-    """The cosines of given rows to a query, as :func:`search_vectors` would report them.
+    """The cosines of given rows to a query, shape ``(k,)``, as :func:`search_vectors` would report them.
 
-    Args:
-        parts: the segments' vectors.
-        query: shape ``(d,)``.
-        segment: positions in ``parts``, shape ``(k,)``.
-        row: rows of those segments, shape ``(k,)``.
-        gather: reads what is not in memory, in one round.
-
-    Returns:
-        Shape ``(k,)``.
-
-    Raises:
-        ValueError: a segment or row does not exist; the query has no direction or another shape.
-        IndexMismatch: the parts differ in their dimensions.
-        IndexCorrupt: bytes are missing or are not what was written.
-        IndexUnavailable: the store does not respond.
+    ``segment`` are positions in ``parts``, ``row`` rows of those segments, both ``(k,)``. What is not in memory is read
+    in one round. Raises as :func:`search_vectors` does, and ValueError if a segment or row does not exist.
     """
     found = np.empty(len(row), dtype=np.float32)
     if not len(row):
@@ -274,10 +238,8 @@ def rescored_rows(total: int, limit: int) -> int:
 
 
 def _probes(parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None]) -> list[Probe]:
-    if not parts:
-        return []
-    rotated = unit_query(query, _dimensions(parts))
-    return [Probe.of(part, rotated, mask) for part, mask in zip(parts, allowed, strict=True)]
+    rotated = unit_query(query, _dimensions(parts)) if parts else query
+    return [Probe.of(part, rotated, mask) for part, mask in zip(parts, allowed, strict=bool(parts))]
 
 
 def _dimensions(parts: Sequence[VectorPart]) -> int:
@@ -327,7 +289,7 @@ def _best(found: Sequence[VectorHits], limit: int) -> VectorHits:
     row = np.concatenate([hits.row for hits in found])
     cosine = np.concatenate([hits.cosine for hits in found])
     if len(cosine) > limit:
-        # Hits as good as the last that fits are kept too, so that which of them stay is not left to chance.
+        # Hits equal to the last one are kept until the sort, so that their order decides which of them stay.
         kept = np.flatnonzero(cosine >= np.partition(cosine, len(cosine) - limit)[len(cosine) - limit])
         segment, row, cosine = segment[kept], row[kept], cosine[kept]
     order = np.lexsort((row, segment, -cosine))[:limit]
