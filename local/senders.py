@@ -8,17 +8,20 @@ read, no write, no socket. A browser says of its requests where they come from, 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from urllib.parse import urlsplit
 
 from aiohttp import web
 
 ORIGINS_VARIABLE = "CICADA_LOCAL_ORIGINS"
 """Names further origins, parted by commas, whose pages may open the WebSocket: of a page that is served elsewhere."""
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 REFUSED = "The local cloud answers this machine's programs and its own page only.\n"
 SOCKET_PREFIX = "/_ws/"
 CONTROL_PREFIX = "/_cicada/"
+
+_OURS = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::([0-9]+))?", re.IGNORECASE | re.ASCII)
+"""A name of this machine, as a ``Host`` or an origin writes it, with its port."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -45,33 +48,33 @@ class Senders:
         return await handler(request)
 
     def _is_ours(self, request: web.Request) -> bool:
-        hostname, _ = _host_of(f"//{request.host}")
-        if hostname not in LOOPBACK:  # a name that is bound to this machine's address is still theirs (DNS rebinding)
+        own = _named(request)
+        if own is None:
             return False
-        origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
-        if origin is None and site is None:
-            return True  # no browser
-        if origin is not None and not self._is_known(origin, request):
+        if not _is_from_browser(request):
+            return True
+        origins, site = request.headers.getall("Origin", ()), request.headers.get("Sec-Fetch-Site")
+        if not all(self._is_known(origin, request, own) for origin in origins):
             return False
         if request.path.startswith(SOCKET_PREFIX) and "/@connections/" not in request.path:
-            return origin is not None and request.headers.get("Upgrade", "").lower() == "websocket"
+            return bool(origins) and request.headers.get("Upgrade", "").lower() == "websocket"
         if self._serves_page(request):
             return site in (None, "same-origin", "none") or _is_followed_link(request)
-        return request.path.startswith(CONTROL_PREFIX) and site == "none"  # typed into the address bar
+        typed = request.method == "GET" and site == "none"  # into the address bar
+        return typed and request.path.startswith(CONTROL_PREFIX)
 
-    def _is_known(self, origin: str, request: web.Request) -> bool:
+    def _is_known(self, origin: str, request: web.Request, own: re.Match[str]) -> bool:
         """Whether an origin is the page's own, by whatever name of this machine, or was named by the user."""
         if origin in self._further:
             return request.path.startswith(SOCKET_PREFIX)
-        hostname, port = _host_of(origin)
-        _, own_port = _host_of(f"//{request.host}")
-        return origin.startswith("http://") and hostname in LOOPBACK and port == own_port
+        scheme, _, host = origin.partition("://")
+        named = _OURS.fullmatch(host)
+        return scheme == "http" and named is not None and named[1] == own[1]
 
 
 def is_from_program(request: web.BaseRequest) -> bool:
     """Whether a request is of a program of this machine: no browser sends it, and it names this machine as its host."""
-    hostname, _ = _host_of(f"//{request.host}")
-    return hostname in LOOPBACK and not any(name in request.headers for name in ("Origin", "Sec-Fetch-Site"))
+    return _named(request) is not None and not _is_from_browser(request)
 
 
 @web.middleware
@@ -82,13 +85,16 @@ async def programs_only(request: web.Request, handler: Handler) -> web.StreamRes
     return await handler(request)
 
 
-def _host_of(sender: str) -> tuple[str, int | None]:
-    """A sender's host name and port; an empty name where it cannot be read."""
-    try:
-        parts = urlsplit(sender)
-        return parts.hostname or "", parts.port
-    except ValueError:
-        return "", None
+def _named(request: web.BaseRequest) -> re.Match[str] | None:
+    """The name of this machine that a request is sent to; None where it is another's, be it bound to our address.
+
+    A request line may hold a whole URL, which counts over the header: then both are to be ours.
+    """
+    return _OURS.fullmatch(request.host) and _OURS.fullmatch(request.headers.get("Host", ""))
+
+
+def _is_from_browser(request: web.BaseRequest) -> bool:
+    return any(name == "Origin" or name.startswith("Sec-Fetch-") for name in map(str.title, request.headers))
 
 
 def _is_followed_link(request: web.Request) -> bool:

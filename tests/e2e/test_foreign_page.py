@@ -70,6 +70,21 @@ def test_it_can_neither_read_nor_write_nor_open_a_socket(cloud, issuer, user, fo
         found = page.run(f"{ATTACKS}('{cloud.endpoint_url}', '{socket}')")
     assert {found[one] for one in ("list", "bucket", "control", "image", "socket")} == {"refused"}
     assert {found[one] for one in ("stop", "stack", "invoke")} == {"opaque"}  # sent, answered by 403, and not readable
+    assert_nothing_was_done(cloud)
+
+
+def test_a_name_that_is_bound_to_this_machine_reaches_no_more(cloud, issuer, user):
+    """DNS rebinding: the attacker's page has the cloud's own origin, under a name of theirs."""
+    rebound = cloud.endpoint_url.replace("localhost", "rebound.example")
+    socket = f"{cloud.websocket_url}?token={issuer.token(user)}".replace("localhost", "rebound.example")
+    with Browser("--host-resolver-rules=MAP rebound.example 127.0.0.1") as browser, browser.page(rebound) as page:
+        found = page.run(f"{ATTACKS}('', '{socket}')")
+    assert {found.pop(one) for one in ("image", "socket")} == {"refused"}
+    assert set(found.values()) == {"read 403"}
+    assert_nothing_was_done(cloud)
+
+
+def assert_nothing_was_done(cloud):
     client = {"endpoint_url": cloud.endpoint_url, "region_name": "us-east-1"}
     keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
     stacks = boto3.client("cloudformation", **client, **keys).describe_stacks()["Stacks"]

@@ -70,10 +70,10 @@ def chromium() -> str:
 class Browser:
     """A browser process with an empty profile. A context: it ends with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         self._profile = Path(tempfile.mkdtemp(prefix="cicada-chromium-"))
         self._process = subprocess.Popen(
-            [chromium(), *_FLAGS, f"--user-data-dir={self._profile}"],
+            [chromium(), *flags, *_FLAGS, f"--user-data-dir={self._profile}"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
