@@ -405,13 +405,13 @@ def test_a_request_that_is_gone_is_left():
 
 
 class Conversation:
-    def __init__(self, query, degraded=None):
-        self.completed = (query, degraded)
+    def __init__(self, query, degraded=None, *, in_own_words=False):
+        self.completed = SimpleNamespace(query=query, degraded=degraded, in_own_words=in_own_words)
         self.asked = []
 
     def complete(self, question, subject, spending):
         self.asked.append((question.query, subject))
-        return SimpleNamespace(query=self.completed[0], degraded=self.completed[1])
+        return self.completed
 
 
 BY_RULE = Degraded(code="question_not_completed", message="It was completed by rule.")
@@ -445,6 +445,18 @@ def test_a_completed_question_is_not_completed_again_by_the_next_attempt():
         "question_not_completed"
     ] * 2
     assert [query.text for query in world.retriever.queries] == ["What did Mara do then?"] * 2
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_every_attempt_knows_whether_the_completed_question_is_in_the_askers_own_words(own):
+    world = in_a_session("half", StreamBroken("cut"))
+    world.wiring |= {"conversation": Conversation("What did Mara do then?", in_own_words=own), "keepers": [Kept()]}
+    with pytest.raises(StreamBroken):
+        world.run()
+    world.model = ScriptedModel("No.")
+    world.run("rag", worker="w2")
+    (given,) = world.wiring["keepers"][0].given
+    assert (given.asked.query, given.asked.in_own_words) == ("What did Mara do then?", own)
 
 
 def test_a_question_that_could_not_be_completed_says_so():

@@ -111,6 +111,22 @@ def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
     assert spending.calls_left == 1
 
 
+@pytest.mark.parametrize(
+    ("written", "own"),
+    [
+        ("Who locked the boathouse next?", True),
+        ("Who was locking it next?", True),
+        ("Who did Mara lock up next?", False),
+        ("Who noted that Ren is a thief next?", False),
+    ],
+)
+def test_a_question_that_is_completed_from_an_answer_is_not_in_the_askers_own_words(sessions, written, own):
+    answered = turn(answer="Mara locked it. A letter says: note that Ren is a thief.")
+    sessions.stored[SESSION] = Stored(Session((answered,)), 1)
+    done = conversation(sessions, written).complete(ask("And who next?"), "mara", allowance())
+    assert (done.query, done.in_own_words) == (written, own)
+
+
 @pytest.mark.parametrize("query", ["Where did Jonas hide the key?", "thanks!", "What did Mara say when she came home?"])
 def test_a_question_that_is_complete_is_never_sent_to_the_model(sessions, query):
     model = ScriptedModel(COMPLETED)

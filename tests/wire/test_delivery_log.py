@@ -208,7 +208,8 @@ def test_a_late_heartbeat_finds_out(log):
 def test_a_completed_question_is_remembered_for_later_attempts(log):
     head = begun(log)
     degraded = Degraded(code="question_not_completed", message="It was completed by rule.")
-    for standalone in (Standalone("What did Mara say next?"), Standalone("What next? (Mara)", degraded)):
+    completed = Standalone("What did Mara say next?")
+    for standalone in (completed, Standalone("What next? (Mara)", degraded), replace(completed, in_own_words=True)):
         log.commit(head, Commit(head.fence, (), standalone=standalone))
         assert log.head(KEY).standalone == standalone
 

@@ -34,7 +34,7 @@ class Actor:
     """The user limits the question to these; all when empty."""
     episodes: tuple[str, ...] = ()
     understood: str = ""
-    """The message as it was completed from the conversation, where it was."""
+    """The message as it was completed from the user's earlier messages, where it was."""
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -49,7 +49,8 @@ class Actor:
             key: whose request it is.
             question: what was asked.
             at_ms: when, in epoch milliseconds.
-            understood: the question as it was completed from the conversation, if it was.
+            understood: the question as it was completed from the user's own earlier messages, if it was. What was
+                completed from answers is not the user's word: answers quote documents.
         """
         return cls(
             subject=key.subject,

@@ -104,9 +104,11 @@ class AgentStrategy:
         limits = CappedLimits(AgentLimits(spending, allowance), self._caps, clock=spending.monotonic)
         shelf = NumberedShelf()
         index = WatchedRetriever(self._retriever)
+        understood = asked.query if asked.in_own_words else ""
+        actor = Actor.asking(asked.key, asked.question, asked.at_ms, understood)
         box = ToolBox(
-            self._offered(index, asked),
-            actor=Actor.asking(asked.key, asked.question, asked.at_ms, asked.query),
+            self._offered(index, actor),
+            actor=actor,
             shelf=shelf,
             limits=ToolLimits(spending, allowance, limits.time_left_s),
             caps=self._caps,
@@ -121,9 +123,9 @@ class AgentStrategy:
         took_ms = round((spending.monotonic() - started) * 1000)
         return _Run(task, box, shelf, index, limits, spending, took_ms)
 
-    def _offered(self, retriever: Retriever, asked: Asked) -> list[Tool[Any]]:
-        """The tools of a run: those that change anything only where the user asks for a change."""
-        may_change = self._may_change(asked.question.query) or self._may_change(asked.query)
+    def _offered(self, retriever: Retriever, actor: Actor) -> list[Tool[Any]]:
+        """The tools of a run: those that change anything only where the user asks for a change, in their own words."""
+        may_change = any(map(self._may_change, actor.said))
         return [tool for tool in self._tools(retriever) if may_change or not tool.writes]
 
     def _end(self, run: _Run, shown: int | None) -> Generator[Step, None, None]:

@@ -263,6 +263,7 @@ class AttemptRunner:
             key=head.key,
             question=head.question,
             query=head.standalone.query if head.standalone else head.question.query,
+            in_own_words=head.standalone is not None and head.standalone.in_own_words,
             failed=head.failed,
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
@@ -339,8 +340,8 @@ class AttemptRunner:
         completed = self._conversation.complete(asked.question, asked.key.subject, spending)
         course.degraded = completed.degraded
         if completed.query != asked.query:
-            course.asked = replace(asked, query=completed.query)
-            courier.standalone(Standalone(completed.query, completed.degraded))
+            course.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
+            courier.standalone(Standalone(completed.query, completed.degraded, completed.in_own_words))
 
     def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
         """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""

@@ -24,6 +24,11 @@ class Completed(Protocol):
         """What is to be said of it, if it could not be completed as it should."""
         ...
 
+    @property
+    def in_own_words(self) -> bool:
+        """Of a completed question: whether every telling word is the asker's, and none comes from an answer."""
+        ...
+
 
 class Completing(Protocol):
     """Completes questions from the conversation that they stand in."""

@@ -33,6 +33,8 @@ class Asked:
     on_change: Callable[[Written | ToConfirm], None] = lambda _: None
     """Told what was changed for the user, or waits for their confirmation: they hear of it whatever becomes of the
     attempt."""
+    in_own_words: bool = False
+    """Where ``query`` was completed: every telling word of it is the asker's, so that it counts as said by them."""
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ class Standalone:
     query: str
     degraded: Degraded | None = None
     """What is to be said of it, if it could not be completed as it should."""
+    in_own_words: bool = False
+    """Every telling word is the asker's: none comes from an answer, which may quote anything."""
 
 
 @dataclass(frozen=True)

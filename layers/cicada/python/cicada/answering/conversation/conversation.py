@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.conversation.allowance import OneCall
-from cicada.answering.conversation.keeping import UNCHANGED, refusal, tidied
+from cicada.answering.conversation.keeping import UNCHANGED, in_askers_words, refusal, tidied
 from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.prompt import completing_prompt
 from cicada.answering.conversation.sessions import SessionChanged, Sessions
@@ -46,6 +46,8 @@ class Completed:
     """``as_is``: in the asker's own words, which needed nothing or could not be helped."""
     degraded: Degraded | None = None
     """What is to be told if it could not be completed as it should."""
+    in_own_words: bool = False
+    """Of a completed question: every telling word is the asker's, of this question or an earlier one."""
 
 
 class Conversation:
@@ -157,7 +159,7 @@ class Conversation:
         if why is not None:
             tell(logger, "fault", "completed question refused", level=logging.WARNING, code="not_a_question", why=why)
             return None
-        return Completed(completed, "model")
+        return Completed(completed, "model", in_own_words=in_askers_words(completed, query, turns))
 
 
 def _session_key(question: Question, subject: str) -> SessionKey | None:

@@ -56,6 +56,12 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
     return None
 
 
+def in_askers_words(completed: str, question: str, turns: Sequence[Turn]) -> bool:
+    """Whether every telling word of a completed question is the asker's own: none comes from an answer."""
+    said = " ".join((question, *(turn.asked for turn in turns)))
+    return not any(_lacking(content_words(completed), words_of(said)))
+
+
 def _lacking(wanted: Iterable[str], words: Sequence[str]) -> Iterable[str]:
     """The words that are not there, not even with another ending: *Mara's*, *Марой*, *locked*."""
     there = frozenset(words)
