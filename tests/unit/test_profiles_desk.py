@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given as given_
@@ -468,6 +469,39 @@ def test_a_theorys_refined_statement_comes_back_with_its_evidence_and_verdict(wo
         world.desk.undo(world.by(), made.id, 2)
 
 
+def test_a_verdict_on_other_evidence_is_a_later_change_though_it_reads_the_same(world):
+    made = world.theory()
+    world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
+    judged = world.desk.judge(world.by(), made.id, 2, "supported", [evidence(2, cited=True)])
+    with pytest.raises(ProfileConflict, match="theory was changed"):
+        world.desk.undo(world.by(), made.id, 2)
+    assert world.desk.show("mara", made.id) == judged
+    undone = world.desk.undo(world.by(), made.id, 3).profile.theory
+    assert [one.proof.passage_id for one in undone.evidence] == ["m1"]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_what_a_deleted_profile_of_the_name_went_through_is_not_taken_back(world, version):
+    made = world.create(hair="red")
+    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.desk.delete(world.by(), made.id, 2)
+    anew = world.create(hair="grey")
+    with pytest.raises((ProfileInvalid, ProfileConflict)):
+        world.desk.undo(world.by(), made.id, version)
+    assert world.desk.show("mara", made.id) == anew
+
+
+def test_a_change_that_could_not_be_taken_back_is_refused_where_it_must_be():
+    world = World(record_bytes=10_500)
+    made = world.create(**dict.fromkeys("abcd", "x" * 900))
+    change = given(**dict.fromkeys("abc", "y" * 900))
+    with pytest.raises(ProfileInvalid, match="too large to keep"):
+        world.desk.update(replace(world.by(), reversibly=True), made.id, 1, given=change)
+    assert world.desk.show("mara", made.id) == made
+    world.desk.update(replace(world.by(), reversibly=True), made.id, 1, given=change[:1])
+    assert world.desk.undo(world.by(), made.id, 2).profile.fields[0].value == "x" * 900
+
+
 def test_taking_back_is_done_once_by_its_user_and_not_for_what_is_forgotten():
     world = World(history_entries=2)
     made = world.create(hair="red")
@@ -488,6 +522,12 @@ def test_a_change_of_an_earlier_release_that_did_not_keep_what_it_replaced_is_no
     with pytest.raises(ProfileInvalid, match="not kept"):
         world.desk.undo(world.by(), made.id, 2)
     assert world.desk.show("mara", made.id).version == 2
+    theory = world.theory()
+    world.desk.update(world.by(), theory.id, 1, stated=Stated("Petra moved the key", NOTE))
+    stored = world.store.stored["mara", theory.id]
+    world.store.stored["mara", theory.id] = stored.model_copy(update={"replaced": ()})
+    with pytest.raises(ProfileInvalid, match="not kept"):
+        world.desk.undo(world.by(), theory.id, 2)
 
 
 @settings(max_examples=60)

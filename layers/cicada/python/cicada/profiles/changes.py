@@ -51,6 +51,8 @@ class By:
     request_id: str
     operation_id: str
     """The same for a repeated operation, so that it is no second change: see :func:`cicada.profiles.desk.operation`."""
+    reversibly: bool = False
+    """Refuse a change that could not be taken back, because the record has no room for what it replaces."""
 
 
 @dataclass(frozen=True)
@@ -199,9 +201,12 @@ def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, l
     fields = {folded(field.name): field for field in profile.fields}
     restored = {folded(field.name): field for field in before.fields}
     theory, edits = profile.theory, list[Edit]()
+    of_theory = [edit for edit in change.edits if profile.theory and folded(edit.field) in _OF_THEORIES]
+    if before.theory is None and (of_theory or not change.edits):  # of a profile of this name that was deleted
+        raise ProfileInvalid(f"what version {version} replaced is not kept any more")
     for edit in change.edits:
         name = folded(edit.field)
-        if profile.theory is not None and name in _OF_THEORIES:
+        if edit in of_theory:
             continue
         stands = fields.get(name)
         if (stands.value if stands else None) != edit.after:
@@ -214,15 +219,10 @@ def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, l
             del fields[name]
         edits.append(Edit(field=edit.field, before=edit.after, after=edit.before))
     if before.theory is not None:
-        later = (one for one in old.history if one.version > version)
-        if any(folded(edit.field) in _OF_THEORIES for one in later for edit in one.edits):
+        if any(one.version > version and one.theory is not None for one in old.replaced):
             raise ProfileConflict(f"the theory was changed after version {version}")
         theory = before.theory
-        edits += (
-            Edit(field=edit.field, before=edit.after, after=edit.before)
-            for edit in change.edits
-            if folded(edit.field) in _OF_THEORIES
-        )
+        edits += (Edit(field=edit.field, before=edit.after, after=edit.before) for edit in of_theory)
     update = {"fields": tuple(fields.values()), "theory": theory}
     return _next(old, profile, update, tuple(edits), by, at_ms, limits, undoes=version)
 
@@ -358,7 +358,10 @@ def _recorded(
         history=(*(old.history if old else ()), change),
         replaced=(*(old.replaced if old else ()), *replaced),
     )
-    return fitted(record, limits, old)
+    kept = fitted(record, limits, old)
+    if by.reversibly and replaced and not kept.replaced:
+        raise ProfileInvalid("the profile is too large to keep what this would replace: change fewer fields at a time")
+    return kept
 
 
 def _replaced(old: Profile | None, new: Profile, edits: tuple[Edit, ...]) -> tuple[Replaced, ...]:
