@@ -7,6 +7,7 @@ import json
 import pytest
 
 from cicada.agents.ports import Actor, Judged, ToConfirm, Written
+from cicada.agents.receipts import confirm_of, told_change
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.tools import tools_for
 from cicada.agents.tools.forms import UpdateProfile
@@ -16,8 +17,8 @@ from cicada.corpus.passages import NoteLocator, Passage, ScriptLocator
 from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid
 from cicada.models.forms import FormMisfit, form_schema, read_form
 from cicada.profiles.desk import ProfileDesk
-from cicada.profiles.record import PassageProof
-from cicada.protocol.events import ChangedField
+from cicada.profiles.record import Change, Edit, PassageProof, Profile
+from cicada.protocol.events import MAX_EVENT_BYTES, ChangedField, Receipt, dump_event
 from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
 from tests.support.agents import SidesModel
 from tests.support.profiles import InMemoryProfiles
@@ -364,6 +365,21 @@ def test_a_change_has_a_receipt_from_its_record(world):
     assert (created.operation, created.version, created.undoable) == ("created", 1, True)
     assert (updated.operation, updated.name, updated.version) == ("updated", "Tamsin", 2)
     assert updated.fields == (ChangedField(field="hair", before="red", after="black"),)
+
+
+@pytest.mark.parametrize("letter", ["a", "é", "字", "😀", '"'])
+def test_a_receipt_and_a_confirmation_of_all_that_can_be_changed_fit_into_one_event_each(letter):
+    fields = [ChangedField(field=letter * 60, before=letter * 1_000, after=letter * 1_000) for _ in range(50)]
+    edits = tuple(Edit(field=one.field, before=one.before, after=one.after) for one in fields[:20])
+    profile = Profile(id="0" * 20, kind="character", name=letter * 80, version=2, created_at_ms=1, changed_at_ms=1)
+    change = Change(version=2, at_ms=1, operation="updated", request_id="r", operation_id="o", edits=edits)
+    receipt = Receipt(attempt=1, change=told_change(change, profile))
+    waits = ToConfirm({}, "0" * 32, "delete", profile.id, "theory", letter * 500, 1, tuple(fields), 1)
+    confirm = confirm_of(1, waits)
+    for event, told in ((receipt, receipt.change.fields), (confirm, confirm.fields)):
+        assert len(dump_event(event).encode()) <= MAX_EVENT_BYTES
+        assert len(told) == (20 if event is receipt else 50)
+        assert all(len(one.before) > 10 for one in told)
 
 
 def test_what_is_kept_already_is_no_change_and_has_no_receipt(world):

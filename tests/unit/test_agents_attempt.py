@@ -13,8 +13,10 @@ from cicada.answering.attempt import AttemptRunner
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.workflow import AttemptTask
+from cicada.delivery.decide import append, begin
 from cicada.delivery.outbox import OutboxLimits
-from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, CicadaError
+from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, Cancelled, CicadaError
+from cicada.protocol.events import Failed
 from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
@@ -176,6 +178,44 @@ def test_of_a_failed_agent_that_has_changed_nothing_no_change_is_told():
         world.run()
     world.run("rag", {"theory_agent": {"Error": "AgentUnavailable", "Cause": ""}})
     assert "kept" not in json.dumps(world.events())
+
+
+def changing(world, meanwhile):
+    """A tool that changes something while something else happens; what was taken back of it, by name."""
+    taken_back = []
+
+    def change(given, shelf):
+        meanwhile()
+        done = written(given, shelf)
+        return replace(done, take_back=lambda: taken_back.append(done.change.name))
+
+    world.notes.result = change
+    return taken_back
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "taken over", "goes on"])
+def test_a_change_whose_receipt_came_too_late_for_the_log_is_taken_back(ended):
+    world = World(NOTE, "I kept it.")
+
+    def meanwhile():
+        head = world.log.head(KEY)
+        if ended == "cancelled":
+            world.log.commit(head, append(head, [Failed.of(Cancelled())]))
+        elif ended == "taken over":
+            world.log.commit(head, begin(head, "rag", (), execution="x1", worker="w2", now_s=NOW_S))
+
+    taken_back = changing(world, meanwhile)
+    assert world.run().outcome == ("answered" if ended == "goes on" else "superseded")
+    assert taken_back == (["Ren"] if ended == "cancelled" else [])
+    assert [event["type"] for event in world.events()].count("receipt") == (1 if ended == "goes on" else 0)
+
+
+def test_a_change_for_whose_receipt_the_log_has_no_room_is_taken_back(monkeypatch):
+    world = World(NOTE, "I kept it.")
+    taken_back = changing(world, lambda: monkeypatch.setattr("cicada.delivery.decide.MAX_LOG_BYTES", 1))
+    assert world.run().outcome == "too_long"
+    assert kinds(world.events())[-1] == "error"
+    assert taken_back == ["Ren"]
 
 
 @pytest.mark.parametrize("stands", ["cancelled", "taken over"])

@@ -135,15 +135,17 @@ def test_words_of_an_answer_are_never_kept_as_the_users_own():
     assert not World("Note that about Corin", noting, query=completed, in_own_words=True).unchanged
 
 
-def test_on_a_question_that_asks_for_a_change_nothing_is_deleted_unasked_and_the_rest_is_told_and_taken_back():
+@pytest.mark.parametrize("by", ["its user", "the attempt"])
+def test_on_a_question_that_asks_for_a_change_nothing_is_deleted_unasked_and_the_rest_is_told_and_taken_back(by):
     world = World("Add to my profile of Corin that he is a singer", every_writing_tool)
-    changed = [one.change for one in world.told if not isinstance(one, ToConfirm)]
+    made = [one for one in world.told if not isinstance(one, ToConfirm)]
     waiting = [one for one in world.told if isinstance(one, ToConfirm)]
     assert {one.operation for one in waiting} <= {"delete", "remove_fields"}
     assert world.desk.show(KEY.subject, world.ilse.id) == world.ilse
     assert world.steps[-1].changes == len(world.told)
-    for change in reversed(changed):
-        world.desk.undo(world.by(f"undo {change.id} {change.version}"), change.id, change.version)
+    for one in reversed(made):
+        id_, version = one.change.id, one.change.version
+        one.take_back() if by == "the attempt" else world.desk.undo(world.by(f"undo {id_} {version}"), id_, version)
     for profile in (world.corin, world.ilse, world.theory):
         stands = world.desk.show(KEY.subject, profile.id)
         assert (stands.fields, stands.theory) == (profile.fields, profile.theory)

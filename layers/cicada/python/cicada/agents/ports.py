@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
@@ -128,6 +128,8 @@ class Written:
     """From the record of what was done: the user's receipt."""
     verdict: TheoryVerdict | None = None
     """That was given and kept by it."""
+    take_back: Callable[[], object] = lambda: None
+    """Undoes the change: for one whose receipt can reach nobody."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ from cicada.profiles.rules import clipped
 from cicada.protocol.events import ChangedField, Confirm, ProfileChanged
 
 MAX_SHOWN_CHARS = 300
-"""Of a value before and after: a receipt of the largest change fits into one event. The history has all of it."""
+"""Of a value before and after. The history has all of it."""
+MAX_SHOWN_BYTES = 20 * 1024
+"""Of all fields together, as JSON: with more, the values are cut shorter. The event has room for what stands beside."""
 
 
 def told_change(change: Change, profile: Profile) -> ProfileChanged:
@@ -60,11 +62,14 @@ def change_words(change: ProfileChanged) -> str:
 
 
 def _shown(fields: Iterable[ChangedField]) -> tuple[ChangedField, ...]:
-    return tuple(
-        ChangedField(
-            field=field.field,
-            before=None if field.before is None else clipped(field.before, MAX_SHOWN_CHARS),
-            after=None if field.after is None else clipped(field.after, MAX_SHOWN_CHARS),
-        )
-        for field in fields
-    )
+    whole, chars = tuple(fields), MAX_SHOWN_CHARS
+    while True:
+        shown = tuple(_cut(field, chars) for field in whole)
+        if chars == 1 or sum(len(one.model_dump_json(by_alias=True).encode()) for one in shown) <= MAX_SHOWN_BYTES:
+            return shown
+        chars = max(1, chars * 3 // 4)
+
+
+def _cut(field: ChangedField, chars: int) -> ChangedField:
+    before, after = (None if value is None else clipped(value, chars) for value in (field.before, field.after))
+    return ChangedField(field=field.field, before=before, after=after)

@@ -208,10 +208,11 @@ class AttemptRunner:
             now_s=self._now_s,
             monotonic=self._monotonic,
         )
+        made: list[Written] = []
         try:
             with courier:
                 course = _Course(
-                    self._asked(head, courier), degraded=head.standalone.degraded if head.standalone else None
+                    self._asked(head, courier, made), degraded=head.standalone.degraded if head.standalone else None
                 )
                 self._tell_lost(head, courier)
                 try:
@@ -246,10 +247,12 @@ class AttemptRunner:
                 courier.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
             tell(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
+            self._take_back(head, made)
             return Outcome("superseded")
         except AnswerTooLong as error:
             self._tell_fault(head, error)
             ended = end_too_long(outbox.head, error, self._log, self._connections, now_s=self._now_s)
+            self._take_back(head, made)
             return Outcome("too_long" if ended else "superseded")
         except CicadaError as error:
             self._tell_fault(head, error)
@@ -258,7 +261,12 @@ class AttemptRunner:
         self._keep(course, strategy.name, answered, until=keep_until)
         return Outcome("answered", metrics)
 
-    def _asked(self, head: Head, courier: Courier) -> Asked:
+    def _asked(self, head: Head, courier: Courier, made: list[Written]) -> Asked:
+        def on_change(change: Written | ToConfirm) -> None:
+            if isinstance(change, Written):
+                made.append(change)
+            self._told(head.attempt, change, courier)
+
         return Asked(
             key=head.key,
             question=head.question,
@@ -268,7 +276,7 @@ class AttemptRunner:
             found_before=lambda: self._found_before(head.key),
             at_ms=head.accepted_at_ms,
             may_write=lambda: self._beginning.is_answering(head),
-            on_change=lambda change: self._told(head.attempt, change, courier),
+            on_change=on_change,
         )
 
     def _tell_lost(self, head: Head, courier: Courier) -> None:
@@ -281,10 +289,26 @@ class AttemptRunner:
         except (CicadaError, StoreFault) as error:
             tell(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
             return
-        told = {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
+        told = _receipts(entries)
         for change in made:
             if (change.id, change.version) not in told:
                 self._told(head.attempt, Written({}, change), courier)
+
+    def _take_back(self, head: Head, made: Sequence[Written]) -> None:
+        """Take back changes whose receipt came too late for the log: the request had ended, by its user's wish perhaps.
+
+        Where it goes on, the attempt that follows gives the receipts.
+        """
+        if not made:
+            return
+        try:
+            stands, entries = self._log.read(head.key)
+            told = _receipts(entries)
+            for one in reversed(made if stands.state != "open" else ()):
+                if (one.change.id, one.change.version) not in told:
+                    one.take_back()
+        except (CicadaError, StoreFault) as error:
+            tell(logger, "fault", "a change was not taken back", level=logging.WARNING, why=type(error).__name__)
 
     @staticmethod
     def _told(attempt: int, change: Written | ToConfirm, courier: Courier) -> None:
@@ -380,6 +404,11 @@ class AttemptRunner:
             code=error.code,
             why=str(error),
         )
+
+
+def _receipts(entries: Iterable[Entry]) -> set[tuple[str, int]]:
+    """The changes that a log tells of: id and version of each."""
+    return {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
 
 
 def _event(entry: Entry) -> LogEvent | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
 
-from cicada.agents.ports import Actor, ToolInput
+from cicada.agents.ports import Actor, TheoryVerdict, ToolInput, Written
 from cicada.agents.receipts import told_change
 from cicada.errors import ToolInvalid
 from cicada.models.forms import form_description, form_name
@@ -14,7 +15,6 @@ from cicada.profiles.changes import By
 from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.record import NoteProof, Profile
 from cicada.profiles.rules import clipped
-from cicada.protocol.events import ProfileChanged
 from cicada.retrieval.ports import Filters, Retriever
 from cicada.visible import visible
 
@@ -43,10 +43,12 @@ class DeskTool:
     def by(self, given: ToolInput, actor: Actor) -> By:
         """Who changes something: the same call for the same request is one operation, however often it is made."""
         done = operation(actor.request_id, self.name, given.model_dump(mode="json"))
-        return By(actor.subject, actor.request_id, done)
+        return By(actor.subject, actor.request_id, done, reversibly=True)
 
-    def change(self, by: By, profile: Profile) -> ProfileChanged:
-        """What an operation has done to a profile, as its record tells.
+    def written(
+        self, told: Mapping[str, Any], by: By, profile: Profile, verdict: TheoryVerdict | None = None
+    ) -> Written:
+        """What the tool says of an operation on a profile, with its receipt as the profile's record tells it.
 
         Raises:
             ToolInvalid: it has changed nothing: what was to be kept stands there already.
@@ -54,7 +56,9 @@ class DeskTool:
         change = self.desk.change_of(by, profile.id)
         if change is None:
             raise ToolInvalid("nothing was changed: all of that is kept already")
-        return told_change(change, profile)
+        back = replace(by, operation_id=operation(by.request_id, "take back", by.operation_id), reversibly=False)
+        undo = partial(self.desk.undo, back, profile.id, change.version)
+        return Written(told, told_change(change, profile), verdict, undo)
 
 
 def note_of(actor: Actor) -> NoteProof:

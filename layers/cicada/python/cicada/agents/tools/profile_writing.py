@@ -72,7 +72,7 @@ class CreateProfileTool(_WritingTool):
             raise ToolInvalid(f"neither the user's message nor a passage names {', '.join(unknown[:MAX_TOLD])}")
         facts, by = self._given(given.fields, actor, shelf), self.by(given, actor)
         profile = self.desk.create(by, given.kind, given.name, facts)
-        return Written({"created": profile_shown(profile, shelf)}, self.change(by, profile))
+        return self.written({"created": profile_shown(profile, shelf)}, by, profile)
 
 
 class UpdateProfileTool(_WritingTool):
@@ -84,7 +84,7 @@ class UpdateProfileTool(_WritingTool):
         """See the port."""
         facts, by = self._given(given.set, actor, shelf), self.by(given, actor)
         profile = self.desk.update(by, given.id, given.expected_version, given=facts)
-        return Written({"updated": profile_shown(profile, shelf)}, self.change(by, profile))
+        return self.written({"updated": profile_shown(profile, shelf)}, by, profile)
 
 
 class UndoChangeTool(_WritingTool):
@@ -100,7 +100,7 @@ class UndoChangeTool(_WritingTool):
         by = self.by(given, actor)
         undone = self.desk.undo(by, given.id, given.version).profile
         told = {} if undone is None else profile_shown(undone, shelf)
-        return Written({"undone": told}, self.change(by, profile))
+        return self.written({"undone": told}, by, profile)
 
 
 class RemoveFieldsTool(_WritingTool):

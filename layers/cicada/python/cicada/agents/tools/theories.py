@@ -46,7 +46,7 @@ class StateTheoryTool(DeskTool):
         scope_of(actor, episodes=given.episodes)
         by = self.by(given, actor)
         profile = self._filed(by, Stated(given.statement, note_of(actor), given.episodes))
-        return Written({"stated": profile_shown(profile, shelf)}, self.change(by, profile))
+        return self.written({"stated": profile_shown(profile, shelf)}, by, profile)
 
     def _filed(self, by: By, stated: Stated) -> Profile:
         """Under the statement; apart, where a theory that was filed under that says something else by now."""
@@ -78,7 +78,7 @@ class RefineTheoryTool(DeskTool):
         stated = Stated(given.statement, note_of(actor), old.episodes)
         by = self.by(given, actor)
         profile = self.desk.update(by, given.id, given.expected_version, stated=stated)
-        return Written({"refined": profile_shown(profile, shelf)}, self.change(by, profile))
+        return self.written({"refined": profile_shown(profile, shelf)}, by, profile)
 
 
 def theory_name(statement: str, apart: str = "") -> str:

@@ -61,7 +61,7 @@ class RecordVerdictTool(DeskTool):
         ]
         by = self.by(given, actor)
         profile = self.desk.judge(by, given.id, given.expected_version, given.verdict, evidence)
-        return Written({"recorded": profile_shown(profile, shelf)}, self.change(by, profile), verdict)
+        return self.written({"recorded": profile_shown(profile, shelf)}, by, profile, verdict)
 
 
 def not_given(sources: Sequence[Source]) -> TheoryVerdict | None:
