@@ -1,5 +1,5 @@
-"""The agents in Amazon Bedrock Agents: one for profiles, one for theories, their action groups, and the function that
-runs the tools which only read."""
+"""The agents in Amazon Bedrock Agents: one for profiles, one for theories, and each again without the tools that change
+anything; their action groups, and the function that runs the tools which only read."""
 
 from __future__ import annotations
 
@@ -78,12 +78,19 @@ class ClassicAgents(Construct):
         self._function = self._action_function(layers)
         self._role = self._agents_role()
         self._aliases = {kind: self._agent(kind) for kind in INSTRUCTIONS}
+        self._reading = {kind: self._agent(kind, reads_only=True) for kind in INSTRUCTIONS}
 
     def serve(self, worker: CicadaFunction) -> None:
         """Let the answer worker call the agents, and tell it which they are."""
-        worker.allow(("bedrock:InvokeAgent",), *(alias.attr_agent_alias_arn for alias in self._aliases.values()))
+        aliases = (*self._aliases.values(), *self._reading.values())
+        worker.allow(("bedrock:InvokeAgent",), *(alias.attr_agent_alias_arn for alias in aliases))
         deployed = {
-            kind: {"agentId": alias.agent_id, "aliasId": alias.attr_agent_alias_id}
+            kind: {
+                "agentId": alias.agent_id,
+                "aliasId": alias.attr_agent_alias_id,
+                "readingAgentId": self._reading[kind].agent_id,
+                "readingAliasId": self._reading[kind].attr_agent_alias_id,
+            }
             for kind, alias in self._aliases.items()
         }
         worker.function.add_environment("AGENTS_DEPLOYED", Stack.of(self).to_json_string(deployed))
@@ -160,8 +167,11 @@ class ClassicAgents(Construct):
         profile = named["bedrock:GetInferenceProfile"]
         return found if len(profile) == 1 else [*found, profile[0]]
 
-    def _agent(self, kind: AgentKind) -> bedrock.CfnAgentAlias:
-        instruction, tools = INSTRUCTIONS[kind], offered(kind)
+    def _agent(self, kind: AgentKind, *, reads_only: bool = False) -> bedrock.CfnAgentAlias:
+        instruction = INSTRUCTIONS[kind]
+        tools = [tool for tool in offered(kind) if not (reads_only and tool.writes)]
+        name = f"{kind}-reading" if reads_only else kind
+        id = name.title().replace("-", "")
         if not MIN_INSTRUCTION_CHARS <= len(instruction) <= MAX_INSTRUCTION_CHARS:
             allowed = f"{MIN_INSTRUCTION_CHARS} to {MAX_INSTRUCTION_CHARS}"
             raise ValueError(f"the {kind} agent's instruction has not {allowed} characters")
@@ -171,9 +181,9 @@ class ClassicAgents(Construct):
         in_worker = [function_of(tool) for tool in tools if tool.in_worker]
         agent = bedrock.CfnAgent(
             self,
-            f"{kind.capitalize()}Agent",
-            agent_name=agent_name(self._settings.stack_prefix, kind),
-            description=f"Cicada: the {kind} agent",
+            f"{id}Agent",
+            agent_name=agent_name(self._settings.stack_prefix, name),
+            description=f"Cicada: the {kind} agent{', which changes nothing' if reads_only else ''}",
             agent_resource_role_arn=self._role.role_arn,
             foundation_model=self._model_id,
             instruction=instruction,
@@ -186,18 +196,24 @@ class ClassicAgents(Construct):
                     reading,
                     lambda_=self._function.function.function_arn,
                 ),
-                _group(
-                    WORKER_GROUP,
-                    "Tools that change something of the user's, weigh evidence or give a verdict",
-                    in_worker,
-                    custom_control="RETURN_CONTROL",
+                *(
+                    [
+                        _group(
+                            WORKER_GROUP,
+                            "Tools that change something of the user's, weigh evidence or give a verdict",
+                            in_worker,
+                            custom_control="RETURN_CONTROL",
+                        )
+                    ]
+                    if in_worker
+                    else []
                 ),
             ],
         )
         agent.node.add_dependency(self._role)
         lambda_.CfnPermission(
             self,
-            f"{kind.capitalize()}Invokes",
+            f"{id}Invokes",
             action="lambda:InvokeFunction",
             function_name=self._function.function.function_arn,
             principal="bedrock.amazonaws.com",
@@ -206,7 +222,7 @@ class ClassicAgents(Construct):
         )
         return bedrock.CfnAgentAlias(
             self,
-            f"{kind.capitalize()}Alias",
+            f"{id}Alias",
             agent_id=agent.attr_agent_id,
             agent_alias_name=ALIAS,
             # An alias points at the version that was made of the agent when the alias was last changed.
@@ -214,7 +230,7 @@ class ClassicAgents(Construct):
         )
 
 
-def agent_name(prefix: str, kind: AgentKind) -> str:
+def agent_name(prefix: str, kind: str) -> str:
     """An agent's name; the service takes no two dashes in a row."""
     return re.sub("-+", "-", f"{prefix}-{kind}")
 

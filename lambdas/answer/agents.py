@@ -130,6 +130,7 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
             return ClassicAgent(
                 Invocations(client),
                 DeployedAgent(deployed["agentId"], deployed["aliasId"], model_id),
+                DeployedAgent(deployed["readingAgentId"], deployed["readingAliasId"], model_id),
                 max_turn_tokens=settings.agents_max_turn_tokens,
             )
         case "harness":

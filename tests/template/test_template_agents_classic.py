@@ -15,6 +15,7 @@ from aws_cdk import App
 from cicada.agents.classic.function import MAX_CALL_S
 from cicada.agents.limits import SERVICE_SILENCE_S
 from local.agents.classic_store import AgentStore
+from stacks.agents_classic import offered
 from stacks.app import add_stacks
 from stacks.context import parse
 from stacks.findings import flat
@@ -22,7 +23,8 @@ from tests.template.templates import ROOT, Resource, Synthesis
 from tests.template.test_template_rules import ACCEPTED, findings
 
 HERE = "<AWS::Region>:<AWS::AccountId>"
-AGENTS = ("profile", "theory")
+KINDS = ("profile", "theory")
+AGENTS = (*KINDS, *(f"{kind}-reading" for kind in KINDS))
 MODEL = "amazon.nova-lite-v1:0"
 
 
@@ -76,7 +78,8 @@ def test_the_service_takes_each_agent_as_it_is(classic: Synthesis, kind: str) ->
 def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(classic: Synthesis, kind: str) -> None:
     groups = {group["ActionGroupName"]: group for group in agent(classic, kind).properties["ActionGroups"]}
     assert flat(groups["reading"]["ActionGroupExecutor"]["Lambda"]) == f"<{tools_function(classic).id}.Arn>"
-    assert groups["worker"]["ActionGroupExecutor"] == {"CustomControl": "RETURN_CONTROL"}
+    if "worker" in groups:
+        assert groups["worker"]["ActionGroupExecutor"] == {"CustomControl": "RETURN_CONTROL"}
     names = {
         name: {function["Name"] for function in group["FunctionSchema"]["Functions"]} for name, group in groups.items()
     }
@@ -91,6 +94,17 @@ def test_what_reads_is_run_by_the_function_and_the_rest_is_given_back(classic: S
         "give_verdict",
         "record_verdict",
     }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_agent_for_reading_is_told_of_every_tool_but_those_that_write(classic: Synthesis, kind: str) -> None:
+    def told(name: str) -> set[str]:
+        groups = agent(classic, name).properties["ActionGroups"]
+        return {function["Name"] for group in groups for function in group["FunctionSchema"]["Functions"]}
+
+    tools = {tool.name: tool.writes for tool in offered(kind)}
+    assert told(kind) == set(tools)
+    assert told(f"{kind}-reading") == {name for name, writes in tools.items() if not writes}
 
 
 @pytest.mark.parametrize("kind", AGENTS)
@@ -127,8 +141,10 @@ def test_the_answer_worker_may_call_these_aliases_and_knows_them(classic: Synthe
         kind: {
             "agentId": f"<{agent(classic, kind).id}.AgentId>",
             "aliasId": f"<{alias(classic, kind).id}.AgentAliasId>",
+            "readingAgentId": f"<{agent(classic, f'{kind}-reading').id}.AgentId>",
+            "readingAliasId": f"<{alias(classic, f'{kind}-reading').id}.AgentAliasId>",
         }
-        for kind in AGENTS
+        for kind in KINDS
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import ModuleType
 
@@ -28,7 +29,12 @@ ENVIRONMENT = {
 }
 DEPLOYED = {
     "converse": "{}",
-    "classic": '{"profile": {"agentId": "A1", "aliasId": "L1"}, "theory": {"agentId": "A2", "aliasId": "L2"}}',
+    "classic": json.dumps(
+        {
+            kind: {"agentId": "A1", "aliasId": "L1", "readingAgentId": "A2", "readingAliasId": "L2"}
+            for kind in ("profile", "theory")
+        }
+    ),
     "harness": '{"profile": {"harnessArn": "arn:h", "endpoint": "live"}, '
     '"theory": {"harnessArn": "arn:h", "endpoint": "live"}}',
 }

@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal, Protocol
 import pytest
 from pydantic import StringConstraints
 
+from cicada.agents.instructions import AgentKind
 from cicada.agents.limits import AgentCaps, CappedLimits
 from cicada.agents.ports import (
     Actor,
@@ -37,12 +38,14 @@ from cicada.agents.ports import (
     Shelf,
     TheoryVerdict,
     Tool,
+    ToolCall,
     ToolInput,
 )
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.answering.breakers.guards import GuardedAgent
 from cicada.corpus.passages import DocumentLocator
+from cicada.delivery.record import RequestKey
 from cicada.errors import (
     AgentCapReached,
     AgentError,
@@ -57,6 +60,8 @@ from cicada.models.ports import ModelUse, Stopped, TextDelta, Usage
 from cicada.protocol.events import Source, VerdictPassage
 from cicada.retrieval.ports import Limits
 from tests.support.breakers import Clock, InMemoryBreakers, board
+from tests.support.hostile import NOTHING, READING, HostileWorld, every_writing_tool
+from tests.support.questions import KEY
 
 SUBJECT = "tenant-7/asker-one"
 QUESTION = "Who is <Mira> & what is noted of her?"
@@ -114,6 +119,15 @@ class Rig(Protocol):
 
     def play(self, *turns: Turn) -> None:
         """What the model says from now on, a turn each; being asked once more is a failure of the test."""
+        ...
+
+    def serve(self, tools: Callable[[], Sequence[Tool[Any]]], key: RequestKey) -> None:
+        """From now on these are the tools, in place of the world's, and this is the request."""
+        ...
+
+    @property
+    def offered(self) -> Sequence[set[str]]:
+        """The names of the tools that the model was told of, a set a turn."""
         ...
 
     def agent(self) -> Agent:
@@ -328,6 +342,13 @@ def _distinct(n: int) -> Turn:
     return Turn(uses=(Use("search_script", {"query": f"letter {n}"}, f"use-{n}"),))
 
 
+def misled(rig: Rig, world: HostileWorld, calls: Sequence[ToolCall]) -> Agent:
+    """The adapter, with a model that makes one of these calls in each turn."""
+    rig.serve(world.tools, KEY)
+    rig.play(*(Turn(uses=(Use(one.name, one.given, one.call_id),)) for one in calls), Turn((NOTHING,)))
+    return rig.agent()
+
+
 class AgentContract:
     """The promises. Each test plays a script and looks at what came out, what tools did and what the model heard."""
 
@@ -385,6 +406,23 @@ class AgentContract:
         assert [name for name, _, _ in rig.world.done] == ["search_script"]
         assert run.box.changes == 0
         assert "no such tool" in rig.heard[-1]
+
+    @pytest.mark.parametrize("kind", ["profile", "theory"])
+    @pytest.mark.parametrize("question", [READING[0], "Add to my profile of Corin that he is a singer"])
+    def test_a_misled_model_that_tries_every_tool_is_offered_only_what_the_question_asks_for(
+        self, rig: Rig, question: str, kind: AgentKind
+    ) -> None:
+        world = HostileWorld(question, every_writing_tool, kind, agent=lambda world, calls: misled(rig, world, calls))
+        writing = {tool.name for tool in world.tools() if tool.writes}
+        if question in READING:
+            assert rig.offered
+            assert not any(told & writing for told in rig.offered)
+            assert world.unchanged
+            assert world.told == []
+        else:
+            assert all(writing <= told for told in rig.offered)
+            assert world.unchanged == (kind == "theory")  # which must be stated in the words of the question
+            assert world.desk.show(world.by("").subject, world.ilse.id) == world.ilse
 
     @pytest.mark.parametrize("reads_only", [True, False])
     def test_a_verdict_is_given_with_all_sources_of_the_run_whoever_searched(self, rig: Rig, reads_only: bool) -> None:

@@ -23,6 +23,7 @@ from local.functions.errors import ResourceNotFound
 from tests.wire.app_server import serving_app
 
 AGENT_ID, ALIAS_ID = "AGENTAGENT", "ALIASALIAS"
+READING_AGENT_ID = "AGENTREADS"
 MODEL = "amazon.nova-lite-v1:0"
 FUNCTION_ARN = "arn:aws:lambda:us-east-1:123456789012:function:reading"
 INSTRUCTION = "You keep profiles. Answer from what the tools return, and from nothing else."
@@ -99,10 +100,10 @@ class AgentsService:
             config=agent_client_config(read_timeout_s=read_timeout_s),
         )
 
-    def deploy(self, **declared: Any) -> None:
+    def deploy(self, agent_id: str = AGENT_ID, **declared: Any) -> None:
         """Make the agent and its alias."""
-        self.store.put_agent(AGENT_ID, properties(**declared))
-        self.store.put_alias(AGENT_ID, ALIAS_ID, {})
+        self.store.put_agent(agent_id, properties(**declared))
+        self.store.put_alias(agent_id, ALIAS_ID, {})
 
     def decided(self, system: str, tools: Sequence[BrainTool], turns: Sequence[Turn]) -> Step:
         return self.decide(system, tools, turns)

@@ -7,7 +7,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,8 @@ from typing import Any
 import boto3
 from aiohttp import web
 
+from cicada.agents.ports import Tool
+from cicada.delivery.record import RequestKey
 from cicada.models.bedrock import bedrock_client_config
 from local.bedrock.event_stream import encode_event, encode_exception
 from tests.wire.agent_contract import PATIENCE_S, Turn, World
@@ -122,6 +124,14 @@ class ScriptedRig:
 
     def play(self, *turns: Turn) -> None:
         self.service.turns.extend(turns)
+
+    def serve(self, tools: Callable[[], Sequence[Tool[Any]]], key: RequestKey) -> None:
+        """Every call brings its tools."""
+
+    @property
+    def offered(self) -> Sequence[set[str]]:
+        told = (body.get("tools", body.get("toolConfig", {}).get("tools", ())) for body in self.service.bodies)
+        return [{tool.get("toolSpec", tool)["name"] for tool in tools} for tools in told]
 
     @property
     def heard(self) -> Sequence[str]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,16 +15,27 @@ import pytest
 from cicada.agents.classic.agent import ClassicAgent, DeployedAgent
 from cicada.agents.classic.function import ActionFunction
 from cicada.agents.classic.invocation import Invocations
+from cicada.agents.classic.schema import function_of
 from cicada.agents.limits import AgentCaps
+from cicada.agents.ports import Tool
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.errors import AgentCapReached, AgentError, AgentUnavailable, AnswerBlocked, RequestUnknown, StreamBroken
 from cicada.models.retries import RetryPolicy
 from local.agents.turns import BrainCall, BrainTool, Step
 from local.agents.turns import Turn as Said
 from tests.wire.agent_contract import PATIENCE_S, QUESTION, SUBJECT, AgentContract, Run, Turn, Use, World
-from tests.wire.agents_service import AGENT_ID, ALIAS_ID, MODEL, AgentsService, function, serving_agents
+from tests.wire.agents_service import (
+    AGENT_ID,
+    ALIAS_ID,
+    MODEL,
+    READING_AGENT_ID,
+    AgentsService,
+    function,
+    serving_agents,
+)
 
 MAX_TURN_TOKENS = 500
+DEPLOYED = [DeployedAgent(agent_id, ALIAS_ID, MODEL) for agent_id in (AGENT_ID, READING_AGENT_ID)]
 EARLY = {
     "throttled": ("agents.throttle", {}),
     "unavailable": ("agents.error", {}),
@@ -58,13 +70,8 @@ class ClassicRig:
         self.turns: deque[Turn] = deque()
         self.now: Turn = Turn()
         self.heard: list[str] = []
-        service.deploy(
-            reading=[function("search_script", query="string")],
-            writing=[
-                function("create_profile", name="string!", version="integer"),
-                function("give_verdict", verdict="string!"),
-            ],
-        )
+        self.offered: list[set[str]] = []
+        self.serve(self.world.tools, self.requests.head_.key)
         service.before = self._arrives
         service.decide = self._decide
         service.reckon = lambda prompt, step: (self.now.input_tokens, self.now.output_tokens)
@@ -73,10 +80,23 @@ class ClassicRig:
     def play(self, *turns: Turn) -> None:
         self.turns.extend(turns)
 
+    def serve(self, tools: Callable[[], Sequence[Tool[Any]]], key: RequestKey) -> None:
+        self.tools = tools
+        self.requests.head_ = replace(self.requests.head_, key=key)
+        for agent_id, told in (
+            (AGENT_ID, tools()),
+            (READING_AGENT_ID, [tool for tool in tools() if not tool.writes]),
+        ):
+            groups: dict[bool, list[Any]] = {False: [], True: []}
+            for tool in told:
+                schema = function_of(tool)
+                kinds = {one.name: one.kind + ("!" if one.required else "") for one in schema.parameters}
+                groups[tool.in_worker].append(function(schema.name, **kinds))
+            self.service.deploy(agent_id, reading=groups[False], writing=groups[True])
+
     def agent(self) -> ClassicAgent:
         invocations = Invocations(self.service.client(), retry=RetryPolicy(max_attempts=2, base_s=0.01))
-        deployed = DeployedAgent(AGENT_ID, ALIAS_ID, MODEL)
-        return ClassicAgent(invocations, deployed, max_turn_tokens=MAX_TURN_TOKENS)
+        return ClassicAgent(invocations, *DEPLOYED, max_turn_tokens=MAX_TURN_TOKENS)
 
     def closed_by_caller(self) -> bool:
         return self.service.handled.wait(PATIENCE_S)
@@ -87,6 +107,7 @@ class ClassicRig:
             self.service.faults.arm(name, times=1, **params)
 
     def _decide(self, system: str, tools: Sequence[BrainTool], turns: Sequence[Said]) -> Step:
+        self.offered.append({tool.name for tool in tools})
         self.heard.append(
             json.dumps([system, *([*turn.texts, *(result.text for result in turn.results)] for turn in turns)])
         )
@@ -103,7 +124,7 @@ class ClassicRig:
         return Step(text, tuple(BrainCall(use.name, use.given) for use in turn.uses))
 
     def _function(self, event: Mapping[str, Any]) -> dict[str, Any]:
-        return ActionFunction(self.requests, self.world.tools(), now_s=time.time).answer(event)
+        return ActionFunction(self.requests, self.tools(), now_s=time.time).answer(event)
 
 
 @pytest.fixture
@@ -194,7 +215,7 @@ def test_a_whole_answer_counts_although_its_chunk_was_cut_off(rig):
         return unstreamed(**request)
 
     client.invoke_agent = invoke_agent
-    agent = ClassicAgent(Invocations(client), DeployedAgent(AGENT_ID, ALIAS_ID, MODEL))
+    agent = ClassicAgent(Invocations(client), *DEPLOYED)
     rig.agent = lambda: agent
     assert Run(rig).go().pieces == ["Mira hid the letter."]
 

@@ -52,6 +52,7 @@ class ClassicAgent:
         self,
         invocations: Invocations,
         deployed: DeployedAgent,
+        reading: DeployedAgent,
         *,
         max_turn_tokens: int = AgentCaps.max_turn_tokens,
         new_run: Callable[[], str] = lambda: uuid4().hex,
@@ -62,12 +63,14 @@ class ClassicAgent:
         Args:
             invocations: makes the calls.
             deployed: which agent.
+            reading: the same without the tools that change anything, for runs that are offered none.
             max_turn_tokens: what a turn of the model is taken to write at most, where its use is bounded beforehand.
             new_run: a unique name a run.
             now_s: epoch seconds, as the action-group function reads them too.
         """
         self._invocations = invocations
         self._deployed = deployed
+        self._reading = reading
         self._max_turn_tokens = max_turn_tokens
         self._new_run = new_run
         self._now_s = now_s
@@ -88,6 +91,7 @@ class ClassicAgent:
         until_ms = round((self._now_s() + min(MAX_RUN_S, limits.time_left_s())) * 1000)
         attributes = RunAttributes(actor.subject, actor.request_id, until_ms)
         turning = Turning(self.model_id, tools, limits, max_turn_tokens=self._max_turn_tokens)
+        deployed = self._deployed if any(tool.writes for tool in tools.tools) else self._reading
         said: dict[str, Any] = {"inputText": input_text(task, actor)}
         state: dict[str, Any] = {}
         added_tokens = Exchange(task, tools.tools).input_tokens  # what the agent was deployed with is read, too
@@ -95,7 +99,7 @@ class ClassicAgent:
             turning.begin(added_tokens)
             keys = [source_key(source) for source in tools.shelf.sources]
             state["sessionAttributes"] = attributes.with_shelf(keys, tools.shelf.version).write()
-            request = self._request(session, said, state)
+            request = self._request(deployed, session, said, state)
             calls = self._invocations.events(request, limits, try_again=turning.try_again, whole=lambda: turning.whole)
             with closing(calls) as events:
                 for piece in turning.follow(events):
@@ -106,10 +110,12 @@ class ClassicAgent:
             said, state = {}, _results(turning.returned, tools)
             added_tokens = json_tokens(state)
 
-    def _request(self, session: str, said: Mapping[str, Any], state: Mapping[str, Any]) -> dict[str, Any]:
+    def _request(
+        self, deployed: DeployedAgent, session: str, said: Mapping[str, Any], state: Mapping[str, Any]
+    ) -> dict[str, Any]:
         return {
-            "agentId": self._deployed.agent_id,
-            "agentAliasId": self._deployed.alias_id,
+            "agentId": deployed.agent_id,
+            "agentAliasId": deployed.alias_id,
             "sessionId": session,
             "enableTrace": True,  # it carries what the tools found, what the model used, and the end
             "streamingConfigurations": {"streamFinalResponse": True},
