@@ -49,11 +49,10 @@ def content_of(store: ObjectStore, manifest: Manifest) -> Content:
             contents = contents.select(~deleted[contents.rows])
         assert contents.count == entry.live
         of_collection = found.setdefault(entry.collection, {})
-        for id, line, recipe, vector in zip(
-            contents.ids, contents.lines, contents.recipes, contents.vectors, strict=True
-        ):
-            assert id not in of_collection, f"{id} is in the version twice"
-            of_collection[id] = Found(json.loads(line), recipe.tobytes(), vector)
+        for line, recipe, vector in zip(contents.lines, contents.recipes, contents.vectors, strict=True):
+            passage = json.loads(line)
+            assert passage["id"] not in of_collection, f"{passage['id']} is in the version twice"
+            of_collection[passage["id"]] = Found(passage, recipe.tobytes(), vector)
     return found
 
 

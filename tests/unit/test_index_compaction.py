@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from cicada.errors import IndexCorrupt, PublishConflict
@@ -119,7 +121,7 @@ def test_passages_keep_their_order(store):
     def order():
         found = []
         for entry in segments(store):
-            found += SegmentFile.open(store, entry).contents().ids
+            found += [json.loads(line)["id"] for line in SegmentFile.open(store, entry).contents().lines]
         return found
 
     before = order()

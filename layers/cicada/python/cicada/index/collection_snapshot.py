@@ -273,13 +273,8 @@ def read_snapshot(
 ) -> CollectionSnapshot:
     """Read which passages a collection has in a version; none where there is no version.
 
-    Args:
-        store: where from.
-        manifest: the version.
-        collection: its name.
-        opened: segments that were read before, maybe for another version.
-        leave_out_damaged: go on without segments that cannot be read, instead of raising IndexCorrupt or IndexMismatch.
-        verify: read every byte of every segment.
+    ``opened`` are segments that were read before, maybe for another version; ``verify`` reads every byte of every
+    segment. Raises IndexCorrupt or IndexMismatch, unless segments that cannot be read are to be left out.
     """
     entries = manifest.of_collection(collection) if manifest else ()
     if manifest is None or not entries:

@@ -18,8 +18,8 @@ from cicada.errors import CorpusInvalid, IndexCorrupt
 from cicada.index.segment_format import Encoded, Gather, Sections, Span, from_json, to_json, whole
 
 MAX_FIELDS = 64  # fields that the passages of one segment may be filtered by
-METADATA = "metadata."  # begins the field of a metadata key
-SOURCE = "source"  # what a passage's locator says, or else its metadata
+METADATA = "metadata."  # the prefix of fields for metadata keys
+SOURCE = "source"  # from a passage's locator, or else its metadata
 
 _NAMES = ("columns.{}.values", "columns.{}.codes")
 

@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 
 TIER_ROWS = 1_024  # live rows of a segment in the lowest tier at most
 TIER_FACTOR = 8
-TIER_SEGMENTS = 8  # segments of a tier that are left alone
+TIER_SEGMENTS = 8  # a tier with more segments is merged
 MAX_DELETED_SHARE = 0.2  # of a segment's rows; with more it is written again without them
-MIN_DELETED_ROWS = 100  # fewer deleted rows cost nothing worth writing a segment for
+MIN_DELETED_ROWS = 100  # fewer deleted rows cost too little for writing a segment again
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,16 @@ def compact(
     go_on: Callable[[], bool] = lambda: True,
     now: Callable[[], datetime] = utc_now,
 ) -> Compacted | None:
-    """Merge what is due, and publish that as one version.
+    """Merge what is due, and publish that as one version. Returns None if nothing was due.
 
     It holds one new segment's content in memory at a time, and can be killed at any point. What others add meanwhile
-    stays, and what they delete meanwhile is deleted from the merged segments too. Returns None if nothing was due.
+    stays, and what they delete meanwhile is deleted from the merged segments too.
 
-    Args:
-        store: the index.
-        collection: the one to compact; None for all.
-        progress: reports each new segment.
-        segment_rows: rows of a new segment at most.
-        go_on: whether there is time for another segment; False publishes what is merged so far.
-        now: the time.
+    Without a ``collection`` it compacts all. ``go_on`` tells whether there is time for another segment; when it returns
+    False, what is merged so far is published.
 
-    Raises:
-        IndexCorrupt, IndexMismatch: the manifest, or a segment to merge, is damaged or of another format.
-        PublishConflict: others have merged or replaced the same segments meanwhile; it can be tried again.
+    Raises IndexCorrupt or IndexMismatch if the manifest, or a segment to merge, is damaged or of another format;
+    PublishConflict if others have merged or replaced the same segments meanwhile: it can be tried again.
     """
     base = read_current(store)
     groups = _groups(base.manifest, collection, segment_rows) if base else []

@@ -19,12 +19,12 @@ Vectors = NDArray[np.float32]  # shape ``(n, d)``, rows of unit length
 EMBED_BATCH = 64  # texts embedded between two reports of progress
 EMBED_BUDGET_S = 120.0  # seconds for one batch, the model's retries included
 UNIT_TOLERANCE = 1e-3  # how far a vector's length may be from 1
-MIN_BLEND = 1e-6  # A shorter sum of vectors has no direction left that means anything
+MIN_BLEND = 1e-6  # a shorter sum of vectors has no meaningful direction
 
 
 @dataclass(frozen=True)
 class Embedded:
-    """A vector a passage, in order, and how many texts the model was asked for."""
+    """The vectors of passages, in order, and how many texts the model embedded for them."""
 
     vectors: Vectors
     asked: int
@@ -50,16 +50,9 @@ def unit_vectors(embedder: Embedder, texts: Sequence[str], *, time_budget_s: flo
 def passage_vectors(
     embedder: Embedder, items: Sequence[Indexable], known: Mapping[bytes, Vector], progress: Progress
 ) -> Embedded:
-    """Make the vectors of at least one passage, embedding each distinct text once.
+    """Make the vectors of at least one passage, embedding each distinct text once; raises as :func:`unit_vectors` does.
 
-    Args:
-        embedder: the model.
-        items: the passages.
-        known: vectors by recipe: what is made by one of these is not made again.
-        progress: told after each batch.
-
-    Raises:
-        IndexMismatch, ModelBusy, ModelUnavailable, ModelRefused: as :func:`unit_vectors` does.
+    ``known`` are vectors by recipe, which are used as they are; ``progress`` receives a report of each batch.
     """
     unknown = [item for item in items if item.recipe() not in known]
     vector_of = _embed(embedder, list(dict.fromkeys(part.text for item in unknown for part in item.parts)), progress)

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cicada.index.columns import Column, Mask, Numbering
-from cicada.index.list_columns import LIST_FIELDS
+from cicada.index.list_columns import LIST_FIELDS, Postings
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, Scope
 
 NUMBERINGS_HELD = 16
@@ -29,19 +28,6 @@ class ValueCounts:
     unique: int  # distinct values that a row has
     values: tuple[tuple[str, int], ...]
     """The most frequent of them with their rows; of equal counts, in ascending order."""
-
-
-class FieldOfSegment(Protocol):
-    """A field in one segment. The segment numbers its distinct values."""
-
-    def values(self) -> Sequence[str]:
-        """By number."""
-
-    def value(self, code: int) -> str:
-        """The value with this number."""
-
-    def counts(self, mask: Mask | None) -> NDArray[np.int64]:
-        """How many rows of a mask have each value; None for all rows."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +45,10 @@ class _Single:
     def counts(self, mask: Mask | None) -> NDArray[np.int64]:
         codes = self.column.codes if mask is None else self.column.codes[mask]
         return np.bincount(codes, minlength=len(self.column.values) + 1)[1:].astype(np.int64)
+
+
+FieldOfSegment = _Single | Postings
+"""A field in one segment, which numbers its distinct values."""
 
 
 def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> ValueCounts:

@@ -50,23 +50,12 @@ def fetch(
     *,
     into: Sequence[memoryview] | None = None,
 ) -> list[memoryview]:
-    """Read parts of objects, up to :data:`PARALLEL_READS` ranges at a time.
+    """Read parts of objects, up to :data:`PARALLEL_READS` ranges at a time; one buffer for each part, in order.
 
-    The first failure is raised at once; ranges that no thread has begun to read by then are not read.
-
-    Args:
-        store: where from.
-        parts: what to read.
-        done: called with each part's index and bytes when they are complete, by the thread that read the last range, so
-            that digests are computed in parallel. An error that it raises fails the fetch.
-        into: buffers to read into, of exactly the parts' lengths; by default new ones.
-
-    Returns:
-        One buffer for each part, in order, of exactly its length.
-
-    Raises:
-        IndexCorrupt: an object is missing, or ends before its part does.
-        IndexUnavailable: the store does not respond.
+    The first failure is raised at once; ranges that no thread has begun to read by then are not read. ``done`` is
+    called with each part's index and bytes when they are complete, by the thread that read the last range, so that
+    digests are computed in parallel; an error that it raises fails the fetch. ``into`` are buffers to read into, of
+    exactly the parts' lengths. Raises IndexCorrupt if an object is missing or too short; IndexUnavailable.
     """
     if into is None:
         into = [np.empty(part.length, np.uint8).data for part in parts]  # the reading threads first touch the pages

@@ -44,7 +44,7 @@ Rows = NDArray[np.unsignedinteger]
 class ListColumn:
     """A field of every row: ``values[code]`` for each of ``codes[starts[row] : starts[row + 1]]``."""
 
-    values: tuple[str, ...]  # ascending; a row has each
+    values: tuple[str, ...]  # ascending; each has a row
     starts: NDArray[np.int64]  # shape ``(count + 1,)``
     codes: NDArray[np.int32]  # ascending in each row
 
@@ -217,10 +217,7 @@ class ListPart(FieldPart):
         ]
 
     def matching(self, where: RowFilter, data: Sequence[memoryview]) -> Mask | None:
-        """The rows with an allowed value in every field, from the bytes of :meth:`row_spans`; None for all.
-
-        Raises IndexCorrupt if the bytes do not fit the segment.
-        """
+        """The rows with an allowed value in every field, from the bytes of :meth:`row_spans`; None for all."""
         mask: Mask | None = None
         pieces = iter(data)
         for field, allowed in where.items():

@@ -59,9 +59,9 @@ _OURS = re.compile(
 class Collected:
     """The result of a garbage collection."""
 
-    objects: int  # deleted
+    objects: int  # deleted objects
     bytes: int  # of the deleted objects
-    versions: int  # that can still be rolled back to, the current one included
+    versions: int  # versions that can still be rolled back to, the current one included
 
 
 def collect_garbage(
@@ -78,10 +78,8 @@ def collect_garbage(
     grace. ``grace_s`` must not be shorter than a writer may take and a reader may hold on to a version. This can be
     killed at any point, and run beside writers, readers and itself. While nothing is published nothing is deleted.
 
-    Raises:
-        IndexCorrupt, IndexMismatch: the current manifest cannot be read, so nobody knows what is needed.
-        PublishConflict: others publish all the time.
-        IndexUnavailable: the store does not respond; it can be run again.
+    Raises IndexCorrupt or IndexMismatch if the current manifest cannot be read, so that nobody knows what is needed;
+    PublishConflict if others publish all the time.
     """
     if keep_versions < 1:
         raise ValueError("the current version is always kept")
@@ -142,7 +140,7 @@ class Damage:
     """An object that is not what was written."""
 
     key: str
-    collection: str | None  # whose passages it holds
+    collection: str | None  # the collection whose passages it holds
     reason: str
 
 
@@ -206,7 +204,7 @@ COLLECTION_S = 60.0
 """Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere."""
 
 RUNTIME_BYTES = 200 * 2**20  # the interpreter, the SDK and numpy
-USED_SHARE = 0.75  # of the rest, what merges may be expected to need: texts differ in how they compress
+USED_SHARE = 0.75  # of the rest, for the expected need of a merge: texts differ in how they compress
 VECTOR_COPIES = 2  # peak memory of a merge, as a multiple of the stored bytes of its vectors
 TEXT_COPIES = 32
 """The same of all else: stored texts and postings are compressed. 25 was measured on abstracts, 33 on random words."""
@@ -289,7 +287,7 @@ def _compact(
             logger.warning("a collection cannot be compacted", extra={"collection": collection}, exc_info=error)
             done.failures.append(error)
         else:
-            done.compactions += [compacted] if compacted else []  # None: somebody else was quicker
+            done.compactions += [compacted] if compacted else []  # None: another run was faster
 
 
 def rows_within(memory_bytes: int, entries: Sequence[SegmentEntry], dimensions: int) -> int:

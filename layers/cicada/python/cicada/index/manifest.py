@@ -64,7 +64,7 @@ class SegmentEntry(IndexModel):
     live: int = Field(ge=1)  # rows that the version has
     bytes: int = Field(ge=1)
     head_bytes: int = Field(ge=1)
-    sha256: Sha256  # of the segment's head, which vouches for the rest
+    sha256: Sha256  # of the segment's head, which has the digests of the rest
     tombstones: TombstonesEntry | None
 
     @model_validator(mode="after")
@@ -117,10 +117,7 @@ class Manifest(IndexModel):
         kept_from: int = 1,
         **fields: Any,
     ) -> Self:
-        """Make a manifest of all other fields, and derive its version's id and digest from its content.
-
-        Declarations of collections without segments are left out.
-        """
+        """Make a manifest and derive its id and digest; declarations of collections without segments are left out."""
         held = {segment.collection for segment in segments}
         declared = sorted((one for one in declarations if one.collection in held), key=lambda one: one.collection)
         unnamed = cls(
@@ -189,11 +186,8 @@ def parse_manifest(data: bytes) -> Manifest:
         written = found.get("formatVersion") if isinstance(found, dict) else None
         if isinstance(written, int) and not isinstance(written, bool) and written != FORMAT_VERSION:
             told = f"the index has format {written}; this version of Cicada reads {FORMAT_VERSION}"
-            if written < FORMAT_VERSION:
-                told += (
-                    ": load it again with `cicada load --start-over`, then the other collections without that option"
-                )
-            raise IndexMismatch(told)
+            again = ": load it again with `cicada load --start-over`, then the other collections without that option"
+            raise IndexMismatch(told + again if written < FORMAT_VERSION else told)
         manifest = Manifest.model_validate_json(data)
     except (ValidationError, ValueError, RecursionError) as error:
         raise IndexCorrupt(f"the index's manifest cannot be read: {error}") from error

@@ -33,10 +33,10 @@ def folded(name: str) -> str:
 class SegmentMentions:
     """The entities of each row of a segment."""
 
-    rows: NDArray[np.uint32]  # the rows that name any, ascending
+    rows: NDArray[np.uint32]  # the rows that name an entity, ascending
     starts: NDArray[np.int64]
     """Shape ``(len(rows) + 1,)``: where each of these rows begins in ``entities``, and the last ends."""
-    entities: Entities  # in each row ascending, each once
+    entities: Entities  # ascending and distinct in each row
 
     @classmethod
     def of(cls, postings: Postings, entity_of: Entities, entities: int) -> Self:
@@ -265,7 +265,7 @@ def frequent_pairs(scoped: ScopedMentions, limit: int, *, max_pairs: int = MAX_P
     order = np.argsort(-scoped.counts, kind="stable")
     order = order[: int(np.count_nonzero(scoped.counts))]
     counts = scoped.counts[order]
-    rank = np.full(len(scoped.counts), len(order), dtype=np.int32)  # what no row that passes names comes last
+    rank = np.full(len(scoped.counts), len(order), dtype=np.int32)  # entities in no passing row come last
     rank[order] = np.arange(len(order))
     best = _Best(counts, limit)
     begin, looked_at = 0, 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
@@ -32,7 +32,7 @@ class StoredEntry:
 
     key: str
     bytes: int
-    modified_at: datetime  # when it was written, by the store's clock, with its zone
+    modified_at: datetime  # by the store's clock, with a time zone
 
 
 class ObjectStore(Protocol):
@@ -81,11 +81,9 @@ def put(store: ObjectStore, key: str, data: bytes) -> None:
 Stage = Literal["preparing", "reading", "embedding", "writing", "publishing", "compacting", "collecting", "checking"]
 
 
-class Progress(Protocol):
-    """Receives a report of each step, from the thread that works."""
-
-    def __call__(self, stage: Stage, done: int, total: int) -> None:
-        """``done`` of ``total`` pieces of the stage: documents, files, passages, segments, objects or versions."""
+Progress = Callable[[Stage, int, int], None]
+"""Receives each step, from the thread that works: how many pieces of the stage (documents, files, passages, segments,
+objects or versions) are done, and how many there are."""
 
 
 def silent(stage: Stage, done: int, total: int) -> None:

@@ -37,12 +37,8 @@ class Patience:
     ) -> None:
         """Take the look, which handles its own errors, and whether one is due.
 
-        Args:
-            look: looks for a new version.
-            due: whether the last look that succeeded is too long ago.
-            wait_s: seconds that a caller waits at most; with 0 none waits.
-            rest_s: seconds for which no caller waits again after waiting did not help.
-            clock: seconds, including those for which the function was frozen.
+        A caller waits for at most ``wait_s`` seconds (0: none waits), and after waiting did not help, no caller waits
+        for ``rest_s`` seconds. The clock counts the time for which a function was frozen.
         """
         self._look = look
         self._due = due
@@ -106,7 +102,8 @@ class IndexReader:
     :meth:`refresh_soon` asks for it (a function is frozen between its invocations, with its threads). A new version is
     loaded before it replaces the old one; while it cannot be loaded, the old one stays in use.
 
-    With a patience, a caller that asks for the current version waits when a look is due: see :class:`Patience`.
+    With a patience, a caller that asks for the current version waits when a look is due: see :class:`Patience`. What
+    loads a version raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable if it cannot be loaded.
     """
 
     def __init__(
@@ -125,13 +122,8 @@ class IndexReader:
         """Take the store of the index, and the model that queries are embedded with. Reads nothing yet.
 
         Args:
-            store: where the index is.
-            embedding_model_id: the model.
-            dimensions: of its vectors.
-            refresh_interval_s: seconds between two looks for a new version.
-            eager_bytes: see :data:`EAGER_BYTES`.
-            swap_bytes: see :data:`SWAP_BYTES`.
-            text_bytes: see :data:`TEXT_BYTES`.
+            refresh_interval_s: see :data:`REFRESH_INTERVAL_S`, as for the next three.
+            eager_bytes, swap_bytes, text_bytes: in bytes.
             patience_s: seconds that :meth:`current` waits at most when a look is due; 0 (never) where calls last long
                 enough for looks beside them.
             clock: seconds, including those for which the function was frozen.
@@ -169,8 +161,7 @@ class IndexReader:
     def current(self, within_s: float = math.inf) -> LoadedIndex:
         """The version to search. The first call loads it; later ones read nothing.
 
-        With a patience, a call waits for a look that is due, at most ``within_s`` seconds. Raises IndexMissing,
-        IndexCorrupt, IndexMismatch or IndexUnavailable if no version is held and none can be loaded.
+        With a patience, a call waits for a look that is due, at most ``within_s`` seconds.
         """
         held = self._held or self._first()
         self._start()
@@ -179,10 +170,7 @@ class IndexReader:
         return (self._held or held).index
 
     def refresh(self) -> None:
-        """Look for a new version, and load it; the held one stays if this fails.
-
-        Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable.
-        """
+        """Look for a new version, and load it. If this fails it raises, and the held version stays."""
         with self._loading:
             self._load()
 
@@ -199,10 +187,7 @@ class IndexReader:
             self._wake.set()
 
     def warm_up(self) -> None:
-        """Load what searches would have to read, and return when it is in memory.
-
-        Raises IndexMissing, IndexCorrupt, IndexMismatch or IndexUnavailable.
-        """
+        """Load what searches would have to read, and return when it is in memory."""
         held = self._held or self._first()
         index = self._as_far_as_allowed(held.index, self._warm)
         with self._loading:

@@ -30,7 +30,7 @@ function does not notice that."""
 
 
 class Connections:
-    """Opens connections, and hands out idle ones again. Safe for several threads; a forked process opens its own."""
+    """Opens connections, and reuses idle ones. Safe for several threads; a forked process opens its own."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ def _readable(sock: socket.socket | None) -> bool:
     return bool(poll.poll(0))
 
 
-ATTEMPTS = 4  # requests for one read at most, not counting those on connections that S3 had closed meanwhile
+ATTEMPTS = 4  # requests for one read, not counting those on connections that S3 had closed
 BACKOFF_S = 0.05
 """The longest wait before the second attempt, in seconds; it doubles with each attempt. The wait is random."""
 STEP_BYTES = 2**20  # read at a time; the time budget is checked between reads
 PROXY_NAMES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 """Environment variables that configure a proxy."""
-ERROR_BYTES = 64 * 2**10  # of an error's description, at most
+ERROR_BYTES = 64 * 2**10  # read of an error's description
 
 _TRANSIENT = frozenset((429, 500, 502, 503, 504))
 _EXPIRED = frozenset(("ExpiredToken", "InvalidToken", "TokenRefreshRequired", "InvalidAccessKeyId"))
@@ -116,7 +116,7 @@ class ReadTimeouts:
     """Time-outs in seconds. They are short: a user waits for the answer, and another strategy may still give one."""
 
     connect_s: float = 1.0
-    read_s: float = 4.0  # of silence
+    read_s: float = 4.0  # without a byte
     budget_s: float = 8.0  # for one read with all its attempts
 
 
@@ -137,15 +137,9 @@ class DirectS3Store:
     ) -> None:
         """Take the bucket. Nothing is imported, connected or read yet.
 
-        Args:
-            bucket: its name.
-            patience: how long to wait.
-            environ: the region, the credentials, and optionally an endpoint instead of S3's, by their names in AWS.
-            sdk: makes the store that writes, lists and deletes; called on first use.
-            sleep: waits, in seconds.
-
-        Raises:
-            SettingsInvalid: the environment names no region, or an invalid endpoint.
+        ``environ`` names the region, the credentials, and optionally an endpoint instead of S3's, as for the SDK.
+        ``sdk`` makes the store that writes, lists and deletes, on first use. Raises SettingsInvalid if the environment
+        names no region, or an invalid endpoint.
         """
         region = region_of(environ)
         self._bucket = bucket

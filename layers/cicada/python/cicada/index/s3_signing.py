@@ -159,10 +159,7 @@ def region_of(environ: Mapping[str, str]) -> str:
 
 
 def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> Endpoint:
-    """A bucket's address: in its region, or at the endpoint that the environment names instead of S3.
-
-    Raises SettingsInvalid if that endpoint is not a URL.
-    """
+    """A bucket's address in its region, or at the endpoint that the environment names. Raises SettingsInvalid."""
     instead = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
     if instead and environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
         return _custom_endpoint(bucket, instead)

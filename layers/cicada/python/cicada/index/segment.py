@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -14,25 +13,14 @@ from numpy.typing import NDArray
 from cicada.corpus.indexable import RECIPE_BYTES, Indexable
 from cicada.corpus.messages import LANGUAGE_KEY
 from cicada.errors import CicadaError, IndexCorrupt
+from cicada.index import list_columns
 from cicada.index.columns import Column, ColumnPart, columns_of, concat_columns, decode_columns, encode_columns
 from cicada.index.embedding import Vectors
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical, take
-from cicada.index.list_columns import PART as LISTS
-from cicada.index.list_columns import (
-    ListColumn,
-    ListPart,
-    concat_lists,
-    decode_lists,
-    encode_lists,
-    lists_of,
-    take_lists,
-)
 from cicada.index.manifest import SegmentEntry, new_segment_key
 from cicada.index.ports import ObjectStore, put
 from cicada.index.segment_format import (
-    ENRICHED_FORMAT_VERSION,
-    FORMAT_VERSION,
     Encoded,
     EncodedSegment,
     Span,
@@ -71,7 +59,7 @@ class SegmentContents:
     vectors: Vectors
     terms: TermRows
     columns: Mapping[str, Column]
-    lists: Mapping[str, ListColumn]
+    lists: Mapping[str, list_columns.ListColumn]
     rows: NDArray[np.intp]
     """For contents that were read from a segment: the row of each passage there; else just 0 to n - 1."""
 
@@ -88,7 +76,7 @@ class SegmentContents:
             vectors=vectors,
             terms=analyse([item.parts for item in items], [passage.metadata.get(LANGUAGE_KEY) for passage in passages]),
             columns=columns_of(passages),
-            lists=lists_of(passages),
+            lists=list_columns.lists_of(passages),
             rows=np.arange(len(items)),
         )
 
@@ -102,11 +90,6 @@ class SegmentContents:
         """Whether any passage is enriched: its JSON line has fields after the metadata, where others end."""
         return not all(line.endswith(b"}}") for line in self.lines)
 
-    @property
-    def ids(self) -> tuple[str, ...]:
-        """The passages' ids."""
-        return tuple(json.loads(line)["id"] for line in self.lines)
-
     def select(self, keep: NDArray[np.bool_]) -> Self:
         """The passages that a mask, shape ``(count,)``, keeps."""
         places = np.flatnonzero(keep)
@@ -119,7 +102,7 @@ class SegmentContents:
             vectors=self.vectors[places],
             terms=take(self.terms, places),
             columns={name: column.take(places) for name, column in self.columns.items()},
-            lists=take_lists(self.lists, places),
+            lists=list_columns.take_lists(self.lists, places),
             rows=self.rows[places],
         )
 
@@ -136,7 +119,7 @@ class SegmentContents:
             vectors=np.concatenate([part.vectors for part in parts]),
             terms=concat([part.terms for part in parts]),
             columns=concat_columns([(part.columns, part.count) for part in parts]),
-            lists=concat_lists([(part.lists, part.count) for part in parts]),
+            lists=list_columns.concat_lists([(part.lists, part.count) for part in parts]),
             rows=np.arange(count),
         )
 
@@ -161,7 +144,7 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
             _RECIPES: contents.recipes[order].tobytes(),
         },
     )
-    lists = {LISTS: encode_lists(contents.lists, order)} if contents.lists else {}
+    lists = {list_columns.PART: list_columns.encode_lists(contents.lists, order)} if contents.lists else {}
     return encode_container(
         collection=contents.collection,
         embedding_model_id=embedding_model_id,
@@ -175,7 +158,7 @@ def encode_segment(contents: SegmentContents, embedding_model_id: str) -> Encode
             "rows": rows,
             **lists,
         },
-        version=ENRICHED_FORMAT_VERSION if contents.enriched else FORMAT_VERSION,
+        enriched=contents.enriched,
     )
 
 
@@ -253,7 +236,9 @@ class SegmentFile:
         rows = np.empty(self.count, dtype=np.intp)
         rows[order] = np.arange(self.count)
         columns = decode_columns(ColumnPart(self._sections, self.count), self._reader.gather)
-        lists = decode_lists(ListPart(self._sections, self.count), self.count, self._reader.gather)
+        lists = list_columns.decode_lists(
+            list_columns.ListPart(self._sections, self.count), self.count, self._reader.gather
+        )
         vectors = VectorPart(self._sections, self.count, self.dimensions)
         return SegmentContents(
             collection=self._sections.header.collection,
@@ -264,7 +249,7 @@ class SegmentFile:
             vectors=decode_vectors(vectors, self._reader.gather)[rows],
             terms=take(decode_lexical(self._sections, self.count, self._reader.gather), rows),
             columns={name: column.take(rows) for name, column in columns.items()},
-            lists=take_lists(lists, rows),
+            lists=list_columns.take_lists(lists, rows),
             rows=rows,
         )
 

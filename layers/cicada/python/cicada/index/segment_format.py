@@ -25,7 +25,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -76,16 +76,13 @@ def whole(sections: Sections, name: str) -> Span:
     return Span(sections, name, 0, sections.size(name))
 
 
-class Gather(Protocol):
-    """Reads spans of any number of segments as one round of parallel ranges; what is resident costs nothing."""
-
-    def __call__(self, spans: Sequence[Span]) -> list[memoryview]:
-        """The spans' bytes, in order. Raises IndexCorrupt if they are damaged; IndexUnavailable."""
-
+Gather = Callable[[Sequence[Span]], list[memoryview]]
+"""Reads spans of any number of segments, in order, as one round of parallel ranges; resident spans cost nothing. Raises
+IndexCorrupt if they are damaged, or IndexUnavailable."""
 
 MAGIC = b"CICADSEG"
 FORMAT_VERSION = 2
-ENRICHED_FORMAT_VERSION = 3  # of segments with enriched passages, and of these alone
+ENRICHED_FORMAT_VERSION = 3  # only for segments with enriched passages
 ALIGNMENT_BYTES = 64
 CHUNK_BYTES = 64 * 2**10
 """Verified at a time: small compared with a range that is worth a request, large compared with its digest."""
@@ -166,7 +163,7 @@ def encode_container(
     dimensions: int,
     count: int,
     parts: Mapping[str, Encoded],
-    version: int = FORMAT_VERSION,
+    enriched: bool = False,
 ) -> EncodedSegment:
     """Lay out the parts of a segment. Equal input gives equal bytes."""
     body = {name: content for part in parts.values() for name, content in part.body.items()}
@@ -189,6 +186,7 @@ def encode_container(
         body=body_extents,
     )
     written = header.model_dump_json(by_alias=True).encode()
+    version = ENRICHED_FORMAT_VERSION if enriched else FORMAT_VERSION
     start = _PREFIX.pack(MAGIC, version, len(written)) + written
     whole_head = _padded(start) + _padded(head_data)
     data = whole_head + body_data

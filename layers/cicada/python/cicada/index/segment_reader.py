@@ -49,10 +49,7 @@ def read_tombstones(store: ObjectStore, entry: SegmentEntry) -> NDArray[np.bool_
 
 
 def decode_tombstones(data: bytes, entry: TombstonesEntry, *, rows: int) -> NDArray[np.bool_]:
-    """Verify and unpack tombstones: shape ``(rows,)``, True where the row is deleted.
-
-    Raises IndexCorrupt if they are not what was written, or do not fit the segment.
-    """
+    """Verify and unpack tombstones: shape ``(rows,)``, True where the row is deleted. Raises IndexCorrupt."""
     if len(data) != entry.bytes or hashlib.sha256(data).hexdigest() != entry.sha256:
         raise IndexCorrupt(f"{entry.key} does not match its checksum")
     packed_bytes = (rows + 7) // 8

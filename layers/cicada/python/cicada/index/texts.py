@@ -27,10 +27,7 @@ _BLOCKS = "passages.blocks"
 
 
 def encode_texts(lines: Sequence[bytes], order: NDArray[np.intp]) -> Encoded:
-    """Write passages, a line each in document order; ``order[row]`` is the place of a row's passage.
-
-    Raises CorpusInvalid if they are more text than a segment can hold.
-    """
+    """Write passages, JSON lines in document order; ``order[row]`` is a row's passage. Raises CorpusInvalid."""
     blocks = []
     for start in range(0, len(lines), BLOCK_PASSAGES):
         block = b"\n".join(lines[start : start + BLOCK_PASSAGES])
@@ -81,12 +78,8 @@ class TextPart:
 
     def block_spans(self, places: Sequence[int]) -> list[Span]:
         """What :meth:`passages` needs: a span for each distinct block, in ascending order."""
-        return [
-            Span(
-                self._sections, _BLOCKS, int(self._offsets[block]), int(self._offsets[block + 1] - self._offsets[block])
-            )
-            for block in self._blocks(places)
-        ]
+        bounds = (self._offsets[block : block + 2].tolist() for block in self._blocks(places))
+        return [Span(self._sections, _BLOCKS, start, end - start) for start, end in bounds]
 
     def passages(self, places: Sequence[int], data: Sequence[memoryview]) -> list[Passage]:
         """The passages at places. Raises IndexCorrupt if one was written wrongly."""
@@ -102,10 +95,7 @@ class TextPart:
         return found
 
     def decode(self, gather: Gather) -> tuple[list[bytes], NDArray[np.intp]]:
-        """All passages as JSON lines in document order, and the place of each row.
-
-        Raises IndexCorrupt if they cannot be read.
-        """
+        """All passages as JSON lines in document order, and the place of each row. Raises IndexCorrupt."""
         places, blocks = gather([whole(self._sections, name) for name in (_PLACES, _BLOCKS)])
         lines: list[bytes] = []
         for start, end in zip(self._offsets[:-1].tolist(), self._offsets[1:].tolist(), strict=True):

@@ -20,8 +20,8 @@ from cicada.index.manifest import (
 )
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 
-PUBLISH_ATTEMPTS = 10  # how often a publication is made again on top of others that it does not touch
-KEEP_ATTEMPTS = 3  # write, replace what is damaged, and once more if that one is gone meanwhile
+PUBLISH_ATTEMPTS = 10  # how often a publication is tried on top of others that it does not touch
+KEEP_ATTEMPTS = 3  # write; replace a damaged object; write again if that object is gone meanwhile
 GRACE_S = 86_400.0
 """Seconds (24 hours) for which nothing that was written, or was current, is deleted: writers publish what they wrote
 within it, and readers may hold on to a version that long."""
@@ -85,14 +85,8 @@ def keep(store: ObjectStore, key: str, data: bytes) -> None:
 def publish(store: ObjectStore, manifest: Manifest, *, replaces: str | None) -> None:
     """Make a version the current one; readers see the old one or this one, never a mixture.
 
-    Args:
-        store: where the version's objects already are.
-        manifest: the version.
-        replaces: the entity tag of the current manifest that this version was made from; None if there was none.
-
-    Raises:
-        PublishConflict: another version was published in between.
-        IndexUnavailable: the store does not respond; the version may or may not be current.
+    ``replaces`` is the entity tag of the current manifest that this version was made from; None if there was none.
+    Raises PublishConflict if another version was published in between. After IndexUnavailable it may be current.
     """
     data = manifest.to_bytes()
     keep(store, version_key(manifest.version), data)
@@ -111,14 +105,8 @@ def publish_on_top(
 ) -> Manifest:
     """Publish a version; if others published meanwhile, make its manifest again on top of theirs.
 
-    Args:
-        store: where the version's objects already are.
-        base: what was published when the change was planned.
-        make: makes the manifest on top of what is published; raises PublishConflict if that rules out the change.
-
-    Raises:
-        PublishConflict: ``make`` raised it, or others publish all the time.
-        IndexUnavailable: the store does not respond; the version may or may not be current.
+    ``base`` is what was published when the change was planned. ``make`` makes the manifest on top of what is published,
+    and raises PublishConflict if that rules out the change. After IndexUnavailable the version may be current.
     """
     current = base
     for _ in range(PUBLISH_ATTEMPTS):
@@ -239,13 +227,9 @@ def history(store: ObjectStore, newest: Manifest) -> Iterator[PastVersion]:
 def restore(store: ObjectStore, version: str, *, now: Callable[[], datetime] = utc_now) -> Manifest:
     """Roll back: publish an old version's content as a new version. This also replaces a damaged current manifest.
 
-    Returns the version that is current now; it stays the same if it is the one to roll back to.
-
-    Raises:
-        IndexMissing: there is no such version, not any more, or none at all.
-        IndexCorrupt: the version lacks an object, or its manifest is damaged.
-        IndexMismatch: it has a format that this version of Cicada does not read.
-        PublishConflict: another version was published in between.
+    Returns the version that is current now; it stays the same if it is the one to roll back to. Raises IndexMissing if
+    there is no such version any more; IndexCorrupt if it lacks an object or is damaged; IndexMismatch if it has another
+    format; PublishConflict if another version was published in between.
     """
     began = _standing(store)
     for _ in range(PUBLISH_ATTEMPTS):

@@ -46,12 +46,12 @@ class Written:
     """The result of writing a collection."""
 
     version: str  # the version that is current now
-    published: bool  # false if the index already held exactly this
-    passages: int  # that the collection has now
+    published: bool  # False if the index already held exactly this
+    passages: int  # of the collection now
     added: int  # passages that are new or changed
     removed: int  # passages that are gone or changed
     embedded: int  # texts that the model embedded; the others had their vectors in the previous version
-    segments: int  # that the collection has now
+    segments: int  # of the collection now
     declared: CollectionDeclaration | None = None  # what the collection declared before
 
 
@@ -61,8 +61,10 @@ class IndexWriter:
     The work and the bytes written follow what changes, not what the index holds: new and changed passages become a
     segment of their own, and tombstones mark the deleted rows of older segments.
 
-    Methods raise IndexUnavailable if the store does not respond, PublishConflict if another writer changed the same
-    passages meanwhile, and ModelBusy, ModelUnavailable or ModelRefused if a text could not be embedded.
+    Methods raise IndexMismatch if other collections are embedded with another model or analysed by other rules,
+    IndexCorrupt if the collection or the manifest is damaged, IndexUnavailable if the store does not respond,
+    PublishConflict if another writer changed the same passages meanwhile, and ModelBusy, ModelUnavailable or
+    ModelRefused if a text could not be embedded.
     """
 
     def __init__(
@@ -93,19 +95,13 @@ class IndexWriter:
         """Publish a version in which the collection holds exactly these passages; other collections stay as they are.
 
         Unchanged passages stay in their segments; an unchanged collection publishes nothing. Damaged segments of the
-        collection are written anew.
+        collection are written anew; for a damaged manifest there is :meth:`start_over`.
 
         Args:
-            collection: its name.
-            passages: at least one.
+            passages: at least one; CorpusInvalid if there is none, or two have one id.
             verify: read every byte that the collection has, to find all damage.
             known: vectors by recipe; passages with these recipes are not embedded again.
             declaration: what the collection declares of itself; None for nothing, whatever it declared before.
-
-        Raises:
-            CorpusInvalid: there is no passage, or two have one id.
-            IndexMismatch: the other collections are embedded with another model, or analysed by other rules.
-            IndexCorrupt: the published manifest is damaged; :meth:`start_over` helps.
         """
         intake = InMemory(checked(collection, passages, empty=False), known or {})
         return self.change(
@@ -119,23 +115,13 @@ class IndexWriter:
     def add(self, collection: str, passages: Iterable[Indexable]) -> Written:
         """Publish a version that has these passages, in place of those of the same ids; the rest stays.
 
-        Raises:
-            CorpusInvalid: two have one id.
-            IndexMissing: there is no passage, and no version is published.
-            IndexMismatch: the index is embedded with another model, or analysed by other rules.
-            IndexCorrupt: the collection is damaged; :meth:`replace` it.
+        Raises CorpusInvalid if two have one id; IndexMissing if there is no passage, and no version is published.
         """
         intake = InMemory(checked(collection, passages), {})
         return self.change(collection, lambda snapshot: addition(collection, intake, snapshot))
 
     def delete(self, collection: str, ids: Collection[str]) -> Written:
-        """Publish a version without these passages of a collection. Unknown ids are ignored.
-
-        Raises:
-            IndexMissing: no version is published.
-            IndexMismatch: the index is embedded with another model, or analysed by other rules.
-            IndexCorrupt: the collection is damaged.
-        """
+        """Publish a version without these passages, ignoring unknown ids. Raises IndexMissing if none is published."""
         return self.change(collection, lambda snapshot: removal(collection, ids, snapshot))
 
     def change(
@@ -151,7 +137,6 @@ class IndexWriter:
         """Publish a version with a change of one collection; the other methods call this one.
 
         Args:
-            collection: its name.
             plan: plans the change upon what the collection holds.
             mend: the change replaces the collection: segments that are damaged, or of another model where the index
                 holds no other collection, are left out of what it holds, and of the new version.
@@ -160,11 +145,7 @@ class IndexWriter:
                 collection without passages declares nothing.
             check: raises if the change must not be made upon a version; called with each version that it is made upon.
 
-        Raises:
-            CorpusInvalid: as ``plan`` raises it.
-            IndexMissing: there is nothing to write, and no version is published.
-            IndexMismatch: the index is embedded with another model, or analysed by other rules.
-            IndexCorrupt: the collection is damaged, and ``mend`` is not set.
+        Raises CorpusInvalid as ``plan`` does; IndexMissing if there is nothing to write, and no version is published.
         """
         _refuse_foreign_declaration(collection, declares)
         base = read_current(self._store)

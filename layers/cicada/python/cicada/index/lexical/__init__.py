@@ -4,8 +4,6 @@
 ``search`` ranks the rows of all parts for a query that ``query_parser`` has parsed.
 """
 
-from __future__ import annotations
-
 ANALYZER_VERSION = 1
 """Changes whenever the same text would give other terms: a segment is searched by the version that wrote it."""
 FORMAT = 1  # the layout of the sections
@@ -16,8 +14,8 @@ K1 = 1.2
 B = 0.75  # how much a passage's length counts against it
 WEIGHT_UNITS = 64  # weights of words, and lengths of passages, are whole multiples of 1/64
 MAX_WEIGHT_UNITS = 65_535
-"""A word's weight in one passage at most: 1,023 occurrences, where BM25 is long past caring."""
-MAX_POSITION = 65_535  # words of a passage past this position are found by words, and not by phrases
+"""A word's weight in one passage at most: 1,023 occurrences, more would hardly change the score."""
+MAX_POSITION = 65_535  # later words of a passage are found as words, but not in phrases
 
 ROW_BLOCK = 65_536  # rows below one base: a posting keeps 16 bits of its row
 TERMS_PER_BLOCK = 128  # terms of the dictionary that are read at once

@@ -79,9 +79,7 @@ class _Folding(dict[int, str | int]):
         return folded
 
 
-@cache
-def _folding(letters: str) -> _Folding:
-    return _Folding(letters)
+_folding = cache(_Folding)
 
 
 def folded(word: str, language: str = "") -> str:
@@ -184,10 +182,8 @@ UNKNOWN = ""
 def analyse(documents: Iterable[Sequence[Part]], languages: Iterable[str | None]) -> TermRows:
     """Analyse passages.
 
-    Args:
-        documents: for each passage, its parts: its own text first, then other texts. The words of a part count by its
-            weight, in steps of 1/64.
-        languages: for each passage, the code of its language (ISO 639-3 or 639-1), or None to detect it.
+    ``documents`` has the parts of each passage: its own text first, then other texts, whose words count by the part's
+    weight in steps of 1/64. ``languages`` has a code for each (ISO 639-3 or 639-1), or None to detect the language.
     """
     analysis = _Analysis()
     passages = zip(documents, languages, strict=True)

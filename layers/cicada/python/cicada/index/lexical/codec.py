@@ -184,11 +184,7 @@ def _chunks(term_starts: NDArray[np.intp], postings: int) -> Iterator[tuple[int,
 def _by_term(
     rows: TermRows, order: NDArray[np.intp]
 ) -> tuple[list[bytes], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]:
-    """All pairs sorted by term, then row.
-
-    Returns:
-        The sorted terms; for each pair the number of its term among them, its row, and its place in ``rows``.
-    """
+    """The terms in order, and all pairs by term and row: each one's term number, row, and place in ``rows``."""
     used = np.flatnonzero(np.bincount(rows.terms, minlength=len(rows.vocabulary))).tolist()
     written = sorted((rows.vocabulary[number].encode(), number) for number in used)
     rank = np.zeros(len(rows.vocabulary), np.uint32)

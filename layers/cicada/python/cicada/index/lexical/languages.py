@@ -19,7 +19,7 @@ class Language:
 
     code: str  # ISO 639-3
     tag: str  # ISO 639-1: what marks its terms in the dictionary
-    stemmer: str  # snowball's name
+    stemmer: str  # the name in Snowball
     script: str = "latin"
     letters: str = ""  # letters that folding keeps, although they look like accented ones
     elides: bool = False
@@ -159,7 +159,7 @@ def pairs(characters: list[str]) -> list[str]:
 SAMPLE_TOKENS = 200  # how many tokens of a text are looked at
 MIN_EVIDENCE = 1.5
 """The least evidence for another language than the script's most usual one: about two words that only it has."""
-MIN_LEAD = 1.5  # how many times the evidence for the most usual language it must have
+MIN_LEAD = 1.5  # the evidence that it needs, as a multiple of the evidence for the most usual language
 
 _DEFAULT_BY_SCRIPT = BY_SCRIPT | {
     "hangul": "kor", "kana": "jpn", "han": "zho", "thai": "tha", "lao": "lao", "burmese": "mya", "khmer": "khm",

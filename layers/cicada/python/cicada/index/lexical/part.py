@@ -9,23 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.lexical import (
-    ANALYZER_VERSION,
-    BLOCKS,
-    DICTIONARY,
-    FORMAT,
-    K1,
-    LANGUAGES,
-    LENGTHS,
-    MAX_ROWS,
-    PART,
-    POSITIONS,
-    POSTINGS,
-    ROW_BLOCK,
-    WEIGHT_UNITS,
-    WEIGHTS,
-    B,
-)
+from cicada.index import lexical
 from cicada.index.lexical.dictionary import Block, Dictionary, Entry
 from cicada.index.lexical.postings import PostingList
 from cicada.index.segment_format import Sections, Span, whole
@@ -71,13 +55,13 @@ MAX_REMEMBERED_ENTRIES = 16_384  # dictionary entries that a part remembers, abo
 
 def length_norms(lengths: NDArray[np.float64], average: float) -> NDArray[np.float32]:
     """BM25's k1 * (1 - b + b * length / average length), for lengths and their average in the same unit."""
-    return (K1 * (1 - B + B * lengths / (average or 1.0))).astype(np.float32)
+    return (lexical.K1 * (1 - lexical.B + lexical.B * lengths / (average or 1.0))).astype(np.float32)
 
 
 class LexicalPart:
     """One segment's dictionary and postings."""
 
-    body_names: ClassVar[tuple[str, ...]] = (LENGTHS, DICTIONARY, POSTINGS, POSITIONS)
+    body_names: ClassVar[tuple[str, ...]] = (lexical.LENGTHS, lexical.DICTIONARY, lexical.POSTINGS, lexical.POSITIONS)
     """Sections that a search needs in memory to read nothing, in loading order; only phrases need the last."""
 
     def __init__(self, sections: Sections, count: int) -> None:
@@ -85,30 +69,30 @@ class LexicalPart:
 
         Raises IndexCorrupt; IndexMismatch if another version of the analyser or of the format wrote the part.
         """
-        meta = sections.meta(PART)
-        if (_number(meta, "format"), _number(meta, "analyzer")) != (FORMAT, ANALYZER_VERSION):
+        meta = sections.meta(lexical.PART)
+        if (_number(meta, "format"), _number(meta, "analyzer")) != (lexical.FORMAT, lexical.ANALYZER_VERSION):
             raise IndexMismatch(f"the lexical part is of format {meta['format']}, analyser {meta['analyzer']}")
         self.sections, self.count = sections, count
-        self.row_blocks = max(-(-count // ROW_BLOCK), 1)
+        self.row_blocks = max(-(-count // lexical.ROW_BLOCK), 1)
         self.postings, self.terms = _number(meta, "postings"), _number(meta, "terms")
         self.code_width, self.length_width = _number(meta, "code_width"), _number(meta, "length_width")
         self.languages = _languages(meta, count)
         self.average_length = _number(meta, "total_length") / max(count, 1)
-        self.dictionary = Dictionary(sections.head(BLOCKS), sections.size(DICTIONARY))
-        self._postings_size, self._positions_size = sections.size(POSTINGS), sections.size(POSITIONS)
-        values = sections.head(WEIGHTS)
+        self.dictionary = Dictionary(sections.head(lexical.BLOCKS), sections.size(lexical.DICTIONARY))
+        self._postings_size, self._positions_size = sections.size(lexical.POSTINGS), sections.size(lexical.POSITIONS)
+        values = sections.head(lexical.WEIGHTS)
         if (
-            not 0 <= count <= MAX_ROWS
+            not 0 <= count <= lexical.MAX_ROWS
             or self.code_width not in (1, 2)
             or self.length_width not in (2, 4)
             or len(values) % 2
             or len(values) > 2 << (8 * self.code_width)
-            or sections.size(LENGTHS) != count * self.length_width
-            or sections.size(LANGUAGES) != count
+            or sections.size(lexical.LENGTHS) != count * self.length_width
+            or sections.size(lexical.LANGUAGES) != count
             or not 0 <= self._postings_size - self.postings * (2 + self.code_width) <= self.terms
         ):
             raise IndexCorrupt("the sizes of the lexical part do not fit")
-        self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(WEIGHT_UNITS)
+        self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(lexical.WEIGHT_UNITS)
         self._remembered: dict[bytes, Entry | None] = {}
         self._norms: dict[float, NDArray[np.float32]] = {}
         self._alive: Alive | None = None
@@ -123,7 +107,7 @@ class LexicalPart:
             at = self.dictionary.block_of(term)
             if at is None:
                 return True, None
-            resident = self.sections.resident(DICTIONARY)
+            resident = self.sections.resident(lexical.DICTIONARY)
             if resident is None:
                 return False, None
             start, length = self.dictionary.span(at)
@@ -131,7 +115,7 @@ class LexicalPart:
 
     def block_span(self, at: int) -> Span:
         """The bytes of one block of the dictionary."""
-        return Span(self.sections, DICTIONARY, *self.dictionary.span(at))
+        return Span(self.sections, lexical.DICTIONARY, *self.dictionary.span(at))
 
     def block(self, data: memoryview) -> Block:
         """One block, read."""
@@ -162,15 +146,15 @@ class LexicalPart:
 
     def postings_span(self, entry: Entry) -> Span:
         """The bytes of a term's postings."""
-        return Span(self.sections, POSTINGS, entry.postings_start, entry.postings_size)
+        return Span(self.sections, lexical.POSTINGS, entry.postings_start, entry.postings_size)
 
     def positions_span(self, entry: Entry) -> Span:
         """The bytes of a term's positions."""
-        return Span(self.sections, POSITIONS, entry.positions_start, entry.positions_size)
+        return Span(self.sections, lexical.POSITIONS, entry.positions_start, entry.positions_size)
 
     def lengths_span(self) -> Span:
         """The lengths of all rows."""
-        return whole(self.sections, LENGTHS)
+        return whole(self.sections, lexical.LENGTHS)
 
     def counted(self, mask: NDArray[np.bool_] | None) -> Alive | None:
         """The living rows of a mask, if they were counted last."""
@@ -202,7 +186,7 @@ class LexicalPart:
 
     def _lengths(self, data: memoryview | None) -> NDArray[np.unsignedinteger[Any]]:
         if data is None:
-            data = self.sections.resident(LENGTHS)
+            data = self.sections.resident(lexical.LENGTHS)
         if data is None:
             raise ValueError("the lengths are neither in memory nor given")
         return np.frombuffer(data, f"<u{self.length_width}")

@@ -9,7 +9,6 @@ besides the passage's own text) is a single 1. Numbers have a variable length: s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,10 +69,8 @@ def encode_positions(
 ) -> tuple[bytes, NDArray[np.int64]]:
     """Code the positions of all postings; returns the section, and how many bytes of it each term has.
 
-    Args:
-        counts: ``(m,)``: how many positions each posting has; postings are in term order.
-        positions: those positions, posting by posting, ascending.
-        term_starts: the first posting of each term.
+    ``counts``, shape ``(m,)``, tell how many positions each posting has, in term order; ``positions`` are these,
+    ascending for each posting; ``term_starts`` are the first postings of the terms.
     """
     if not len(counts):
         return b"", np.zeros(len(term_starts), np.int64)
@@ -92,10 +89,7 @@ def encode_positions(
 
 
 def decode_positions(data: memoryview) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Read the positions of a term or of consecutive terms: how many each posting has, and the positions.
-
-    Raises ValueError if the bytes are damaged.
-    """
+    """How many positions each posting of consecutive terms has, and the positions. Raises ValueError if damaged."""
     coded = decode_varints(data)
     if not len(coded):
         return coded, coded
@@ -114,25 +108,11 @@ def decode_positions(data: memoryview) -> tuple[NDArray[np.int64], NDArray[np.in
 _BLOCK_BITS = 16
 
 
-class PostingList(Protocol):
-    """Rows of one part, ascending, and how often each has the term."""
-
-    bound: float  # no row's tf / (tf + norm) is larger, at the segment's own average length
-
-    def __len__(self) -> int: ...
-
-    def rows(self) -> NDArray[np.intp]:
-        """``(m,)``."""
-
-    def frequencies(self) -> NDArray[np.float32]:
-        """The weighted frequency in each row; a new array."""
-
-    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
-        """The frequencies in given rows, which ascend; 0 where the term is not."""
-
-
 class CodedList:
-    """Postings of one term, decoded as far as they are asked for."""
+    """Rows of one part that have a term, ascending, and how often; decoded as far as they are asked for.
+
+    No row's tf / (tf + norm) is larger than ``bound``, at the segment's own average length.
+    """
 
     def __init__(
         self, data: memoryview, counts: tuple[int, ...], code_width: int, values: NDArray[np.float32], bound: float
@@ -140,7 +120,7 @@ class CodedList:
         """Take the bytes: the low halves of the rows, then the codes of their frequencies.
 
         ``counts`` are the rows in each block of 65,536, ``code_width`` the bytes of a code, ``values`` the frequencies
-        by code; for ``bound`` see :class:`PostingList`.
+        by code.
         """
         self._count = sum(counts)
         self._counts = counts
@@ -152,7 +132,8 @@ class CodedList:
     def __len__(self) -> int:
         return self._count
 
-    def rows(self) -> NDArray[np.intp]:  # noqa: D102 (the protocol)
+    def rows(self) -> NDArray[np.intp]:
+        """Shape ``(m,)``."""
         rows = self._low.astype(np.intp)
         start = self._counts[0]
         for block, count in enumerate(self._counts[1:], 1):
@@ -161,10 +142,12 @@ class CodedList:
                 start += count
         return rows
 
-    def frequencies(self) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
+    def frequencies(self) -> NDArray[np.float32]:
+        """The weighted frequency in each row; a new array."""
         return self._values.take(self._codes)
 
-    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The frequencies in given rows, which ascend; 0 where the term is not."""
         if len(self._counts) == 1:
             return self._in_block(rows, 0, self._count)
         found = np.zeros(len(rows), np.float32)
@@ -198,18 +181,21 @@ class MergedList:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def rows(self) -> NDArray[np.intp]:  # noqa: D102 (the protocol)
+    def rows(self) -> NDArray[np.intp]:  # noqa: D102 (as CodedList)
         return self._rows
 
-    def frequencies(self) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
+    def frequencies(self) -> NDArray[np.float32]:  # noqa: D102 (as CodedList)
         return self._frequencies.copy()
 
-    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:  # noqa: D102 (the protocol)
+    def look_up(self, rows: NDArray[np.intp]) -> NDArray[np.float32]:  # noqa: D102 (as CodedList)
         if not len(self._rows):
             return np.zeros(len(rows), np.float32)
         at = np.minimum(self._rows.searchsorted(rows), len(self._rows) - 1)
         found: NDArray[np.float32] = self._frequencies.take(at) * (self._rows.take(at) == rows)
         return found
+
+
+PostingList = CodedList | MergedList
 
 
 def merged(lists: Sequence[PostingList]) -> PostingList | None:
@@ -227,7 +213,7 @@ def merged(lists: Sequence[PostingList]) -> PostingList | None:
 
 _ROW_SHIFT = 20
 """A place is its row, shifted, plus its position and the phrase's largest offset: both fit in 20 bits."""
-MAX_PHRASE_POSITIONS = 1 << 10  # positions that a phrase spans at most: of a longer one, these count
+MAX_PHRASE_POSITIONS = 1 << 10  # of a longer phrase, these positions count
 
 Alternatives = Sequence[tuple[PostingList, memoryview]]
 """The lists of the terms that may stand in one place, each with its coded positions."""

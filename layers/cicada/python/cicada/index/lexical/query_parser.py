@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cicada.index.lexical.analysis import Terms, folded, terms_of
+from cicada.index.lexical.analysis import folded, terms_of
 from cicada.index.lexical.languages import STEMMED
 from cicada.index.lexical.postings import MAX_PHRASE_POSITIONS
 from cicada.text.frequent import EVIDENCE, FREQUENT
 from cicada.text.letters import is_unspaced
 from cicada.text.tokens import normalised, tokens
 
-MAX_QUERY_CHARS = 20_000  # of a longer query, this much is looked at
-MAX_QUERY_TOKENS = 512  # of its words, the first
+MAX_QUERY_CHARS = 20_000  # the rest of a longer query is ignored
+MAX_QUERY_TOKENS = 512  # the rest of its words is ignored
 
 _PHRASE = r"\"([^\"]*)\"|“([^“”]*)”|„([^„“”]*)[“”]|«([^«»]*)»"
 _PREFIX = r"(?<![\w*])(\w(?:[-\w.:@]{0,62}\w)?)\*(?![\w*])"  # bounded: no query may cost its length squared
@@ -49,9 +49,7 @@ class Phrase:
 Clause = Words | Prefix | Phrase
 
 
-@lru_cache(maxsize=8192)
-def _terms(token: str, language: str) -> Terms:
-    return terms_of(token, language)
+_terms = lru_cache(maxsize=8192)(terms_of)
 
 
 @lru_cache(maxsize=8192)

@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_] | None
 
 _SLACK = 1 + 1e-5  # sums of bounds are rounded up by more than single precision rounds
 _BELOW = 1 - 1e-6  # floors are lowered by more than single precision rounds
-_WORTH_A_FLOOR = 512  # postings that a list must have for a better floor to be looked for before it is read
+_WORTH_A_FLOOR = 512  # before a list of so many postings is read, a better floor is computed
 
 
 class Weighed(NamedTuple):
@@ -54,16 +54,11 @@ def kth_largest(values: Floats, k: int) -> float:
 
 
 def best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, floor: float) -> tuple[Rows, Floats]:
-    """Rows that can be among the best ``limit``, with their scores, in no order.
+    """Rows that can be among the best ``limit`` (at least 1), with their scores, in no order.
 
-    Args:
-        lists: at least one, in the query's order.
-        norms: ``(n,)``: BM25's length norm of each row.
-        mask: ``(n,)``: rows that count; None for all.
-        limit: how many are wanted; at least 1.
-        floor: the lowest score of interest.
-
-    Raises IndexCorrupt if postings are of rows or codes that do not exist.
+    ``lists`` are at least one, in the query's order; ``norms``, shape ``(n,)``, BM25's length norms; ``mask``, shape
+    ``(n,)``, the rows that count (None for all); ``floor`` the lowest score of interest. Raises IndexCorrupt if
+    postings are of rows or codes that do not exist.
     """
     try:
         return _best_rows(lists, norms, mask, limit, floor * _BELOW)

@@ -36,11 +36,7 @@ Entries = list[dict[bytes, Entry]]  # for each part, the entries of the terms th
 def read_entries(
     parts: Sequence[LexicalPart], clauses: Iterable[Clause], gather: Gather, besides: Sequence[Span]
 ) -> tuple[Entries, dict[bytes, list[bytes]], list[memoryview]]:
-    """The first round: the blocks of the dictionaries that the clauses need.
-
-    Returns:
-        Entries by part; the terms that each prefix stands for; the bytes of ``besides``.
-    """
+    """First round, dictionaries: entries by part, the terms that each prefix stands for, the bytes of ``besides``."""
     terms = dict.fromkeys(term for clause in clauses for term in _terms_of(clause))
     prefixes = dict.fromkeys(prefix for clause in clauses if isinstance(clause, Prefix) for prefix in clause.prefixes)
     entries: Entries = []
@@ -205,14 +201,9 @@ class LexicalQuery:
     that the corpus has."""
 
     def __init__(self, parts: Sequence[LexicalPart], query: str, alive: Sequence[Mask], gather: Gather) -> None:
-        """Prepare a query: at most two rounds of reads, none if everything is in memory.
+        """Prepare a query (any string): at most two rounds of reads, none if everything is in memory.
 
-        Args:
-            parts: the lexical parts of all segments of a version.
-            query: any string.
-            alive: for each part, ``(n,)``, which rows are not deleted; None for all. The arrays must not change.
-            gather: reads what is not resident.
-
+        ``alive`` masks the rows of each part that are not deleted, ``(n,)``, None for all; the arrays must not change.
         Raises IndexCorrupt or IndexUnavailable.
         """
         self._parts = parts

@@ -50,17 +50,12 @@ ROWS = "vectors.rows"
 EXACT = "vectors.exact"
 
 UNIT_ROWS = 32
-MAX_DIMENSIONS = 8192  # hamming distances and sizes stay far within their types
+MAX_DIMENSIONS = 8192  # Hamming distances and sizes stay far within their types
 
 
 def words_of(dimensions: int) -> int:
     """64-bit words of one sign code."""
     return (dimensions + 63) // 64
-
-
-def unit_bytes(dimensions: int) -> int:
-    """Bytes of one unit in the codes: the signs of its rows and the length of their residuals."""
-    return 8 * words_of(dimensions) * UNIT_ROWS + 4
 
 
 def row_bytes(dimensions: int) -> int:
@@ -90,10 +85,7 @@ _ROTATED_ROWS = 4096
 
 
 def rotate(vectors: Floats) -> Floats:
-    """Rotate rows, shape ``(n, d)``, into a new array. The rotation depends only on ``d`` and never changes.
-
-    Dot products and lengths are kept, but for rounding.
-    """
+    """Rotate rows, shape ``(n, d)``, into a new array, by a rotation that depends on ``d`` only and never changes."""
     count, dimensions = vectors.shape
     window = 1 << (dimensions.bit_length() - 1)
     rotated = np.empty((count, dimensions), dtype=np.float32)
@@ -182,7 +174,7 @@ class VectorPart:
         self.lengths: Floats = np.einsum("ij,ij->i", self.centroids, self.centroids)
         if not (np.all(np.isfinite(self.lengths)) and np.all((self.spreads >= 0) & (self.spreads <= _LONGEST))):
             raise IndexCorrupt("the centroids of the vectors are not finite numbers")
-        self._check_size(CODES, len(self.unit_owners) * unit_bytes(dimensions))
+        self._check_size(CODES, len(self.unit_owners) * (8 * words_of(dimensions) * UNIT_ROWS + 4))
         self._check_size(ROWS, count * row_bytes(dimensions))
         self._check_size(EXACT, count * dimensions * 2)
 
@@ -221,9 +213,6 @@ class VectorPart:
 
 
 def decode_vectors(part: VectorPart, gather: Gather) -> Floats:
-    """The exact rows, shape ``(n, d)``, in the segment's order; encoding them again loses no precision.
-
-    Raises IndexCorrupt or IndexUnavailable.
-    """
+    """The exact rows, shape ``(n, d)``, in the segment's order; encoding them again loses no precision."""
     (data,) = gather([whole(part.sections, EXACT)])
     return np.frombuffer(data, dtype="<f2").reshape(part.count, part.dimensions).astype(np.float32)

@@ -131,7 +131,7 @@ _FILLED_GAP_UNITS = 24
 _STRETCH_UNITS = 4_096  # units after which the bound is updated
 _ALL_BITS = np.iinfo(np.uint16).max
 _UNIT_SHIFT = UNIT_ROWS.bit_length() - 1
-_SEGMENT_SHIFT = 32  # A row and its segment as one number
+_SEGMENT_SHIFT = 32  # a row and its segment are one number
 _LEAST_SLOPE = np.float32(1e-6)
 """For a query or rows at the centroid, whose distances do not depend on the bits."""
 _SAMPLED = 16  # one row in so many is sampled for the first bound
@@ -139,10 +139,7 @@ _MARGIN = 1.4  # the first bound is meant to let through so many times the wante
 
 
 def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
-    """Find the ``wanted`` rows that deserve an exact score, in segments whose codes are in memory.
-
-    Returns the rows of each probe, ascending.
-    """
+    """Find the ``wanted`` rows that deserve an exact score, by probe, ascending; all codes must be in memory."""
     nearest = _Nearest(wanted)
     chosen = _likely_clusters(probes)
     # The segment with the likeliest cluster first: its rows set a bound that excludes most rows of the others.

@@ -139,12 +139,12 @@ def _joined(ranges: Sequence[RowRange], gaps: dict[int, int]) -> list[RowRange]:
     return joined
 
 
-DIRECT_ROWS = 4_096  # up to so many rows that may be found are scored without scanning their codes..
-_DIRECT_SHARE = 64  # ...and up to a 64th of all rows: a filter then costs less than a search without it
+DIRECT_ROWS = 4_096  # up to so many rows that may be found are scored without scanning their codes
+_DIRECT_SHARE = 64  # so is up to a 64th of all rows: a filter then costs less than a search without it
 _RESCORED_SHARE = 512
 """After the scan, one in so many of the rows that may be found is scored, within these limits;"""
 _RESCORED_ROWS, _RESCORED_AT_MOST = 1_000, 2_000
-_RESCORED_PER_HIT = 10  # and at least so many rows for each hit that is asked for
+_RESCORED_PER_HIT = 10  # and at least so many for each hit that is asked for
 
 
 @dataclass(frozen=True)
@@ -159,25 +159,15 @@ class VectorHits:
 def search_vectors(
     parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None], limit: int, gather: Gather
 ) -> VectorHits:
-    """Find the rows nearest to a query.
+    """Find the ``limit`` rows nearest to a query, shape ``(d,)``, of any length but zero.
 
-    Segments in memory are scanned; of the others the likeliest clusters are read, in one round.
+    Segments in memory are scanned; of the others the likeliest clusters are read, in one round. All parts have the
+    same dimensions; ``allowed`` tells for each which rows may be found, shape ``(n,)``, None for all. Cosines are those
+    of the stored rows (8 bits for a coordinate of the residual); apart from that rounding they do not depend on how
+    rows are cut into segments.
 
-    Args:
-        parts: the segments' vectors, all of the same dimensions.
-        query: shape ``(d,)``, of any length but zero.
-        allowed: for each part which rows may be found, shape ``(n,)``; None for all.
-        limit: hits at most.
-        gather: reads what is not in memory; not called if everything is.
-
-    Returns:
-        At most ``limit`` hits. Cosines are those of the stored rows (8 bits for a coordinate of the residual); apart
-        from that rounding they do not depend on how rows are cut into segments.
-
-    Raises:
-        ValueError: the query has no direction or another shape; a mask has another length.
-        IndexMismatch: the parts differ in their dimensions.
-        IndexCorrupt, IndexUnavailable: ranges could not be read.
+    Raises ValueError if the query has no direction or another shape, or a mask another length; IndexMismatch if the
+    parts differ in their dimensions; IndexCorrupt or IndexUnavailable if ranges cannot be read.
     """
     probes = _probes(parts, query, allowed)
     found: list[VectorHits] = []
