@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.retrieval_data import ROOT, MiniLmEmbedder
-from cicada.corpus.spellings import bare_key
 from cicada.index.reader import IndexReader
 from cicada.ingest.contracts import Recipe
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.catalogue import catalogue_of
 from cicada.retrieval.knowledge.contracts import Catalogue
+from cicada.text.names import bare_key
 from tests.support.object_stores import InMemoryStore
 
 CAMPAIGN = ROOT / "samples" / "campaign"

@@ -47,7 +47,7 @@ from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode
 from cicada.text.sentences import sentences
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 DATASETS = ROOT.parent / "shared" / "datasets"
 BUDGETS = (1_600, 4_000)

@@ -28,7 +28,6 @@ import boto3
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.selection import MODEL_ID, SPLITS, stand_in
-from cicada.corpus.spellings import bare_key
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.retrieval.knowledge.both import BothExtractors
@@ -40,6 +39,7 @@ from cicada.retrieval.knowledge.gazetteer_index import IndexNames, known_names
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed
 from cicada.retrieval.ports import UNLIMITED
+from cicada.text.names import bare_key
 
 SIZES = (1_000, 5_000, 20_000, 100_000)
 _SYLLABLES = "ka ro mi ta len dor fen wick ash mar low el is ven gar oth ul pra sed bry nor hal tu wen cor".split()

@@ -56,7 +56,8 @@ from cicada.retrieval import model_languages
 from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
 from cicada.text.letters import UNSPACED
-from cicada.text.tokens import normalised, tokens
+from cicada.text.normal import normalised
+from cicada.text.tokens import tokens
 from tests.support.sections import MemorySections, gather_resident
 
 DATASETS = ROOT.parent / "shared" / "datasets"

@@ -31,7 +31,6 @@ from pydantic import create_model
 
 from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled_questions
 from benchmarks.retrieval_data import EMBEDDINGS
-from cicada.corpus.spellings import bare_key
 from cicada.defaults import MIN_ENTITY_CONFIDENCE, MIN_INTENTION_CONFIDENCE
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Prompt, StructuredModel, Usage
@@ -49,6 +48,7 @@ from cicada.retrieval.knowledge.gazetteer import Gazetteer
 from cicada.retrieval.knowledge.gazetteer_index import IndexNames, NameSource
 from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
 from cicada.retrieval.ports import Limits, Unlimited
+from cicada.text.names import bare_key
 from local.bedrock.answerer import ExtractiveAnswerer
 from local.bedrock.minilm import CachedEmbedder
 from local.bedrock.tools import Tool

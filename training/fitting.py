@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, vstack
 
-from cicada.text.features import features_of
+from cicada.text.features import Featuring, features_of
 
 STEPS = 300
 """Steps of accelerated gradient descent. More of them come nearer to the minimum, and do no better on other authors."""
@@ -33,9 +33,11 @@ def bare(text: str) -> str:
     return " ".join(_PUNCTUATION.sub(" ", text.lower()).split())
 
 
-def matrix_of(texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]]) -> csr_matrix:
+def matrix_of(
+    texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]], featuring: Featuring = features_of
+) -> csr_matrix:
     """The texts' features, each row of length 1: shape ``(len(texts), buckets)``."""
-    found = (features_of(text, buckets, given).features for text, given in zip(texts, beside, strict=True))
+    found = (featuring(text, buckets, given).features for text, given in zip(texts, beside, strict=True))
     rows = [sorted(feature.bucket for feature in features) for features in found]
     values = np.concatenate([np.full(len(row), 1.0 / math.sqrt(len(row))) for row in rows])
     starts = np.cumsum([0, *(len(row) for row in rows)])
@@ -43,7 +45,12 @@ def matrix_of(texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]
 
 
 def sentences_of(
-    texts: Sequence[str], buckets: int, beside: Sequence[Sequence[str]], weights: Sequence[float]
+    texts: Sequence[str],
+    buckets: int,
+    beside: Sequence[Sequence[str]],
+    weights: Sequence[float],
+    featuring: Featuring = features_of,
+    in_haste: Callable[[str], str] = bare,
 ) -> tuple[list[int], csr_matrix, list[float]]:
     """What a classifier is fitted to: each text as it stands and, counting less, in its bare form.
 
@@ -52,12 +59,15 @@ def sentences_of(
         buckets: features are hashed into this many.
         beside: of each text, further features.
         weights: of each text.
+        featuring: makes a text's features.
+        in_haste: gives the bare form of a text.
 
     Returns:
         the buckets that enough texts share, in ascending order; the features in these buckets, shape
         ``(2 * len(texts), len(buckets))``; the weights of its rows.
     """
-    plain, stripped = matrix_of(texts, buckets, beside), matrix_of([bare(text) for text in texts], buckets, beside)
+    plain = matrix_of(texts, buckets, beside, featuring)
+    stripped = matrix_of([in_haste(text) for text in texts], buckets, beside, featuring)
     seen = np.asarray(((plain + stripped) > 0).sum(axis=0)).ravel()
     shared = np.flatnonzero(seen >= LEAST_SENTENCES)
     matrix = vstack([plain, stripped]).tocsr()[:, shared]

@@ -10,13 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from cicada.text.features import Featuring, features_of
 from cicada.text.linear import LinearClassifier, dumped
-from training.fitting import fitted, quantised, sentences_of, tempered
+from training.fitting import bare, fitted, quantised, sentences_of, tempered
 
 DATA = Path(__file__).resolve().parent / "data"
 MOST_ROWS = 70_000
@@ -47,6 +48,9 @@ class Model:
     decay: float
     weights: Mapping[str, float] = field(default_factory=dict)
     """What a sentence of a label counts, where not 1."""
+    featuring: Featuring = features_of
+    in_haste: Callable[[str], str] = bare
+    """Gives the form of a sentence that counts less beside it."""
 
     @property
     def path(self) -> Path:
@@ -83,11 +87,13 @@ def train(model: Model) -> bytes:
         model.buckets,
         [one.beside for one in mine],
         [model.weights.get(one.label, 1.0) for one in mine],
+        model.featuring,
+        model.in_haste,
     )
     weights = fitted(matrix, [one.label for one in mine] * 2, model.labels, decay=model.decay, weights=shares)
     kept, scale, packed = quantised(weights, MOST_ROWS)
     rows = [buckets[row] for row in kept]
-    untempered = LinearClassifier(model.labels, model.buckets, scale, 1.0, rows, packed)
+    untempered = LinearClassifier(model.labels, model.buckets, scale, 1.0, rows, packed, model.featuring)
     temperature = tempered(
         [untempered.decide(one.query, beside=one.beside).probabilities for one in tuning], [one.label for one in tuning]
     )
@@ -96,7 +102,7 @@ def train(model: Model) -> bytes:
 
 def report(model: Model, sentences: Sequence[Labelled]) -> str:
     """How often the model's file is right, by author and by language."""
-    classifier = LinearClassifier.read(model.path)
+    classifier = LinearClassifier.read(model.path, model.featuring)
     right: Counter[str] = Counter()
     seen: Counter[str] = Counter()
     for one in sentences:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
-from cicada.profiles.rules import folded, is_profile_id
+from cicada.profiles.rules import is_profile_id, name_key
 from cicada.retrieval.closest_names import closest_names
 from clients.cli import profiles_view as view
 from clients.cli.exits import Exit, exit_of
@@ -209,8 +209,8 @@ class _Facts(argparse.Action):
         values: Any,
         _option: str | None = None,
     ) -> None:
-        fields = [folded(field) for field, _ in values]
-        twice = next((field for field, _ in values if fields.count(folded(field)) > 1), None)
+        fields = [name_key(field) for field, _ in values]
+        twice = next((field for field, _ in values if fields.count(name_key(field)) > 1), None)
         if twice is not None:
             raise argparse.ArgumentError(self, f"has the field {twice} more than once")
         setattr(namespace, self.dest, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from cicada.text.quoting import quotes
+from cicada.text.words import quotes
 from local.agents.brain_answers import evidence_told, nothing_on, quotations, verdict_given
 from local.agents.brain_facts import fields_of
 from local.agents.brain_memory import Memory

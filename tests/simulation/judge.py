@@ -11,7 +11,7 @@ from cicada.answering.semantic_cache.records import unpack_body
 from cicada.answering.spending import AGENT_CALLS_A_CALL, RequestBudget
 from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 from tests.simulation.corpus import Index, passages
 from tests.simulation.expressions import Item, plain
 from tests.simulation.gateway import Socket

@@ -28,7 +28,7 @@ from cicada.models.converse_turn import StreamedTurn, ToolUse
 from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.models.streaming import Stop, Streaming
 from cicada.retrieval.ports import UNLIMITED, TimeLimit
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 from tests.support.agents import FakeTool
 from tests.support.breakers import Clock
 

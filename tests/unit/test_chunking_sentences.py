@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.corpus.chunking.pieces import pieces
+from cicada.text.pieces import pieces
 from cicada.text.sentences import MAX_QUOTED_CHARS, sentences
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 
 def split(text: str) -> list[str]:

@@ -31,7 +31,7 @@ from cicada.ingest.wiring import enricher
 from cicada.models.forms import form_name
 from cicada.models.ports import Filled, Leash, Prompt, Usage
 from cicada.models.retries import PATIENT, RetryPolicy
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 from tests.support.object_stores import InMemoryStore
 
 BOTH = EnrichmentOptions(entities="model", summaries="model", model_id="local.extractive")

@@ -18,9 +18,9 @@ from cicada.integrators.schema_explaining import (
     SchemaExplainer,
     StatedRule,
     table_prompt,
-    words_of,
 )
 from cicada.integrators.sql_schema import Column, SchemaRequest, SchemaResponse, Table
+from cicada.text.words import identifier_words
 from tests.support.breakers import Clock
 from tests.support.pipelines import ScriptedModel, ScriptedRetriever, degraded, document, result
 
@@ -72,7 +72,7 @@ def rule_of(text: str, *passages: int, columns: tuple[str, ...] = ()) -> Any:
     ],
 )
 def test_names_are_taken_apart_into_words(name: str, words: list[str]):
-    assert words_of(name) == words
+    assert identifier_words(name) == words
 
 
 def test_a_table_is_looked_up_by_the_words_of_its_names_within_the_filters():

@@ -33,7 +33,7 @@ from cicada.retrieval.knowledge.search import Gathered, KnowledgeSearch
 from cicada.retrieval.knowledge.wiring import KnowledgeOptions, extractor_of
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchResult
 from cicada.settings import AnswerSettings
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 from tests.support.answers import allowance, asked, parts
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry

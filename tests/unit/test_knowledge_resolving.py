@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.corpus.spellings import bare_key, spelling_key
 from cicada.errors import IndexMissing, OutOfTime
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import Catalogue
@@ -18,6 +17,7 @@ from cicada.retrieval.knowledge.other_names import OtherNames
 from cicada.retrieval.knowledge.resolving import MAX_PART_OF, PART_CONFIDENCE, IndexResolver
 from cicada.retrieval.knowledge.segment_names import MIN_PART_CHARS, SegmentNames
 from cicada.retrieval.ports import TimeLimit
+from cicada.text.names import bare_key, spelling_key
 from tests.support.campaign import CHARACTER, NOTES, RULES, declared, entry, named
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading, stored

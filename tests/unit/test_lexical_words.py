@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.index.lexical.analysis import terms_of
-from cicada.index.lexical.languages import STEMMED, canonical, detect
 from cicada.index.lexical.query_parser import Phrase, Prefix, QueryAnalyzer, Words
+from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
-from cicada.text.tokens import MAX_TOKEN_CHARS, normalised, tokens
+from cicada.text.languages import STEMMED, canonical
+from cicada.text.normal import normalised
+from cicada.text.terms import terms_of
+from cicada.text.tokens import MAX_TOKEN_CHARS, tokens
 
 
 def parts(text: str, language: str = "eng") -> list[str]:
@@ -147,7 +149,7 @@ def test_language_codes_of_several_kinds_are_known(code, expected):
     ],
 )
 def test_languages_are_detected_by_script_and_frequent_words(text, language):
-    assert detect(tokens(normalised(text))) == language
+    assert indexed_language(tokens(normalised(text))) == language
 
 
 def clauses(query: str, *languages: str) -> list[Words | Prefix | Phrase]:

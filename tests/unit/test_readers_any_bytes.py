@@ -11,7 +11,7 @@ from cicada.corpus.readers.frames import MalformedResultError, read_result, writ
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.reading import read_document
 from cicada.errors import DocumentEncrypted, DocumentRefused
-from cicada.visible import visible
+from cicada.text.visible import visible
 from tests.support.made_documents import docx, p, pdf, shown
 
 LIMITS = ReadLimits(max_unpacked_bytes=2_000_000, max_blocks=5_000, max_text_chars=500_000)

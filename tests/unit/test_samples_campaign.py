@@ -13,12 +13,12 @@ from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION, CollectionDeclaration
 from cicada.corpus.declared.reading import read_declaration
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
-from cicada.index.mentions import folded
 from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
 from cicada.retrieval.knowledge.catalogue import catalogue_of
 from cicada.retrieval.knowledge.contracts import Named
 from cicada.retrieval.knowledge.resolving import IndexResolver
+from cicada.text.normal import folded
 from tests.support.embedding import WordEmbedder
 from tests.support.entities import reading
 from tests.support.index_content import content

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from benchmarks import semantic_cache
 from cicada.answering.breakers.names import model_breaker
 from cicada.answering.semantic_cache.confirming import SameQuestion, confirming
-from cicada.answering.semantic_cache.sameness import may_be_same, same_question
 from cicada.answering.semantic_cache.thresholds import thresholds_of
 from cicada.errors import ModelUnavailable
 from cicada.models.ports import Filled, Usage
 from cicada.retrieval.ports import Unlimited
 from cicada.settings import AnswerSettings
+from cicada.text.sameness import may_be_same, same_question
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.unit.test_agents_wiring import ENVIRONMENT
 

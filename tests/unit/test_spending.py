@@ -10,7 +10,7 @@ from cicada.answering.spending import Allowance, ModelCall, RequestBudget, Spend
 from cicada.delivery.record import Spent
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 SMALL = "us.amazon.nova-micro-v1:0"
 

@@ -29,7 +29,7 @@ from cicada.models.prices import cost
 from cicada.protocol.actions import MAX_QUERY_CHARS
 from cicada.protocol.events import StrategyFailure
 from cicada.retrieval.ports import Degradation, Hit, SearchResult
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 from tests.support.answers import allowance, asked, parts
 from tests.support.questions import FixedRetriever, ScriptedModel, passage
 

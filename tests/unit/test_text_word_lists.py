@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 
+from cicada.text import word_lists as word_lists_module
 from cicada.text.word_lists import SOURCE, word_lists
 
+LIBRARY = Path(word_lists_module.__file__).parents[1]
 FILES = [
-    ("cicada.text", "frequent_words.json"),
-    ("cicada.ingest.enrichment", "words.json"),
-    ("cicada.retrieval.knowledge", "gazetteer_words.json"),
+    (".".join(("cicada", *path.relative_to(LIBRARY).parent.parts)), path.name)
+    for path in sorted(LIBRARY.rglob("*.json"))
+    if path.name != "prices.json"
 ]
 
 

@@ -10,9 +10,10 @@ import pytest
 pytest.importorskip("scipy", reason="models are trained where scipy has a wheel")
 
 from cicada.text.linear import LinearClassifier, dumped
-from training import changes, models, routing
+from training import changes, languages, models, routing
 from training.models import DATA, Labelled, Model, main, read, train
 
+MODELS = [changes.MODEL, languages.MODEL, routing.MODEL]
 SMALL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 10, decay=1e-4)
 
 
@@ -58,17 +59,17 @@ def test_the_check_compares_and_writes_nothing(data):
     assert main(SMALL, ["--check"]) == 1
 
 
-@pytest.mark.parametrize("model", [changes.MODEL, routing.MODEL], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_the_librarys_model_agrees_with_the_sentences_it_was_trained_on(model: Model):
     split = model.split()
     assert not set(split["tuning"]) & set(split["held_aside"])
     trained = [one for one in model.sentences() if one.author not in (*split["tuning"], *split["held_aside"])]
-    classifier = LinearClassifier.read(model.path)
+    classifier = LinearClassifier.read(model.path, model.featuring)
     agreed = sum(classifier.decide(one.query).label == one.label for one in trained)
     assert agreed >= 0.97 * len(trained)
 
 
-@pytest.mark.parametrize("model", [changes.MODEL, routing.MODEL], ids=lambda model: model.name)
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 def test_every_labelled_sentence_has_a_known_label_and_a_language(model: Model):
     for one in model.sentences():
         assert isinstance(one, Labelled)

@@ -15,7 +15,7 @@ from functools import cache
 
 from cicada.protocol.markers import without_markers
 from cicada.text.letters import UNSPACED
-from cicada.text.tokens import normalised
+from cicada.text.normal import normalised
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

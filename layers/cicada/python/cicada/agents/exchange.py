@@ -11,11 +11,10 @@ from cicada.agents.ports import AgentTask, Tool, ToolReply
 from cicada.models.converse_turn import StreamedTurn
 from cicada.models.forms import form_schema
 from cicada.models.ports import Usage
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 _SIGNS_A_TOKEN = 3
-"""Of JSON in ASCII, whose signs a tokenizer joins: :func:`cicada.tokens.estimated_tokens`, which counts each, is for
-prose."""
+"""Of JSON in ASCII, whose signs a tokenizer joins; :mod:`cicada.text.token_estimates` counts each, as in prose."""
 
 
 class Exchange:
@@ -64,7 +63,7 @@ def _result(reply: ToolReply) -> dict[str, Any]:
 def json_tokens(value: object) -> int:
     """About how many tokens a model reads of some JSON, rather too many than too few.
 
-    A digit and a character beyond ASCII count as one each, as in :func:`cicada.tokens.estimated_tokens`.
+    A digit and a character beyond ASCII count as one each, as in :func:`cicada.text.token_estimates.estimated_tokens`.
     """
     written = json.dumps(value, ensure_ascii=False, default=len)
     single = sum(not one.isascii() or one.isdigit() for one in written)

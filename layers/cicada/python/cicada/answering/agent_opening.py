@@ -13,7 +13,7 @@ from cicada.answering.strategy import Asked
 from cicada.errors import DependencyDown, IndexFailure, ModelError
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, clipped
 from cicada.story import tell
-from cicada.text.quoting import quotes
+from cicada.text.words import quotes
 
 logger = logging.getLogger(__name__)
 

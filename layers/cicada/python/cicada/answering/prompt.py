@@ -10,7 +10,7 @@ from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 MAX_SOURCE_CHARS = 8_000
 """Of a passage, how much goes into the prompt and to the client: all of what cutting makes, see

@@ -6,8 +6,6 @@ words than its passage's, code cannot tell: it stays unchecked here, and is a ju
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,12 +13,13 @@ from typing import Literal
 from cicada.citations.codes import Objection
 from cicada.citations.passages import Passage
 from cicada.protocol.events import Source
-from cicada.text.frequent import EVIDENCE
+from cicada.text.names import capitalised_in
+from cicada.text.normal import normalised
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
-from cicada.text.tokens import normalised, tokens
+from cicada.text.sentences import without_item_sign
 from cicada.text.word_lists import word_lists
-from cicada.text.words import content_words, inflects, ways_of_asking, words_of
+from cicada.text.words import content_words, is_among, ways_of_asking, words_of
 
 Verdict = Literal["verified", "unverified", "unchecked"]
 
@@ -29,17 +28,8 @@ _INTRODUCING = frozenset(map(normalised, _LISTS["introducing"])) | _LISTS["unspa
 """Words around a quotation that say nothing but that it is one; the speaker's name and the place are known apart."""
 _EDGES = " .,;:!?…。、"
 _SENTENCE_EDGES = f"{_EDGES}'*_"
-_ITEM = re.compile(r"(?:[-*•]|\d{1,3}[.)])\s+")
 _UNLIKE = 16
 """Characters by which a sentence may differ from its quotation in length: its punctuation and the sign of an item."""
-_MIN_NAMED = 4
-"""Words of a sentence up to which its capitals always tell names."""
-_NAME = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")
-"""A word that does not begin its sentence."""
-_CAPITALISES_NOUNS = "deu"
-_CAPITALISES_NAMES = "eng"
-_MOSTLY = 0.4
-"""The share of a sentence's words that are capitalised, above which capitals say nothing."""
 _WORDS_BEFORE_QUOTE = 4
 _NO_UNITS = frozenset({"", "count"})
 
@@ -101,7 +91,7 @@ def _introduces(told: str, cited: Sequence[Passage]) -> bool:
     """Whether words around quotations say only who says them, and where."""
     places = frozenset(word for passage in cited for word in words_of(passage.label))
     return not ways_of_asking(told) and not any(
-        word not in _INTRODUCING and not _among(word, places) for word in content_words(told)
+        word not in _INTRODUCING and not is_among(word, places) for word in content_words(told)
     )
 
 
@@ -114,15 +104,20 @@ def _has_whole(found: Sequence[str], part: str) -> bool:
             slice_ += sentence
             if len(slice_) > len(part) + _UNLIKE:
                 break
-            if len(slice_) >= len(part) - _UNLIKE and _bare(slice_) == wanted:
+            if len(slice_) >= len(part) - _UNLIKE and _is_same(_bare(slice_), wanted):
                 return True
     return False
 
 
+def _is_same(one: str, other: str) -> bool:
+    """Whether two texts are the same; one of them may be an item of a list, with its sign."""
+    return one == other or without_item_sign(one) == other or one == without_item_sign(other)
+
+
 def _bare(text: str) -> str:
     """A text to compare, without the signs at its edges, but for the one that asks."""
-    words = _ITEM.sub("", plain(text).strip(_SENTENCE_EDGES), count=1)
-    asks = plain(text).rstrip(" '*_.!…").endswith(("?", "؟"))
+    words = plain(text)
+    asks = words.rstrip(" '*_.!…").endswith(("?", "؟"))
     return words.strip(_SENTENCE_EDGES) + ("?" if asks else "")
 
 
@@ -164,29 +159,7 @@ def _agree(one: Quantity, other: Quantity) -> bool:
 
 def _missing_name(told: str, cited: Sequence[Passage]) -> Objection | None:
     """A capitalised word inside the sentence that no passage has; none where capitals say nothing."""
-    words = re.findall(r"[^\W\d_][\w'’-]*", told)
-    capitals = sum(word[0].isupper() for word in words[1:])
-    if capitals > _MOSTLY * max(1, len(words) - 1) and len(words) > _MIN_NAMED:
-        return None
-    if _may_capitalise_nouns(told):
-        return None
-    for match in _NAME.finditer(told):
-        shown = match[1]
-        if shown[0].isupper() and any(
-            not any(_among(part, passage.words) for passage in cited) for part in content_words(shown)
-        ):
+    for shown in capitalised_in(told):
+        if any(not any(is_among(part, passage.words) for passage in cited) for part in content_words(shown)):
             return Objection("name_missing", f"the passage neither is by {shown} nor speaks of them")
     return None
-
-
-def _may_capitalise_nouns(told: str) -> bool:
-    """Whether the frequent words of a sentence are German rather than anything else."""
-    found: Counter[str] = Counter()
-    for token in tokens(normalised(told)):
-        found.update(EVIDENCE.get(token, {}))
-    german = found[_CAPITALISES_NOUNS]
-    return german > found[_CAPITALISES_NAMES] and german == max(found.values())
-
-
-def _among(word: str, words: frozenset[str]) -> bool:
-    return word in words or any(inflects(word, one) for one in words)

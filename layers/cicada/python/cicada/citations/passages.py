@@ -7,9 +7,9 @@ from functools import cached_property
 
 from cicada.corpus.passages import NoteLocator
 from cicada.protocol.events import Source
+from cicada.text.normal import normalised
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.sentences import sentences
-from cicada.text.tokens import normalised
 from cicada.text.words import words_of
 
 

@@ -10,7 +10,7 @@ from cicada.citations.codes import Objection
 from cicada.corpus.passages import DocumentLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference
-from cicada.text.tokens import normalised
+from cicada.text.normal import normalised
 
 NO_NUMBER = 0
 """Stands for the number of a marker that has none and names no passage."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from cicada.protocol.markers import Marker, Reference, heads_sources, marked_spans, markers_in, without_markers
 from cicada.text.quotes import QUOTED
-from cicada.text.sentences import NEVER_LAST
+from cicada.text.sentences import NEVER_LAST, without_item_sign
 from cicada.text.sentences import sentences as split_sentences
 
 MIN_PIECE_WORDS = 4
@@ -17,7 +17,6 @@ MIN_PIECE_WORDS = 4
 
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 _LAST_WORD_CHARS = 40
 """How far before a marker the word is looked for that a stop follows."""
 _STOPPED = re.compile(r"(?<=[\w,;:]\s)(?P<word>[^\W\d_][\w.]*)(?P<stop>\.)[\"'”’»)\]*_]*\s*\Z")
@@ -160,4 +159,4 @@ def _citing(answer: str, start: int, end: int, text: str, markers: list[Marker])
     whole = len(pieces) < 2 or any(len(piece.split()) < MIN_PIECE_WORDS for piece in pieces)
     for group, piece in zip(groups, pieces, strict=True):
         references = dict.fromkeys(reference for marker in group for reference in marker.references)
-        yield Citing(tuple(references), _BULLET.sub("", text if whole else piece.lstrip(" ,;)").rstrip(" ,;")))
+        yield Citing(tuple(references), without_item_sign(text if whole else piece.lstrip(" ,;)").rstrip(" ,;")))

@@ -7,7 +7,6 @@ segments and is kept as long as they are; :class:`ScopedMentions` sees only the 
 
 from __future__ import annotations
 
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +18,10 @@ from numpy.typing import NDArray
 
 from cicada.index.columns import Mask, Numbering
 from cicada.index.list_columns import Postings, Rows
+from cicada.text.normal import folded
 
 Counts = NDArray[np.int64]
 Entities = NDArray[np.int32]  # entities by their numbers
-
-
-def folded(name: str) -> str:
-    """The common form of all spellings of one name."""
-    return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from cicada.ingest.scripts import checked_collection
 from cicada.ingest.sources import SourceFile, checked_metadata, source_files
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 _CHARS_A_TOKEN = 3
 """Rather too few, so that a bound by size is one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from cicada.corpus.messages import (
 from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentRefused, DocumentTooLarge, DocumentUnsafe
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, Quarantined
 from cicada.ingest.cutting import DOC_TYPE, SOURCE
+from cicada.text.normal import composed
 
 MAX_DOCUMENTS = 200_000
 """Of one load: more are to be loaded in parts, or uploaded."""
@@ -142,7 +142,7 @@ def _unlisted(error: OSError) -> None:
 
 
 def _file(source: str, path: Path, root: Path | None) -> SourceFile:
-    named = unicodedata.normalize("NFC", source)
+    named = composed(source)
     if len(named) > MAX_SOURCE_CHARS:
         raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
     if not named.isprintable():  # what cannot be decoded among it

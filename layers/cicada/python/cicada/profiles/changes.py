@@ -32,8 +32,8 @@ from cicada.profiles.rules import (
     clipped,
     episodes_of,
     fitted,
-    folded,
     line,
+    name_key,
     profile_id,
     value_of,
 )
@@ -198,14 +198,14 @@ def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, l
             raise ProfileConflict(f"version {old.version} stands: it was changed after it was created")
         return deleted(old, by=by, at_ms=at_ms, limits=limits)
     before = next((one for one in old.replaced if one.version == version), Replaced(version=version))
-    fields = {folded(field.name): field for field in profile.fields}
-    restored = {folded(field.name): field for field in before.fields}
+    fields = {name_key(field.name): field for field in profile.fields}
+    restored = {name_key(field.name): field for field in before.fields}
     theory, edits = profile.theory, list[Edit]()
-    of_theory = [edit for edit in change.edits if profile.theory and folded(edit.field) in _OF_THEORIES]
+    of_theory = [edit for edit in change.edits if profile.theory and name_key(edit.field) in _OF_THEORIES]
     if before.theory is None and (of_theory or not change.edits):  # of a profile of this name that was deleted
         raise ProfileInvalid(f"what version {version} replaced is not kept any more")
     for edit in change.edits:
-        name = folded(edit.field)
+        name = name_key(edit.field)
         if edit in of_theory:
             continue
         stands = fields.get(name)
@@ -282,7 +282,7 @@ def _set(
     limits: ProfileLimits,
     in_theory: bool,
 ) -> tuple[tuple[ProfileField, ...], tuple[Edit, ...]]:
-    kept: dict[str, ProfileField] = {folded(field.name): field for field in fields}
+    kept: dict[str, ProfileField] = {name_key(field.name): field for field in fields}
     edits: list[Edit] = []
     named: set[str] = set()
     for name in remove:
@@ -308,7 +308,7 @@ def _set(
 
 
 def _once(named: set[str], name: str) -> str:
-    key = folded(name)
+    key = name_key(name)
     if key in named:
         raise ProfileInvalid(f"{clipped(name, MAX_FIELD_NAME_CHARS)} is set or removed twice")
     named.add(key)
@@ -368,8 +368,8 @@ def _replaced(old: Profile | None, new: Profile, edits: tuple[Edit, ...]) -> tup
     """What a change has taken away from a profile; empty where it has only added."""
     if old is None:
         return ()
-    named = {folded(edit.field) for edit in edits}
-    fields = tuple(field for field in old.fields if folded(field.name) in named and field not in new.fields)
+    named = {name_key(edit.field) for edit in edits}
+    fields = tuple(field for field in old.fields if name_key(field.name) in named and field not in new.fields)
     theory = old.theory if old.theory != new.theory else None
     return (Replaced(version=new.version, fields=fields, theory=theory),) if fields or theory else ()
 

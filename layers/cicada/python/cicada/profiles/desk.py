@@ -14,7 +14,7 @@ from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.heads import Head, Listed
 from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
-from cicada.profiles.rules import MAX_NAME_CHARS, folded, is_profile_id, line, profile_id
+from cicada.profiles.rules import MAX_NAME_CHARS, is_profile_id, line, name_key, profile_id
 from cicada.profiles.store import ProfileStore, RecordChanged
 
 PAGE = 100
@@ -57,7 +57,7 @@ class ProfileDesk:
     def list(self, subject: str, kind: Kind | None = None) -> tuple[Head, ...]:
         """A user's profiles, by kind and name, without their facts."""
         wanted = (head for head in self.heads(subject) if kind in (None, head.kind))
-        return tuple(sorted(wanted, key=lambda head: (head.kind, folded(head.name))))
+        return tuple(sorted(wanted, key=lambda head: (head.kind, name_key(head.name))))
 
     def heads(self, subject: str, after: str = "") -> Iterator[Head]:
         """A user's profiles in the order of their ids, from the one after an id, without their facts."""
@@ -76,7 +76,7 @@ class ProfileDesk:
         """
         if kind is not None:
             return self.show(subject, profile_id(kind, name))
-        found = [head for head in self.list(subject) if folded(head.name) == folded(name)]
+        found = [head for head in self.list(subject) if name_key(head.name) == name_key(name)]
         if not found:
             raise ProfileUnknown("this user has no profile of that name")
         if len(found) > 1:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
 from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Kind, Record, RecordModel
-from cicada.visible import visible
+from cicada.text.normal import folded
+from cicada.text.visible import visible
 
 ID_PATTERN = "^[0-9a-f]{20}$"
 """Of a profile's id, as :func:`profile_id` makes it."""
@@ -35,20 +35,19 @@ _FRAME_BYTES = 400
 _PROOF_BYTES = MAX_QUOTE_CHARS + 4 * _PLACE_CHARS + _FRAME_BYTES
 
 
-def folded(name: str) -> str:
+def name_key(name: str) -> str:
     """A name as names are compared: what is seen of it, without case, in compatibility form (NFKC), single-spaced."""
-    seen = unicodedata.normalize("NFKC", visible(name)).casefold()
-    return " ".join(unicodedata.normalize("NFKC", seen).split())
+    return folded(visible(name))
 
 
 def claim_of(statement: str) -> str:
     """A statement as statements are compared: as names are, all of it, without the marks at its end."""
-    return folded(statement).rstrip(" .!?…。！？؟")
+    return name_key(statement).rstrip(" .!?…。！？؟")
 
 
 def profile_id(kind: Kind, name: str) -> str:
     """The id of a user's profile of this kind and name: 20 hexadecimal digits."""
-    return hashlib.sha256(f"{kind}\0{folded(name)}".encode()).hexdigest()[:20]
+    return hashlib.sha256(f"{kind}\0{name_key(name)}".encode()).hexdigest()[:20]
 
 
 def is_profile_id(given: str) -> bool:

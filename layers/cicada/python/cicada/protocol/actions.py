@@ -30,7 +30,7 @@ from cicada.profiles.rules import (
     MAX_STATEMENT_CHARS,
     MAX_VALUE_CHARS,
 )
-from cicada.visible import visible
+from cicada.text.visible import visible
 
 PROTOCOL_VERSION = 1
 """The version of the messages. A client may name it as ``v`` in any action; another version is refused."""

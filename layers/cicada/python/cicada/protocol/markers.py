@@ -7,29 +7,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from cicada.text.word_lists import any_word, word_lists
+
 MAX_RANGE = 20
 """Numbers that one range stands for at most; of a longer one only its ends are taken."""
 MAX_LEAD_CHARS = 40
 """How far before a marker the words are looked for that introduce it."""
 _MARKERS_KEPT = 4_096
 
+_LISTS = word_lists("cicada.protocol", "marker_words.json")
 _BRACKET = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _ONE = r"\d{1,3}(?:\s*[-–—]\s*\d{1,3})?"
-_AND = r"\s*(?:,\s*(?:and\b)?|&|\band\b)\s*"
+_JOINING = any_word(_LISTS["joining"])
+_AND = rf"\s*(?:,\s*(?:{_JOINING}\b)?|&|\b{_JOINING}\b)\s*"
 _NUMBER_LIST = re.compile(rf"\s*#?{_ONE}(?:(?:{_AND}|\s*;\s*)#?{_ONE})*\s*")
 _SPAN = re.compile(r"(\d+)(?:\s*[-–—]\s*(\d+))?")
-_DOC = r"(?:doc(?:ument)?|source|passage)s?\b\.?"
+_DOC = rf"{any_word(_LISTS['documents'])}\b\.?"
 _BETWEEN_DOCUMENTS = re.compile(rf"\s*;\s*|{_AND}(?={_DOC}\s*#?\s*\d)", re.IGNORECASE)
 _DOCUMENTS = re.compile(
     rf"{_DOC}\s*(#?{_ONE}(?:{_AND}#?{_ONE})*(?=\s*(?:[:,]|\Z))|#?\s*\d{{1,3}}\b)?\s*", re.IGNORECASE
 )
 _PAGE = r"\d{1,6}(?:\s*[-–—]\s*\d{1,6})?"
-_PAGES = re.compile(
-    rf"(?:^|[,:\s])\s*(?:pages?|pgs?\.?|pp?\.?|seiten?|s\.)\s*({_PAGE}(?:{_AND}{_PAGE})*)$", re.IGNORECASE
-)
-_TOGETHER = re.compile(r"(?:\s*(?:[,;&]|and\b))?\s*")
-_LABEL = r"(?:sources?|references?|refs?\.?|quellen?|fuentes?|fontes?|fonti?|bron(?:nen)?|来源|出典)\s*[:：]?"
-_LEAD = rf"(?:see(?:\s+also)?|cf\.?|compare|siehe(?:\s+auch)?|vgl\.?|voir|véase|vedi|zie|veja|参见|参照|{_LABEL})"
+_PAGES = re.compile(rf"(?:^|[,:\s])\s*{any_word(_LISTS['pages'])}\s*({_PAGE}(?:{_AND}{_PAGE})*)$", re.IGNORECASE)
+_TOGETHER = re.compile(rf"(?:\s*(?:[,;&]|{_JOINING}\b))?\s*")
+_LABEL = rf"{any_word(_LISTS['labels'])}\s*[:：]?"
+_LEAD = rf"(?:{any_word(_LISTS['leads'])}|{_LABEL})"
 _HEADING = re.compile(rf"[\s#*_>•–-]*{_LABEL}[\s*_:：]*", re.IGNORECASE)
 _INTRODUCED = tuple(
     (re.compile(before, re.IGNORECASE), re.compile(after))

@@ -12,10 +12,11 @@ from cicada.corpus.passages import Passage
 from cicada.index.facets import most_frequent
 from cicada.index.list_columns import Rows
 from cicada.index.loaded_index import LoadedIndex, Scope
-from cicada.index.mentions import ScopedMentions, folded
+from cicada.index.mentions import ScopedMentions
 from cicada.retrieval.closest_names import closest_names
 from cicada.retrieval.entity_ties import Entity, Tie, UnknownEntity, tie
 from cicada.retrieval.shards import partial_index
+from cicada.text.normal import folded
 
 CLOSEST = 5
 """Known names that an unknown one is answered with."""

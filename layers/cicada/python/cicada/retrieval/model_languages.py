@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cicada.index.lexical.languages import STEMMED, UNSTEMMED_SCRIPTS, detect
-from cicada.text.frequent import EVIDENCE
-from cicada.text.tokens import normalised, tokens
+from cicada.text.detection import language_of
+from cicada.text.languages import STEMMED, UNSTEMMED_SCRIPTS
 
 ENGLISH_MODELS = ("local.all-minilm-l6-v2", "cohere.embed-english-v3")
 """Models trained on English alone, by the service's id. Every other one is taken for multilingual, as Titan Text
@@ -47,14 +46,10 @@ def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
 def query_language(text: str, languages: Mapping[str, int]) -> str:
     """The language of a query to passages in some languages (ISO 639-3); ``und`` for one in accented Latin letters.
 
-    Detection falls back on English. Where no English word speaks for it, the passages' most frequent language does.
+    Where no frequent word speaks for a language, the passages' most frequent one is told.
     """
-    read = tokens(normalised(text))
-    language = detect(read)
-    if language != _ENGLISH:
-        return language
-    if languages and not any(_ENGLISH in EVIDENCE.get(token, {}) for token in read):
-        language = max(languages, key=lambda name: languages[name])
+    usual = max(languages, key=lambda name: languages[name], default=_ENGLISH)
+    language = language_of(text, otherwise=usual, by_frequent_words=bool(languages))
     return "und" if language == _ENGLISH and _accented_share(text) >= _ACCENTED else language
 
 

@@ -1,4 +1,7 @@
-"""A short text as hashed n-grams of characters and words: what the linear classifiers score.
+"""A short text as hashed features: what the linear classifiers score.
+
+:func:`features_of` is for what a text says: n-grams of its words. :func:`spelling_of` is for the language that it is
+in: parts of its words.
 
 A feature is a string; its bucket is its CRC-32 modulo the number of buckets (feature hashing: Weinberger et al., 2009).
 The same code makes the features for training and for scoring, so the two cannot differ.
@@ -7,12 +10,12 @@ The same code makes the features for training and for scoring, so the two cannot
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
 from cicada.text.letters import UNSPACED
+from cicada.text.normal import compatible, unaccented
 
 MAX_HEAD_CHARS = 400
 """Characters that are read from the beginning of a text."""
@@ -45,6 +48,8 @@ _SENTENCE_END = frozenset(".?!;:")
 _FIRST_WORDS, _LAST_WORDS = 5, 2
 """Words at either end of a text that count a second time, as its first and its last."""
 _WORD_PART_CHARS = 6
+_SPELT = re.compile(rf"[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)*")
+_SPELLING_CHARS = (1, 2, 3, 4)
 
 
 class Feature(NamedTuple):
@@ -62,19 +67,15 @@ class Featured(NamedTuple):
     features: tuple[Feature, ...]
 
 
+Featuring = Callable[[str, int, Iterable[str]], Featured]
+"""Makes the features of a text: :func:`features_of`, :func:`spelling_of`."""
+
+
 def plain(text: str) -> str:
     """The text in compatibility form (NFKC), with one sign for each kind of quote, dash and stop; cut in its middle."""
     if len(text) > MAX_HEAD_CHARS + MAX_TAIL_CHARS:
         text = f"{text[:MAX_HEAD_CHARS]} … {text[-MAX_TAIL_CHARS:]}"
-    text = text.encode("utf-8", "ignore").decode()
-    return unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
-
-
-def unaccented(text: str) -> str:
-    """The text without accents, which many people leave out when they type."""
-    if text.isascii():
-        return text
-    return "".join(sign for sign in unicodedata.normalize("NFD", text) if not unicodedata.combining(sign))
+    return compatible(text.translate(_SIGNS)).translate(_SIGNS)
 
 
 def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured:
@@ -88,8 +89,21 @@ def features_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured
     shown = plain(text)
     quoted = [match.span() for match in _QUOTED.finditer(shown)]
     words: list[str] = []
+    return _hashed(_strings(shown, quoted, words), words, buckets, beside)
+
+
+def spelling_of(text: str, buckets: int, beside: Iterable[str] = ()) -> Featured:
+    """The distinct features of how a text is spelt: its words, and parts of them of one to four characters.
+
+    Takes what :func:`features_of` takes. Case does not count, accents do; words of scripts without spaces are not read.
+    """
+    words = _SPELT.findall(plain(text).casefold())
+    return _hashed(_spelling(words), words, buckets, beside)
+
+
+def _hashed(strings: Iterable[tuple[int, str]], words: Sequence[str], buckets: int, beside: Iterable[str]) -> Featured:
     found: dict[int, int] = {}
-    for word, feature in _strings(shown, quoted, words):
+    for word, feature in strings:
         found.setdefault(crc32(feature.encode()) % buckets, word)
     for name in beside:
         for copy in range(_COPIES):
@@ -139,6 +153,16 @@ def _strings(shown: str, quoted: list[tuple[int, int]], words: list[str]) -> Ite
     yield -1, f"s{min(sentences, 4)}"
     yield -1, f"l{min(len(spoken) // 4, 10)}"
     yield -1, f"n{min(names, 4)}"
+
+
+def _spelling(words: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The features of words, each with the index of its word."""
+    yield -1, "bias"
+    for at, word in enumerate(words):
+        yield at, f"w{word}"
+        marked = f"<{word[:MAX_WORD_CHARS]}>"
+        for size in _SPELLING_CHARS:
+            yield from ((at, f"c{marked[start : start + size]}") for start in range(len(marked) - size + 1))
 
 
 def _sequences(spoken: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:

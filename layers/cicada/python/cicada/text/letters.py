@@ -52,16 +52,31 @@ def word_pattern() -> re.Pattern[str]:
     return re.compile(rf"[{UNSPACED}][{marks()}]*|{spaced_letter()}+")
 
 
+@cache
+def written_word() -> re.Pattern[str]:
+    """A word with the apostrophes inside of it; or a run of a script without spaces."""
+    letter = spaced_letter()
+    return re.compile(rf"[{UNSPACED}]+|{letter}+(?:['’]{letter}+)*")
+
+
 def stands_in(text: str, part: str) -> bool:
     """Whether a text has a part as whole words; in scripts without spaces, wherever it stands."""
     at = text.find(part)
     while at >= 0:
-        end = at + len(part)
-        inside = _one_word(text[max(at - 1, 0) : at + 1]) or _one_word(text[end - 1 : end + 1])
-        if part and not inside:
+        if part and _is_whole(text, at, at + len(part)):
             return True
         at = text.find(part, at + 1)
     return False
+
+
+def written_as(text: str, part: str) -> str | None:
+    """A part as a text writes it, in whatever case, as whole words; None if it does not."""
+    found = re.finditer(re.escape(part), text, re.IGNORECASE)
+    return next((match[0] for match in found if match[0] and _is_whole(text, *match.span())), None)
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    return not (_one_word(text[max(start - 1, 0) : start + 1]) or _one_word(text[end - 1 : end + 1]))
 
 
 def _one_word(two: str) -> bool:

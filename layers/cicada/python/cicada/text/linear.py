@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from itertools import accumulate
 
-from cicada.text.features import Featured, features_of
+from cicada.text.features import Featured, Featuring, features_of
 
 FORMAT = 2
 """Of the file."""
@@ -46,6 +46,7 @@ class LinearClassifier:
         temperature: float,
         rows: Sequence[int],
         weights: array[int],
+        featuring: Featuring = features_of,
     ) -> None:
         """See :func:`dumped` for how a file is made.
 
@@ -56,6 +57,7 @@ class LinearClassifier:
             temperature: what the scores are divided by, so that probabilities are calibrated.
             rows: the buckets that have weights; features in other buckets count for no label.
             weights: signed bytes, shape ``(len(rows), len(labels))``, row by row.
+            featuring: makes a text's features, as it did when the weights were fitted.
 
         Raises:
             ValueError: the weights are not of that shape.
@@ -66,10 +68,11 @@ class LinearClassifier:
         self.buckets = buckets
         self._scale = scale / temperature
         self._weights = weights
+        self._featuring = featuring
         self._starts = dict(zip(rows, range(0, len(weights), len(labels)), strict=True))
 
     @classmethod
-    def read(cls, file: Traversable) -> LinearClassifier:
+    def read(cls, file: Traversable, featuring: Featuring = features_of) -> LinearClassifier:
         """Read a model's file. Raises ValueError where it is not one."""
         head, _, body = file.read_bytes().partition(b"\n")
         told = json.loads(head)
@@ -78,17 +81,17 @@ class LinearClassifier:
         rows = list(accumulate(body[: told["rows"]]))
         weights = array("b")
         weights.frombytes(body[told["rows"] :])
-        return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], rows, weights)
+        return cls(told["labels"], told["buckets"], told["scale"], told["temperature"], rows, weights, featuring)
 
     def decide(self, text: str, *, beside: Iterable[str] = (), most_telling: int = 3) -> Decision:
         """Classify a text: deterministic and total, in time that is bounded whatever the text's length.
 
         Args:
             text: any text.
-            beside: further features, see :func:`cicada.text.features.features_of`.
+            beside: further features, see :mod:`cicada.text.features`.
             most_telling: how many words are told at most.
         """
-        featured = features_of(text, self.buckets, beside)
+        featured = self._featuring(text, self.buckets, beside)
         scores = self._scores(featured)
         most = max(scores)
         exponentials = [math.exp(score - most) for score in scores]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from cicada.text.tokens import raised_apart
+from cicada.text.normal import compared, compatible, raised_apart
 from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.text", "number_words.json")
@@ -33,34 +33,31 @@ COUNTERS = frozenset("".join(_LISTS["counters"]))
 
 _FRACTION = re.compile("(?<![0-9])([0-9]{0,12})([\u00bc-\u00be\u2150-\u215e])")
 """Of one character: 1½ is 1.5, not 11⁄2."""
+_DIGIT_RUN = re.compile(r"\d+")
 _KEPT = 512
 """Texts whose reading is remembered."""
 _MAX_DIGITS = 18
 _TEN, _TWENTY = 10, 20
 _DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
-_FRENCH = r"(?i:\b(?:dix-(?:sept|huit|neuf)|soixante-dix|quatre-vingts?(?:-dix)?)\b)"
+_HYPHENATED = rf"(?i:\b(?:{'|'.join(sorted(filter(lambda word: '-' in word, NUMBER_WORDS), reverse=True))})\b)"
+"""Number words of several parts: *soixante-dix*."""
 _TOKEN = re.compile(
-    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_FRENCH}|"
+    rf"(?P<digits>{_DIGITS})|(?P<han>[〇零一二三四五六七八九十百千万億两兩]+)|(?P<word>{_HYPHENATED}|"
     rf"[^\W\d_〇零一二三四五六七八九十百千万億两兩]+)|(?P<sign>[%°$€£¥₩₽])"
 )
-_ORDINAL_ENDING = frozenset("st nd rd th er re e ème º ª o a".split())
+_ORDINAL_ENDING = _LISTS["ordinal_endings"]
 _HAN = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
 _THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
 _CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
-_ALONE = frozenset(
-    "hundred thousand tausend hundert mille mil cien dozen dutzend douzaine docena dozzina dúzia dozijn".split()
-)
+_ALONE = _LISTS["multipliers_alone"]
 """Multipliers that are numbers without one before them."""
-_AND = frozenset("y et und e".split())
+_AND = _LISTS["joining"]
+_ONES = _LISTS["ones_after_joining"]
 _UNIT_REACH = 2
 """Words after a number among which its unit is looked for."""
-_NO_ADJECTIVES = frozenset(
-    "a an the and or of to in on at by for from per every each any this that these those times than as is are was were "
-    "pro je jede jeden jedes am im und oder von vor nach bis der die das par chaque tous toutes les le la de du des et "
-    "ou en au por cada todos todas el los las y o del al ogni tutti i il lo gli e di per elke per van".split()
-)
+_NO_ADJECTIVES = _LISTS["no_adjectives"]
 """Words after which no unit belongs to the number before them: *three every day*."""
 
 
@@ -114,7 +111,12 @@ def quantities(text: str, *, doubtful: bool = False) -> tuple[Quantity, ...]:
         doubtful: whether to take words for numbers that may be something else (*one*; *sei*, *once*).
     """
     apart = _FRACTION.sub(_decimal_of, raised_apart(text))
-    return tuple(_found(unicodedata.normalize("NFKC", apart), DOUBTFUL_WORDS if doubtful else {}))
+    return tuple(_found(compatible(apart), DOUBTFUL_WORDS if doubtful else {}))
+
+
+def digits_in(text: str) -> list[str]:
+    """The runs of digits of a text, in order: ``10²`` has two, ``1,500`` has two, and ``１２`` is 12."""
+    return _DIGIT_RUN.findall(compared(text))
 
 
 def _decimal_of(fraction: re.Match[str]) -> str:
@@ -194,7 +196,7 @@ def _spelled(tokens: list[re.Match[str]], at: int, doubtful: Mapping[str, int]) 
 def _follows(tokens: list[re.Match[str]], at: int) -> bool:
     """Whether a number below ten stands at a token: *treinta y dos*."""
     word = (tokens[at]["word"] or "").lower() if at < len(tokens) else ""
-    return 0 < NUMBER_WORDS.get(word, 1 if word in ("un", "uno", "una", "une") else 0) < _TEN
+    return 0 < NUMBER_WORDS.get(word, 1 if word in _ONES else 0) < _TEN
 
 
 def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
@@ -203,7 +205,7 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
         return CURRENCIES[tokens[at - 1]["sign"]], after
     for place in range(after, min(after + _UNIT_REACH, len(tokens))):
         token = tokens[place]
-        if token["digits"] or token["han"]:
+        if token["digits"] or token["han"] or (token["sign"] and _precedes_number(tokens, place)):
             break
         word = (token["word"] or token["sign"]).lower()
         if word == "°" and place + 1 < len(tokens) and tokens[place + 1]["word"]:
@@ -212,13 +214,19 @@ def _unit(tokens: list[re.Match[str]], at: int, after: int) -> tuple[str, int]:
             return "%", place + 2
         if word in UNITS and (place == after or len(word) > 2):
             return UNITS[word], place + 1
-        if word in _NO_ADJECTIVES:
+        if word in _NO_ADJECTIVES or word in NUMBER_WORDS:
             break
     if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in TIMES:
         return TIMES[tokens[after]["word"][0]], after
     if after < len(tokens) and tokens[after]["word"] and tokens[after]["word"][0] in COUNTERS:
         return "count", after
     return "", after
+
+
+def _precedes_number(tokens: list[re.Match[str]], at: int) -> bool:
+    """Whether a sign stands right before a number, and so is its unit: *213. $6*."""
+    following = tokens[at + 1] if at + 1 < len(tokens) else None
+    return following is not None and bool(following["digits"]) and following.start() == tokens[at].end()
 
 
 def _decimal(digits: str) -> Decimal | None:

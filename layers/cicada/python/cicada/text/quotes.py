@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+
+from cicada.text.normal import compatible
 
 MAX_QUOTED_CHARS = 2_000
 """Characters of a quotation. A bound, so that marks that open and never close are read in linear time."""
@@ -48,8 +49,8 @@ def without_quotations(text: str) -> str:
 @lru_cache(_KEPT)
 def plain(text: str) -> str:
     """Case, spacing and typographic variants folded away; all quotation marks are one, and 10² is 10^2."""
-    folded = unicodedata.normalize("NFKC", _RAISED.sub("^", text).translate(_VARIANTS)).casefold().translate(_VARIANTS)
-    return " ".join(folded.split())
+    bare = _RAISED.sub("^", text).translate(_VARIANTS).casefold()
+    return " ".join(compatible(bare).casefold().translate(_VARIANTS).split())
 
 
 def holds(text: str, part: str) -> bool:

@@ -41,7 +41,9 @@ _CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")
 _OPENERS = "\"'“‘„«‹「『（〈《【〔([{*_¿¡-–—•"
 _ALONE = "。！？｡．।॥؟۔။።፧፨։"
 _SPACED = ".!?‼⁇⁈⁉…\u037e"
+_BEFORE_A_SENTENCE = frozenset(_ALONE + _SPACED + ':"“”„«»「『()[]\n')
 _BULLETS = "•‣◦⁃▪●"
+_ITEM_SIGN = re.compile(rf"^\s*(?:[-*–{_BULLETS}]|\d{{1,3}}[.)])\s+")
 _NUMBER = r"\(?(?:\d{1,3}|[A-Za-z])[.)]+"
 _END = re.compile(
     rf"(?=[{_ALONE}{_SPACED};:\s])(?:"
@@ -60,7 +62,7 @@ _QUOTED = re.compile(
 )
 _LAST_WORD = re.compile(r"[°º]?[^\W_](?:[\w&./-]*[\w°º])?$")
 _NEXT_WORD = re.compile(r"\w+")
-_GOES_ON_AFTER_A_QUOTE = "とっのはがをにもでや、，,"
+_GOES_ON_AFTER_A_QUOTE = "".join(_LISTS["goes_on_after_a_quote"])
 """Japanese particles, and commas: the sentence around a quotation goes on."""
 _WORD_CHARS = 32
 """How far back the last word is looked for."""
@@ -72,6 +74,19 @@ def sentences(text: str) -> list[str]:
     if edges[-1] != len(text):
         edges.append(len(text))
     return [text[start:end] for start, end in pairwise(edges)]
+
+
+def without_item_sign(text: str) -> str:
+    """A text without the sign or the number of a list's item that it begins with."""
+    return _ITEM_SIGN.sub("", text)
+
+
+def opens_sentence(text: str, at: int) -> bool:
+    """Whether a word that stands at a place may begin a sentence, so that its capital says nothing."""
+    start = at
+    while start > max(0, at - MAX_LEAD_CHARS) and not text[start - 1].isalnum():
+        start -= 1
+    return start == 0 or not _BEFORE_A_SENTENCE.isdisjoint(text[start:at])
 
 
 def _ends(text: str) -> list[int]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
+_HYPHEN, _SPACES = re.escape("-"), r"\s+"
 SOURCE = "source"
 """The entry that says where the words come from."""
 
@@ -20,6 +22,12 @@ def word_lists(package: str, file: str) -> Mapping[str, frozenset[str]]:
     """
     told: dict[str, str | list[str]] = json.loads((files(package) / file).read_text(encoding="utf-8"))
     return {name: _words(lines) for name, lines in told.items() if name != SOURCE}
+
+
+def any_word(words: Iterable[str]) -> str:
+    """A regular expression of any of some words, the longest first; a hyphen in one stands for spaces."""
+    longest_first = sorted(words, key=lambda word: (-len(word), word))
+    return f"(?:{'|'.join(re.escape(word).replace(_HYPHEN, _SPACES) for word in longest_first)})"
 
 
 def _words(lines: str | list[str]) -> frozenset[str]:

@@ -1,12 +1,14 @@
-"""The words of a question that say what it is about, and those small ones that say how it asks."""
+"""The words of a text: all of them, and those that say what it is about or how it asks."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator
 
 from cicada.text.frequent import EVIDENCE
-from cicada.text.letters import is_unspaced
-from cicada.text.tokens import normalised, tokens
+from cicada.text.letters import is_unspaced, word_pattern
+from cicada.text.normal import compared, normalised
+from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 
 _LISTS = word_lists("cicada.text", "small_words.json")
@@ -17,21 +19,36 @@ _UNSPACED = (*_LISTS["unspaced_negations"], *_LISTS["unspaced_asking"])
 _UNSPACED_SMALL = _LISTS["unspaced_small"]
 _HIRAGANA = re.compile(r"[\u3041-\u309f]+")
 """In Japanese, grammar for the most part."""
-_POSSESSIVE = re.compile(r"'s$")
+POSSESSIVE = re.compile(r"['’]s$")
+"""An English ending, which is no part of a name."""
 _LEAST_STEM = 3
 _MOST_ENDING = 3
+_IDENTIFIER_RUNS = re.compile(r"\d+|[^\W\d_]+")
+_ROUGH_STEM = 6
+"""Letters that words are cut to, so that inflections meet."""
+_LEAST_ROUGH = 4
+"""Letters of a word: shorter ones join sentences rather than tell what they are about."""
+_PAIRED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+_FIRST_OF_STEM_PAIRS = "\u0e00"
+_STEM_PAIRS = re.compile(f"[{_PAIRED}]")
+_STEM_RUN = re.compile(rf"[{_PAIRED}]+|[^\W\d_{_PAIRED}]{{{_LEAST_ROUGH},}}|\d{{2,}}")
 _JOINER = re.compile(r"[-']")
 """Of what is one token and two words: *sale-room*, *l'arma*, *fut-elle*."""
+
+
+def all_words(text: str) -> tuple[str, ...]:
+    """Every word of a text in normal form, in order; in scripts without spaces each character is one."""
+    return tuple(word_pattern().findall(compared(text)))
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in normal form; of a script without spaces its characters, but for hiragana."""
     found: list[str] = []
-    for token in tokens(normalised(text)):
+    for token in tokens(compared(text)):
         if is_unspaced(token):
             found += _HIRAGANA.sub("", token)
         else:
-            parts = _JOINER.split(_POSSESSIVE.sub("", token))
+            parts = _JOINER.split(POSSESSIVE.sub("", token))
             found += [part for part in parts if len(part) > 1 or part.isdigit()] or parts
     return found
 
@@ -46,13 +63,61 @@ def content_words(text: str) -> list[str]:
 def ways_of_asking(text: str) -> frozenset[str]:
     """Its negations and question words, in normal form."""
     plain = normalised(text)
-    spaced = frozenset(_POSSESSIVE.sub("", token) for token in tokens(plain)) & (_NEGATIONS | _ASKING)
+    spaced = frozenset(POSSESSIVE.sub("", token) for token in tokens(plain)) & (_NEGATIONS | _ASKING)
     return spaced | {sign for sign in _UNSPACED if sign in plain}
+
+
+def identifier_words(name: str) -> list[str]:
+    """The words of a name in code, in any alphabet: ``custOrder_ID2`` is *cust*, *order*, *id*, *2*."""
+    return [word.lower() for run in _IDENTIFIER_RUNS.findall(name) for word in _humps(run)]
+
+
+def _humps(run: str) -> Iterator[str]:
+    """A run of letters cut where a capital follows a small letter, or begins a word after other capitals."""
+    start = 0
+    for at in range(1, len(run)):
+        begins = run[at].isupper() and (not run[at - 1].isupper() or run[at + 1 : at + 2].islower())
+        if begins:
+            yield run[start:at]
+            start = at
+    yield run[start:]
+
+
+def rough_stems(text: str) -> list[str]:
+    """What neighbouring sentences are compared by: the beginnings of long words, numbers, pairs of unspaced characters.
+
+    They decide where documents are cut, and so what passages are called: that is why they have ranges of characters of
+    their own.
+    """
+    stems: list[str] = []
+    for run in _STEM_RUN.findall(text.casefold()):
+        if run[0] >= _FIRST_OF_STEM_PAIRS and _STEM_PAIRS.match(run):
+            stems += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+        else:
+            stems.append(run[:_ROUGH_STEM])
+    return stems
 
 
 def inflects(word: str, other: str) -> bool:
     """Whether two words in normal form can be forms of one: *locked* and *locks*; numbers and runs never are."""
-    if is_unspaced(word) or any(map(str.isdigit, word)):
+    if not word or is_unspaced(word) or any(map(str.isdigit, word)):
         return False
     stem = word[: max(_LEAST_STEM, len(word) - _MOST_ENDING)]
     return other.startswith(stem) and abs(len(other) - len(word)) <= _MOST_ENDING
+
+
+def is_among(word: str, words: Collection[str]) -> bool:
+    """Whether a word in normal form is one of others, be it with another ending."""
+    return word in words or any(inflects(word, one) for one in words)
+
+
+def quotes(text: str, quote: str) -> bool:
+    """Whether the words of ``quote``, at least one, stand in ``text`` one after another."""
+    wanted = all_words(quote)
+    return bool(wanted) and f" {' '.join(wanted)} " in f" {' '.join(all_words(text))} "
+
+
+def foreign_words(text: str, *others: str) -> tuple[str, ...]:
+    """The words of a text that none of the others has, each once, in order."""
+    known = {word for other in others for word in all_words(other)}
+    return tuple(dict.fromkeys(word for word in all_words(text) if word not in known))

@@ -16,7 +16,7 @@ from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.record import NoteProof, Profile
 from cicada.profiles.rules import clipped
 from cicada.retrieval.ports import Filters, Retriever
-from cicada.visible import visible
+from cicada.text.visible import visible
 
 
 @dataclass(frozen=True)

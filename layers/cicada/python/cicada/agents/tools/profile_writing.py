@@ -15,10 +15,10 @@ from cicada.agents.tools.shown import MAX_TOLD, profile_shown, proof_of
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import FieldGiven
 from cicada.profiles.record import Profile
-from cicada.profiles.rules import folded
+from cicada.profiles.rules import name_key
 from cicada.protocol.events import ChangedField
 from cicada.retrieval.ports import Limits
-from cicada.text.quoting import foreign_words
+from cicada.text.words import foreign_words
 
 CONFIRMATION_REQUIRED = "confirmation_required"
 """What the model is told in place of a deletion's result."""
@@ -111,11 +111,11 @@ class RemoveFieldsTool(_WritingTool):
     def run(self, given: RemoveFields, actor: Actor, _shelf: Shelf, _limits: Limits) -> ToConfirm:
         """See the port."""
         profile = self._seen(actor, given.id, given.expected_version)
-        kept = {folded(field.name): field for field in profile.fields}
-        missing = [name for name in given.fields if folded(name) not in kept]
+        kept = {name_key(field.name): field for field in profile.fields}
+        missing = [name for name in given.fields if name_key(name) not in kept]
         if missing:
             raise ToolInvalid(f"there is no field {', '.join(missing[:MAX_TOLD])}")
-        fields = (kept[name] for name in dict.fromkeys(map(folded, given.fields)))
+        fields = (kept[name] for name in dict.fromkeys(map(name_key, given.fields)))
         gone = [ChangedField(field=field.name, before=field.value) for field in fields]
         return self._to_confirm(given, actor, profile, gone)
 

@@ -13,10 +13,10 @@ from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
 from cicada.profiles.heads import Head
 from cicada.profiles.record import Change, Edit, Evidence, NoteProof, PassageProof, Profile, Proof
-from cicada.profiles.rules import clipped, folded, kept_place
+from cicada.profiles.rules import clipped, kept_place, name_key
 from cicada.protocol.events import Reason, Source
 from cicada.retrieval.ports import Hit
-from cicada.text.quoting import foreign_words, quotes
+from cicada.text.words import foreign_words, quotes
 
 NOTES = "profiles"
 """The collection that notes are shown under: none of the corpus."""
@@ -64,11 +64,11 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
                 origin="profile",
             )
         case NoteProof():
-            said = "" if folded(proof.words) == folded(value) else f"\n“{proof.words}”"
+            said = "" if name_key(proof.words) == name_key(value) else f"\n“{proof.words}”"
             place = NoteLocator(profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=proof.said_at_ms)
             return Source(
                 n=_UNNUMBERED,
-                passage_id=f"note:{profile.id}:{folded(field)}",
+                passage_id=f"note:{profile.id}:{name_key(field)}",
                 collection=NOTES,
                 locator=place,
                 score=score,

@@ -16,7 +16,7 @@ from cicada.profiles.heads import Head
 from cicada.profiles.record import Profile
 from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, profile_id
 from cicada.retrieval.ports import Limits
-from cicada.text.quoting import foreign_words, quotes
+from cicada.text.words import foreign_words, quotes
 
 MAX_CITED = 12
 """Theories of a list that can be cited: the shelf has room for 40 sources, and evidence needs most of it."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from cicada.answering.conversation.turns import Turn
-from cicada.index.lexical.languages import script_of
-from cicada.text.words import content_words, inflects, ways_of_asking, words_of
+from cicada.text.numbers import digits_in
+from cicada.text.scripts import main_script
+from cicada.text.words import content_words, is_among, ways_of_asking, words_of
 
 MAX_COMPLETED_CHARS = 400
 UNCHANGED = "UNCHANGED"
 """What a model writes for a question that needs nothing."""
 _MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
-_NUMBER = re.compile(r"\d+")
 
 
 def tidied(written: str) -> str:
@@ -44,8 +42,8 @@ def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:
     said = " ".join(f"{turn.query} {turn.asked} {turn.answer}" for turn in turns)
     if _script(completed) not in {_script(question), *(_script(turn.asked) for turn in turns[-1:])}:
         return "it is in another script"
-    asked, done = set(_NUMBER.findall(question)), set(_NUMBER.findall(completed))
-    if not asked <= done <= asked | set(_NUMBER.findall(said)):
+    asked, done = set(digits_in(question)), set(digits_in(completed))
+    if not asked <= done <= asked | set(digits_in(said)):
         return "it has other numbers"
     if not ways_of_asking(question) <= ways_of_asking(completed) <= ways_of_asking(f"{question} {said}"):
         return "it asks in another way"
@@ -65,11 +63,10 @@ def in_askers_words(completed: str, question: str, turns: Sequence[Turn]) -> boo
 def _lacking(wanted: Iterable[str], words: Sequence[str]) -> Iterable[str]:
     """The words that are not there, not even with another ending: *Mara's*, *Марой*, *locked*."""
     there = frozenset(words)
-    return (word for word in wanted if word not in there and not any(inflects(word, one) for one in there))
+    return (word for word in wanted if not is_among(word, there))
 
 
 def _script(text: str) -> str:
-    """The script that most of a text's letters are in; kana and Han are one, as Japanese has both."""
-    counted = Counter(script_of(letter) for letter in text if letter.isalpha())
-    counted["han"] += counted.pop("kana", 0)
-    return counted.most_common(1)[0][0] if counted.total() else ""
+    """The script of most of a text; Japanese and Chinese are one, as a Japanese name can be kanji alone."""
+    script = main_script(text)
+    return "han" if script == "kana" else script

@@ -8,7 +8,8 @@ from importlib.resources import files
 
 from cicada.routing.classifier import classify
 from cicada.text.linear import LinearClassifier
-from cicada.text.tokens import normalised, tokens
+from cicada.text.normal import normalised
+from cicada.text.tokens import tokens
 from cicada.text.words import content_words
 
 LEAST_LEANING = 0.2

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cicada.protocol.markers import without_markers
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 MAX_ASKED_CHARS = 1_000
 """As much of a question as its turn keeps."""

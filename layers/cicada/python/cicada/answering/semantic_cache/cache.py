@@ -34,7 +34,7 @@ from cicada.models.ports import Embedder
 from cicada.protocol.events import Citation, Source
 from cicada.retrieval.ports import Limits
 from cicada.story import tell
-from cicada.text.tokens import normalised
+from cicada.text.normal import compared
 
 logger = logging.getLogger(__name__)
 
@@ -259,8 +259,8 @@ class SemanticCache:
             answered_at_ms=given.at_ms,
             expires_at=expires_at,
         )
-        plain = normalised(asked.query)
-        gone = {old.id for old in held.snapshot.entries if normalised(old.question) == plain}
+        plain = compared(asked.query)
+        gone = {old.id for old in held.snapshot.entries if compared(old.question) == plain}
         if gone and max(gone) > entry.id:
             return "a newer one is kept"
         self._store.put(digest, entry, body)

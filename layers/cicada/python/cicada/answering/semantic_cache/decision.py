@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.semantic_cache.records import Body, Entry
-from cicada.answering.semantic_cache.sameness import may_be_same, same_question
 from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.protocol.events import Source
-from cicada.text.letters import is_unspaced
-from cicada.text.tokens import normalised
-from cicada.text.words import content_words
+from cicada.text.sameness import may_be_same, same_question
+from cicada.text.words import content_words, is_among, words_of
 
-_BEGINNING = 5
-"""Letters of a word that must be found, at the start of one; of a shorter word all, and no more after them."""
 CANDIDATES = 8
 """The nearest entries that are looked at: the best one may be about another episode, and the next one fit."""
 
@@ -57,21 +52,10 @@ def decide(
 
 
 def serves(query: str, body: Body) -> bool:
-    """Whether an entry, its question and its passages, speaks of every telling word of a question.
-
-    Words are compared by their beginnings, so that inflections meet; those of scripts without spaces are looked for
-    anywhere.
-    """
+    """Whether an entry, its question and its passages, speaks of every telling word of a question, in some form."""
     texts = " ".join(part for source in body.sources for part in _texts(source))
-    there = normalised(f"{body.question} {texts}")
-    return all(_stands_in(there, word) for word in content_words(query))
-
-
-def _stands_in(text: str, word: str) -> bool:
-    if is_unspaced(word):
-        return word in text
-    pattern = rf"(?<!\w){re.escape(word[:_BEGINNING])}"
-    return re.search(pattern if len(word) >= _BEGINNING else rf"{pattern}(?!\w)", text) is not None
+    there = frozenset(words_of(f"{body.question} {texts}"))
+    return all(is_among(word, there) for word in content_words(query))
 
 
 def _texts(source: Source) -> Iterator[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.answering.semantic_cache.records import Entry, Vector, unpack_vector
-from cicada.text.tokens import normalised
+from cicada.text.normal import compared
 
 MAX_HELD_BYTES = 48 * 2**20
 """Entries and vectors in memory, of all scopes; those that were not asked for the longest go first."""
@@ -88,8 +88,8 @@ class HeldScope:
             old = self._snapshot
             rows = {entry.id: (entry, old.matrix[at]) for at, entry in enumerate(old.entries)} | vectors
             alive = sorted((row for row in rows.values() if row[0].expires_at > now_s), key=lambda row: row[0].id)
-            newest = {normalised(entry.question): entry.id for entry, _ in alive}
-            self._take([row for row in alive if newest[normalised(row[0].question)] == row[0].id][-keep:])
+            newest = {compared(entry.question): entry.id for entry, _ in alive}
+            self._take([row for row in alive if newest[compared(row[0].question)] == row[0].id][-keep:])
 
     def forget(self, entry_id: str) -> None:
         """Leave out an entry whose body is of no use, for good."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from cicada.answering.semantic_cache.wording import can_be_compared
 from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.protocol.events import Citation
+from cicada.text.comparable import can_be_compared
 
 MAX_QUESTION_CHARS = 500
 """A longer question is hardly ever asked twice, and would make every look-up of its scope read more."""

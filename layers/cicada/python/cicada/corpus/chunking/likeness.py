@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,21 +11,13 @@ from typing import Self
 import numpy as np
 
 from cicada.corpus.chunking.units import Unit
+from cicada.text.words import rough_stems
 
 Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 """Texts in, a vector each out."""
 
 REACH = 3
 """Sentences on either side that are compared: one alone shares too little with the next to tell anything."""
-MIN_LETTERS = 4
-"""Shorter words join sentences rather than tell what they are about."""
-STEM_LETTERS = 6
-"""Words are cut to these, so that inflections meet."""
-
-_UNSPACED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
-_FIRST_UNSPACED = "\u0e00"
-_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
-_TERM = re.compile(rf"[{_UNSPACED}]+|[^\W\d_{_UNSPACED}]{{{MIN_LETTERS},}}|\d{{2,}}")
 
 
 def by_words(units: Sequence[Unit]) -> list[float | None]:
@@ -35,7 +26,7 @@ def by_words(units: Sequence[Unit]) -> list[float | None]:
     The cosine of the bags of words on either side, repetitions counted by their logarithm. No statistics of the
     document: an edit elsewhere must not change it.
     """
-    terms = [_terms(unit.text) if unit.prose else [] for unit in units]
+    terms = [rough_stems(unit.text) if unit.prose else [] for unit in units]
 
     @cache
     def bag(side: range) -> _Bag:  # what stands behind one edge stands before another
@@ -69,16 +60,6 @@ def _compared(units: Sequence[Unit], cosine: Callable[[range, range], float]) ->
             right += 1
         found.append(min(max(cosine(range(left, at), range(at, right)), 0.0), 1.0) if left < at < right else None)
     return found
-
-
-def _terms(text: str) -> list[str]:
-    terms = []
-    for run in _TERM.findall(text.casefold()):
-        if run[0] >= _FIRST_UNSPACED and _IS_UNSPACED.match(run):
-            terms += [run[at : at + 2] for at in range(len(run) - 1)] or [run]
-        else:
-            terms.append(run[:STEM_LETTERS])
-    return terms
 
 
 class _Bag:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from itertools import accumulate
 
-from cicada.corpus.chunking.pieces import pieces
 from cicada.corpus.indexable import Part
+from cicada.text.pieces import pieces
 from cicada.text.sentences import sentences
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 WINDOW_TOKENS = 320
 """Of a window, about: what the estimate gives for the 256 word pieces that small models read."""

@@ -19,7 +19,7 @@ from cicada.corpus.declared.sectioning import Sectioning
 from cicada.corpus.documents import METADATA_KEYS, SECTION_SEPARATOR, Document
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 DOC_TYPE_KEY = "doc_type"
 PAGES_KEY = "pages"

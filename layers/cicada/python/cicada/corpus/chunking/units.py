@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from cicada.corpus.chunking.pieces import pieces
 from cicada.corpus.documents import Block
+from cicada.text.pieces import pieces
 from cicada.text.sentences import sentences
-from cicada.tokens import estimated_tokens, share_of_tokens
+from cicada.text.token_estimates import estimated_tokens, share_of_tokens
 
 LEAD_SHARE = 1 / 8
 """Of ``chunk_size``: a longer first field is not repeated."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from cicada.corpus.passages import CorpusModel
-from cicada.visible import visible
+from cicada.text.visible import visible
 
 SECTION = "section"
 """The metadata key under which a passage of a declared collection has the name of its section."""

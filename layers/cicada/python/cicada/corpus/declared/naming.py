@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from cicada.corpus.spellings import JOINING, bare_key, spelling_key
 from cicada.text.letters import word_pattern
+from cicada.text.names import JOINING, bare_key, spelling_key
+from cicada.text.normal import composed
 
 MAX_NAME_CHARS = 80
 """A longer heading is a sentence, and names nobody."""
@@ -63,7 +63,7 @@ class DeclaredNames:
     def of(self, text: str) -> tuple[str, ...]:
         """The names that a text has, each once, in order, as they are filed."""
         found: dict[str, None] = {}
-        text = unicodedata.normalize("NFC", text)
+        text = composed(text)
         words = list(word_pattern().finditer(text))
         folded = [word[0].casefold() for word in words]
         at = 0
@@ -81,7 +81,7 @@ class DeclaredNames:
     def _file(self, written: str, name: str) -> None:
         if name in self._filed[spelling_key(written)]:
             return
-        plain = unicodedata.normalize("NFC", written)
+        plain = composed(written)
         words = list(word_pattern().finditer(plain))
         if not words:
             return

@@ -9,10 +9,10 @@ from pydantic import BaseModel, ValidationError
 
 from cicada.corpus.declared.declaration import INCONSISTENT, OTHER_SECTION, CollectionDeclaration
 from cicada.corpus.declared.files import DECLARATION
-from cicada.corpus.spellings import spelling_key
 from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
 from cicada.errors import CorpusInvalid
-from cicada.visible import visible
+from cicada.text.names import spelling_key
+from cicada.text.visible import visible
 
 MAX_BYTES = 256 * 2**10
 MAX_DEPTH = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cicada.visible import visible
+from cicada.text.visible import visible
 
 _LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")

@@ -17,7 +17,7 @@ from cicada.corpus.readers.blocks import rendered
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.naming import MAX_TITLE_CHARS
 from cicada.errors import DocumentRefused
-from cicada.visible import visible
+from cicada.text.visible import visible
 
 MAX_MESSAGE_CHARS = 500
 _KINDS = frozenset(get_args(BlockKind))

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from cicada.corpus.readers.cleaning import one_line
 from cicada.errors import DocumentUnsafe
-from cicada.visible import is_unseen
+from cicada.text.visible import is_unseen
 
 MAX_SOURCE_CHARS = 512
 MAX_TITLE_CHARS = 300

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cicada.index.lexical.analysis import folded, terms_of
-from cicada.index.lexical.languages import STEMMED
 from cicada.index.lexical.postings import MAX_PHRASE_POSITIONS
-from cicada.text.frequent import EVIDENCE, FREQUENT
+from cicada.text.detection import language_of
+from cicada.text.frequent import FREQUENT
+from cicada.text.languages import STEMMED
 from cicada.text.letters import is_unspaced
-from cicada.text.tokens import normalised, tokens
+from cicada.text.normal import normalised
+from cicada.text.terms import accent_folded, terms_of
+from cicada.text.tokens import tokens
 
 MAX_QUERY_CHARS = 20_000  # the rest of a longer query is ignored
 MAX_QUERY_TOKENS = 512  # the rest of its words is ignored
@@ -116,28 +118,19 @@ class QueryAnalyzer:
 
     def _words(self, text: str) -> Iterator[Words]:
         read = self._tokens(text)
-        spoken = self._spoken(read)
+        several = len(self._languages) > 1
+        spoken = language_of(text, self._languages, self._usual) if several else self._usual
         frequent = FREQUENT.get(spoken, frozenset())
         telling = [token for token in read if token[spoken] not in frequent] or read
         for token in telling:
             yield from _looked_up(tuple(token.items()))
-
-    def _spoken(self, read: list[dict[str, str]]) -> str:
-        """The language that the query is most likely in, of those that are present."""
-        if len(self._languages) == 1:
-            return self._usual
-        evidence = dict.fromkeys(self._languages, 0.0)
-        for token in read:
-            for language, written in token.items():
-                evidence[language] += EVIDENCE.get(written, {}).get(language, 0.0)
-        return max(self._languages, key=lambda language: (evidence[language], language == self._usual))
 
     def _prefix(self, text: str) -> Prefix | None:
         """None if the text is no single token of a script with spaces."""
         read = self._tokens(text)
         if len(read) != 1 or any(map(is_unspaced, read[0].values())):
             return None
-        prefixes = {folded(token, language).encode() for language, token in read[0].items()}
+        prefixes = {accent_folded(token, language).encode() for language, token in read[0].items()}
         stems = {
             term.encode()
             for language, token in read[0].items()

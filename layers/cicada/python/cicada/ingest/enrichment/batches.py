@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 MAX_BATCH_TEXTS = 10
 """More together, and a small model begins to mix them up."""

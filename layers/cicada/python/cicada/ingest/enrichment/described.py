@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 from cicada.ingest.enrichment.codes import MAX_CODE_CHARS, MAX_CODES
 from cicada.ingest.enrichment.names import MAX_ENTITIES, MAX_ENTITY_CHARS
-from cicada.visible import visible
+from cicada.text.letters import written_as
+from cicada.text.normal import compatible, folded
+from cicada.text.visible import visible
 
 MAX_SUMMARY_CHARS = 600
-
-_UNSPACED = "\u3005-\u9fff\u0e00-\u0e7f"
-"""Scripts whose words have no spaces between them: a name may stand beside any letter of them."""
 
 
 def summary_of(written: str) -> str | None:
@@ -29,9 +27,9 @@ def entities_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
         name = _plain(entity)
         if not 1 < len(name) <= MAX_ENTITY_CHARS or not any(character.isalpha() for character in name):
             continue
-        where = re.search(rf"(?<![^\W{_UNSPACED}_]){re.escape(name)}(?![^\W{_UNSPACED}_])", plain, re.IGNORECASE)
-        if where is not None:
-            found.setdefault(where[0].casefold(), where[0])
+        there = written_as(plain, name)
+        if there is not None:
+            found.setdefault(folded(there), there)
     return tuple(found.values())[:MAX_ENTITIES]
 
 
@@ -49,4 +47,4 @@ def codes_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFKC", visible(text)).split())
+    return " ".join(compatible(visible(text)).split())

@@ -11,7 +11,7 @@ from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelRefuse
 from cicada.ingest.enrichment.asking import PassagesForm, passages_form, passages_prompt
 from cicada.ingest.enrichment.batches import MAX_BATCH_TEXTS, answer_tokens, batches
 from cicada.ingest.enrichment.kept import KeptForms, Spent
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 logger = logging.getLogger(__name__)
 

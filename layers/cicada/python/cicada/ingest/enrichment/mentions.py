@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cicada.ingest.enrichment.words import HONORIFICS, OF_WHAT, PARTICLES, REFERENCES, common_words
+from cicada.text.languages import CAPITALISES_NOUNS
+from cicada.text.names import NameWord, name_words
+from cicada.text.words import POSSESSIVE
 
-CAPITALISES_NOUNS = "deu"
-"""The language that writes all its nouns with capitals."""
 MAX_NAME_WORDS = 6
-_WORD = re.compile(r"[^\W_]+(?:(?:[-'’&]|\.(?=\w))[^\W_]+)*")
-_POSSESSIVE = re.compile(r"['’]s$")
 _OPENING = "\"'“‘„«‹「『([{:—–|•*>"
 _MOSTLY = 0.5
 """The share of a sentence's words that are capitalised, above which capitals say nothing: a title, a shout."""
@@ -44,34 +42,18 @@ class Mention:
         return Mention(tuple(left), opens=False, after=self.words[0].lower()) if left else None
 
 
-@dataclass(frozen=True)
-class _Word:
-    text: str
-    start: int
-    end: int
-
-    @property
-    def capital(self) -> bool:
-        return self.text[0].isupper()
-
-
-def lower_words(text: str) -> Iterator[str]:
-    """The words of a text that are written in lower case."""
-    return (word[0] for word in _WORD.finditer(text) if word[0][0].islower())
-
-
 class MentionReader:
     """Reads the mentions of texts in one language."""
 
     def __init__(self, language: str) -> None:
         """Take the language, as ISO 639-3."""
         self._common = common_words(language)
-        self._many_capitals = language == CAPITALISES_NOUNS
+        self._many_capitals = language in CAPITALISES_NOUNS
         self._particles = PARTICLES - {"der", "den", "des"} if self._many_capitals else PARTICLES
 
     def read(self, sentence: str) -> list[Mention]:
         """The capitalised runs of a sentence; none of a title or a shout, in which most words are capitalised."""
-        words = [_Word(match[0], match.start(), match.end()) for match in _WORD.finditer(sentence)]
+        words = list(name_words(sentence))
         if self._is_title(words):
             return []
         found: list[Mention] = []
@@ -87,7 +69,7 @@ class MentionReader:
             at = end
         return found
 
-    def _is_title(self, words: list[_Word]) -> bool:
+    def _is_title(self, words: list[NameWord]) -> bool:
         """Whether capitals say nothing here. A sentence about many people has many, but small words of grammar too."""
         telling = [word for word in words if word.text.lower() not in PARTICLES and not word.text[0].isdigit()]
         if len(telling) < _LEAST_TITLE_WORDS:
@@ -96,7 +78,7 @@ class MentionReader:
         grammar = any(word.text in self._common for word in telling)
         return capitals > (_NEARLY_ALL if grammar or self._many_capitals else _MOSTLY)
 
-    def _mention(self, sentence: str, words: list[_Word], at: int, end: int) -> Mention | None:
+    def _mention(self, sentence: str, words: list[NameWord], at: int, end: int) -> Mention | None:
         run = [word.text for word in words[at:end]]
         gap = sentence[words[end - 1].end : words[end].start] if end < len(words) else "."
         if end < len(words) and words[end].text[0].isdigit() and not gap.strip() and run[-1].lower() in REFERENCES:
@@ -110,7 +92,7 @@ class MentionReader:
             run.pop()
         if not run:
             return None
-        run[-1] = _POSSESSIVE.sub("", run[-1])
+        run[-1] = POSSESSIVE.sub("", run[-1])
         return Mention(tuple(run), opens, words[at - 1].text.lower() if at else "")
 
     def _droppable(self, word: str, *, first: bool) -> bool:
@@ -124,11 +106,11 @@ class MentionReader:
         )
 
 
-def _run_end(sentence: str, words: list[_Word], at: int, particles: frozenset[str]) -> int:
+def _run_end(sentence: str, words: list[NameWord], at: int, particles: frozenset[str]) -> int:
     """Where the run that begins with the word ``at`` ends."""
     end = at + 1
     while end < len(words) and end - at < MAX_NAME_WORDS:
-        if _POSSESSIVE.search(words[end - 1].text):
+        if POSSESSIVE.search(words[end - 1].text):
             break
         gap = sentence[words[end - 1].end : words[end].start]
         if gap.strip() and not (gap == ". " and _abbreviated(words[end - 1].text)):
@@ -145,7 +127,7 @@ def _run_end(sentence: str, words: list[_Word], at: int, particles: frozenset[st
     return end
 
 
-def _over_particles(sentence: str, words: list[_Word], at: int, particles: frozenset[str]) -> int | None:
+def _over_particles(sentence: str, words: list[NameWord], at: int, particles: frozenset[str]) -> int | None:
     """The capitalised word after one or two particles, if there is one."""
     for end in range(at, min(at + 2, len(words) - 1)):
         if words[end].text not in particles or sentence[words[end].end : words[end + 1].start] != " ":

@@ -16,12 +16,22 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from cicada.corpus.documents import Block, Document
-from cicada.index.lexical.languages import detect
 from cicada.ingest.enrichment.codes import without_codes
-from cicada.ingest.enrichment.mentions import CAPITALISES_NOUNS, Mention, MentionReader, lower_words
-from cicada.ingest.enrichment.words import DESCRIBING, GERMAN_ARTICLES, NAMING_FIELDS, NARRATORS, NOBODY
+from cicada.ingest.enrichment.mentions import Mention, MentionReader
+from cicada.ingest.enrichment.words import (
+    DESCRIBING,
+    GERMAN_ARTICLES,
+    GERMAN_NOUN_ENDINGS,
+    NAMING_FIELDS,
+    NARRATORS,
+    NOBODY,
+)
+from cicada.text.detection import indexed_language
+from cicada.text.languages import CAPITALISES_NOUNS
+from cicada.text.names import name_words
+from cicada.text.normal import normalised
 from cicada.text.sentences import sentences
-from cicada.text.tokens import normalised, tokens
+from cicada.text.tokens import tokens
 
 MAX_ENTITIES = 32
 """Of one passage: the first ones."""
@@ -34,7 +44,6 @@ _UNSPACED = "\u3005-\u9fff"
 _BEGINS = re.compile(rf"(?<![^\W{_UNSPACED}])(?:[^\W{_UNSPACED}_]+|[{_UNSPACED}])")
 """A name is looked for from every word on, and from every sign of a script that has no spaces."""
 _GOES_ON = re.compile(r"[A-Za-z0-9\u00c0-\u04ff]")
-_GERMAN_NOUNS = ("ung", "heit", "keit", "schaft", "ion", "tät", "nis", "tum", "ment", "gerät", "plan", "anlage")
 _ACRONYM = re.compile(r"[A-Z]{2,6}")
 
 _Key = tuple[str, ...]
@@ -111,7 +120,7 @@ class _Evidence:
 
     def __init__(self, texts: Sequence[str], known: Sequence[str]) -> None:
         sample = normalised(" ".join(texts)[:_SAMPLE_CHARS])
-        self._language = detect(tokens(sample))
+        self._language = indexed_language(tokens(sample))
         self._inside: Counter[_Key] = Counter()
         self._opening: Counter[_Key] = Counter()
         self._written: defaultdict[_Key, Counter[str]] = defaultdict(Counter)
@@ -122,7 +131,7 @@ class _Evidence:
         self._without_capitals: Counter[str] = Counter()
         reader = MentionReader(self._language)
         for text in map(without_codes, texts):
-            self._small.update(word.casefold() for word in lower_words(text))
+            self._small.update(word.text.casefold() for word in name_words(text) if word.text[0].islower())
             self._without_capitals.update(_names_without_capitals(text))
             for sentence in sentences(text):
                 for mention in reader.read(sentence):
@@ -159,7 +168,7 @@ class _Evidence:
             return False
         if len(key) == 1:
             return self._is_single_name(key, small[0])
-        if self._language == CAPITALISES_NOUNS and not self._is_german_name(key):
+        if self._language in CAPITALISES_NOUNS and not self._is_german_name(key):
             return False
         if all(small) and sum(small) >= len(key) * (self._inside[key] + self._opening[key]):
             return False  # words of every day in capitals: a title, a term that the document defines
@@ -167,7 +176,7 @@ class _Evidence:
 
     def _is_single_name(self, key: _Key, small: int) -> bool:
         inside = self._inside[key]
-        if self._language == CAPITALISES_NOUNS:
+        if self._language in CAPITALISES_NOUNS:
             return False
         if _ACRONYM.fullmatch(self._written[key].most_common(1)[0][0]):
             return inside > small
@@ -182,7 +191,7 @@ class _Evidence:
 
     def _is_german_name(self, key: _Key) -> bool:
         """Whether none of its words is formed like a noun, or stands alone after an article elsewhere."""
-        return not any(word.endswith(_GERMAN_NOUNS) or word in self._things for word in key)
+        return not any(word.endswith(GERMAN_NOUN_ENDINGS) or word in self._things for word in key)
 
 
 def _names_without_capitals(text: str) -> list[str]:

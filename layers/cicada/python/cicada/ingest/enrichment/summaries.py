@@ -18,8 +18,8 @@ from cicada.ingest.enrichment.batches import ABSTRACT_TOKENS, MAX_BATCH_TOKENS, 
 from cicada.ingest.enrichment.describing import Work
 from cicada.ingest.enrichment.kept import KeptForms, Spent
 from cicada.models.ports import Leash, StructuredModel
-from cicada.tokens import estimated_tokens
-from cicada.visible import visible
+from cicada.text.token_estimates import estimated_tokens
+from cicada.text.visible import visible
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,8 @@ NAMING_FIELDS = _LISTS["naming_fields"]
 GERMAN_ARTICLES = _LISTS["german_articles"]
 NOBODY = _LISTS["nobody"]
 """What an honorific follows in Japanese without being a name."""
-NARRATORS = frozenset({"narrator", "narration", "narrative", "stage direction", "stage directions"})
+GERMAN_NOUN_ENDINGS = tuple(_LISTS["german_noun_endings"])
+NARRATORS = frozenset(name.replace("-", " ") for name in _LISTS["narrators"])
 """Speakers who are nobody."""
 _COMMON = _LISTS["dates"] | _LISTS["tongues"] | _LISTS["formats"] | _LISTS["openers"]
 

@@ -18,6 +18,7 @@ from cicada.retrieval.knowledge.contracts import Catalogue, CollectionPlan, Plac
 from cicada.retrieval.knowledge.planning import sections_of
 from cicada.retrieval.knowledge.querying import Found
 from cicada.retrieval.ports import Degradation, Hit
+from cicada.text.normal import folded, raised_apart
 
 SURE_AN_INTENTION = 3
 """Passages of each intention that are considered whatever their score: its sections are where the answer stands."""
@@ -208,7 +209,7 @@ def _identities(passage: Passage) -> Iterator[Hashable]:
 
 
 def _words(passage: Passage) -> str:
-    return " ".join(passage.text.casefold().split())
+    return folded(raised_apart(passage.text))
 
 
 def _by_collection(named: Sequence[tuple[Place, Hit]]) -> tuple[list[tuple[Place, Hit]], list[tuple[Place, Hit]]]:

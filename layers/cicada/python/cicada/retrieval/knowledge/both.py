@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cicada.index.mentions import folded
 from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Extractor, Named
 from cicada.retrieval.ports import Limits
+from cicada.text.normal import folded
 
 
 class BothExtractors:

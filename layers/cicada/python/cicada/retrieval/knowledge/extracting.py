@@ -12,7 +12,7 @@ from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
 from cicada.retrieval.knowledge.forms import FILLING_TIME_BUDGET_S, NamesFound, fill_form
 from cicada.retrieval.knowledge.gazetteer_index import NameSource
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
-from cicada.retrieval.knowledge.gazetteer_words import words_of, written_in
+from cicada.retrieval.knowledge.gazetteer_words import line_of, written_in
 from cicada.retrieval.ports import Limits
 
 PURPOSE = "extract_entities"
@@ -97,7 +97,7 @@ def named_of(question: str, found: NamesFound, known: KnownNames | None, min_con
         known: how the index spells names.
         min_confidence: what is below it is dropped.
     """
-    asked = words_of(question)
+    asked = line_of(question)
     surest: dict[str, Named] = {}
     for one in found.names:
         matched = written_in(one.name, asked) if one.confidence >= min_confidence else None

@@ -15,10 +15,8 @@ from cicada.corpus.passages import DocumentLocator
 from cicada.errors import CicadaError, OutOfTime
 from cicada.index.columns import METADATA
 from cicada.index.facets import count_values
-from cicada.index.lexical.analysis import terms_of
 from cicada.index.list_columns import ENTITIES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, Scope
-from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.contracts import Catalogue
@@ -26,6 +24,8 @@ from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed
 from cicada.retrieval.ports import UNLIMITED, Limits
 from cicada.retrieval.reading import read_index
+from cicada.text.normal import folded
+from cicada.text.terms import terms_of
 
 logger = logging.getLogger(__name__)
 

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cicada.corpus.spellings import ARTICLES
 from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
 from cicada.retrieval.knowledge.gazetteer_runs import RunNames
 from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged, owned, runs_of, ways_of
 from cicada.retrieval.knowledge.gazetteer_words import (
     Line,
     Word,
+    forms_of_one,
     inflection_keys,
-    inflects,
     is_frequent,
-    words_of,
+    line_of,
 )
+from cicada.text.names import ARTICLES
 
 Kind = Literal["exact", "alias", "inflected", "part", "alike"]
 """How a name is found. What is found in two ways at once is called by the later one."""
@@ -127,7 +127,7 @@ class KnownNames:
 
     def find(self, text: str) -> tuple[Found, ...]:
         """The names in a text, each once, surest first, of equally sure ones in the text's order."""
-        return self._find(words_of(text), told=False)
+        return self._find(line_of(text), told=False)
 
     def _find(self, line: Line, *, told: bool) -> tuple[Found, ...]:
         """See :meth:`find`; ``told`` if somebody says that it is a name, so that capitals need not tell."""
@@ -142,9 +142,9 @@ class KnownNames:
 
     def spelling_of(self, name: str) -> Found | None:
         """The known name that a text is, whole; the surest, if it can be several."""
-        line = words_of(name)
+        line = line_of(name)
         for found in self._find(line, told=True):
-            matched = words_of(found.matched)
+            matched = line_of(found.matched)
             if len(matched.run) >= len(line.run) and (line.run or len(matched.words) >= _significant(line)):
                 return found
         return None
@@ -167,7 +167,7 @@ class KnownNames:
         readings: dict[str, _Reading] = {}
         for stem in inflection_keys(word):
             for known in self._inflected.get(stem, ()):
-                if inflects(word, known):
+                if forms_of_one(word, known):
                     readings[known] = _INFLECTED
         if word in self._words:
             readings[word] = _EXACT

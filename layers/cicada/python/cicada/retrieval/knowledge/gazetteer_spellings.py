@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from cicada.corpus.spellings import ARTICLES, bare_key
-from cicada.retrieval.knowledge.gazetteer_words import words_of
+from cicada.retrieval.knowledge.gazetteer_words import line_of
+from cicada.text.names import ARTICLES, bare_key
 
 
 class Filed(NamedTuple):
@@ -69,7 +69,7 @@ def owned(
 
 def ways_of(name: str) -> Iterable[tuple[str, ...]]:
     """A name as its folded words, with its article and without."""
-    line = words_of(name)
+    line = line_of(name)
     words = tuple(word.key for word in line.words)
     if line.run or not words:
         return
@@ -80,5 +80,5 @@ def ways_of(name: str) -> Iterable[tuple[str, ...]]:
 
 def runs_of(name: str) -> Iterable[tuple[str, ...]]:
     """A name with characters of a script without spaces as its run."""
-    if not name.isascii() and (run := words_of(name).run):
+    if not name.isascii() and (run := line_of(name).run):
         yield (run,)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
-from cicada.index.lexical.analysis import folded, stemmed
-from cicada.index.lexical.languages import script_of
 from cicada.text.frequent import EVIDENCE
-from cicada.text.letters import UNSPACED, spaced_letter
-from cicada.text.tokens import normalised
-from cicada.text.word_lists import word_lists
+from cicada.text.letters import is_unspaced, written_word
+from cicada.text.normal import compatible, normalised
+from cicada.text.scripts import script_of
+from cicada.text.sentences import opens_sentence
+from cicada.text.terms import accent_folded, stemmed
+from cicada.text.word_lists import any_word, word_lists
 
 _LISTS = word_lists("cicada.retrieval.knowledge", "gazetteer_words.json")
 _ASKING = _LISTS["asking"]
@@ -21,7 +21,7 @@ _ASKING = _LISTS["asking"]
 MAX_TEXT_CHARS = 4_000
 """Of a longer text, this much is looked at."""
 _POSSESSIVE = re.compile(r"(?:'s|'|s')$")
-_ELIDED = re.compile(r"(?:l|d|qu|j|m|t|s|c|n|un|all|dell|nell|sull|dall)'(?=..)", re.IGNORECASE)
+_ELIDED = re.compile(rf"{any_word(_LISTS['elided'])}'(?=..)", re.IGNORECASE)
 """An article or pronoun before a word that begins with a vowel, in French and Italian."""
 _LEAST_STEM = 3
 """Letters that a word and its inflection have in common at least."""
@@ -30,7 +30,6 @@ _ENDINGS = _LISTS["noun_endings"] | {""}
 *hoping* is not *Hope*."""
 _MOST_ENDING = 3
 _JOINING = "・=＝ "
-_SENTENCE_ENDS = frozenset('.!?:"“”„«»()[]\n')
 
 
 class Word(NamedTuple):
@@ -62,29 +61,26 @@ class Line:
     """Where each character of ``run`` stands in the text."""
 
 
-def words_of(text: str) -> Line:
+def line_of(text: str) -> Line:
     """Read a text; any string is one."""
-    plain = unicodedata.normalize("NFKC", text[:MAX_TEXT_CHARS].encode("utf-8", "ignore").decode())
-    word = _patterns()[0]
+    plain = compatible(text[:MAX_TEXT_CHARS])
     found: list[Word] = []
-    end = 0
-    for match in word.finditer(plain):
-        start = match.start()
-        between = plain[end:start]
-        opens = not found or not _SENTENCE_ENDS.isdisjoint(between)
-        written = match.group()
+    for match in written_word().finditer(plain):
+        start, written = match.start(), match.group()
+        if is_unspaced(written):
+            continue
+        opens = not found or opens_sentence(plain, start)
         elided, bare, key = _key(written)
         start += elided
         end = start + len(bare)
         found.append(Word(start, end, key, bare[:1].isupper(), opens))
-        end = match.end()
     run, places = _run_of(plain)
     return Line(plain, tuple(found), run, places)
 
 
 def written_in(name: str, text: Line) -> str | None:
     """A name as a text has it, which may be with another ending; None if it has not."""
-    wanted = words_of(name)
+    wanted = line_of(name)
     if wanted.run:
         at = text.run.find(wanted.run)
         return None if at < 0 else text.text[text.places[at] : text.places[at + len(wanted.run) - 1] + 1]
@@ -98,14 +94,14 @@ def written_in(name: str, text: Line) -> str | None:
 
 def same_word(one: str, other: str) -> bool:
     """Whether two words, folded, are the same but for an ending."""
-    return one == other or (not inflection_keys(one).isdisjoint(inflection_keys(other)) and inflects(one, other))
+    return one == other or (not inflection_keys(one).isdisjoint(inflection_keys(other)) and forms_of_one(one, other))
 
 
 @lru_cache(maxsize=16_384)
 def inflection_keys(word: str) -> frozenset[str]:
     """What a folded word has in common with its inflections: stems, and its form without a plural's ending.
 
-    Only with :func:`inflects` do two words that share one count as the same.
+    Only with :func:`forms_of_one` do two words that share one count as the same.
     """
     if len(word) < _LEAST_STEM or any(map(str.isdigit, word)):
         return frozenset()
@@ -116,7 +112,7 @@ def inflection_keys(word: str) -> frozenset[str]:
     return frozenset(keys)
 
 
-def inflects(one: str, other: str) -> bool:
+def forms_of_one(one: str, other: str) -> bool:
     """Whether two folded words can be forms of one noun: by what follows the letters that they begin with alike."""
     common = 0
     for letter, its in zip(one, other, strict=False):
@@ -143,7 +139,7 @@ def _key(written: str) -> tuple[int, str, str]:
     ending = _POSSESSIVE.search(flat)
     if ending is not None and "'" in ending[0] and ending.start():
         bare = written[: ending.start()] + ("s" if ending[0] == "s'" else "")
-    return begins, bare, folded(normalised(bare).replace("'", ""))
+    return begins, bare, accent_folded(normalised(bare).replace("'", ""))
 
 
 def _without_plural(word: str) -> set[str]:
@@ -162,19 +158,18 @@ def _without_plural(word: str) -> set[str]:
 
 def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
     """See :class:`Line`. What joins a name's parts (``・``) parts nothing, nor does a space beside such a script."""
-    unspaced = _patterns()[1]
-    if plain.isascii() or unspaced.search(plain) is None:
+    if plain.isascii() or not any(map(is_unspaced, plain)):
         return "", ()
     characters: list[str] = []
     places: list[int] = []
     parted = ""
     for place, character in enumerate(plain):
-        if not (character.isalnum() or unspaced.match(character)):
+        if not (character.isalnum() or is_unspaced(character)):
             parted += character
             continue
         lower = character.lower() if len(character.lower()) == 1 else character
         if parted and characters:
-            beside = unspaced.match(characters[-1]) or unspaced.match(character)
+            beside = is_unspaced(characters[-1]) or is_unspaced(character)
             if not beside or parted.strip(_JOINING):
                 characters.append(" ")
                 places.append(place - 1)
@@ -182,10 +177,3 @@ def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
         characters.append(lower)
         places.append(place)
     return "".join(characters), tuple(places)
-
-
-@cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Words with their apostrophes, and characters of scripts without spaces."""
-    letter = spaced_letter()
-    return re.compile(rf"{letter}+(?:['’]{letter}*)*"), re.compile(f"[{UNSPACED}]")

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
-from cicada.corpus.spellings import bare_key
+from cicada.text.names import bare_key
 
 
 class OtherNames:

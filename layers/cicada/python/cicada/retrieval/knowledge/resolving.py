@@ -20,13 +20,13 @@ from cicada.index.columns import METADATA, Mask
 from cicada.index.facets import load_field
 from cicada.index.list_columns import ENTITIES, Postings
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment
-from cicada.index.mentions import folded
 from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, Named, Place
 from cicada.retrieval.knowledge.other_names import OtherNames
 from cicada.retrieval.knowledge.segment_names import SegmentNames
 from cicada.retrieval.ports import UNLIMITED, Limits
 from cicada.retrieval.reading import read_index
+from cicada.text.normal import folded
 
 PART_CONFIDENCE = 0.9
 """What a name's confidence is multiplied by where it is only a part of the entity's."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from cicada.corpus.spellings import bare_key, spelling_key
 from cicada.text.letters import stands_in, word_pattern
+from cicada.text.names import bare_key, spelling_key
 
 MIN_PART_CHARS = 3
 """A shorter name is a part of too many."""

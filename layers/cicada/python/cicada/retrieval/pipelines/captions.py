@@ -12,7 +12,7 @@ from cicada.retrieval.pipelines.api import Caption, Highlight
 from cicada.retrieval.pipelines.highlights import QueryWords, language_of
 from cicada.retrieval.pipelines.stages import Allowance
 from cicada.text.sentences import sentences
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 SENTENCES_A_PASSAGE = 3
 """Of a passage, how many sentences are compared by meaning: those with the most words of the query."""

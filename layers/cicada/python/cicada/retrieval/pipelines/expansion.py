@@ -17,7 +17,8 @@ from cicada.models.ports import Form, Prompt, StructuredModel
 from cicada.retrieval.pipelines.anchors import anchors, keeps
 from cicada.retrieval.pipelines.stages import Allowance, StageSkipped
 from cicada.retrieval.pipelines.uses import most_of
-from cicada.text.tokens import normalised, tokens
+from cicada.text.normal import normalised
+from cicada.text.tokens import tokens
 
 MAX_WORDINGS = 3
 """Other wordings that are searched for beside the question."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
-
-from cicada.index.lexical.analysis import terms_of
-from cicada.index.lexical.languages import clusters, detect, pairs
+from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
-from cicada.text.letters import UNSPACED, is_unspaced
-from cicada.text.tokens import normalised, tokens
-
-_PIECE = re.compile(rf"[{UNSPACED}]+|(?:(?![{UNSPACED}])[^\W_])+(?:['’](?:(?![{UNSPACED}])[^\W_])+)*")
+from cicada.text.letters import is_unspaced, written_word
+from cicada.text.normal import normalised
+from cicada.text.scripts import clusters, pairs
+from cicada.text.terms import terms_of
+from cicada.text.tokens import tokens
 
 Span = tuple[int, int]
 """Start and end in characters, the end excluded."""
@@ -36,7 +33,7 @@ class QueryWords:
         language = language or language_of(text)
         wanted = self._terms(language)
         found: list[Span] = []
-        for match in _PIECE.finditer(text):
+        for match in written_word().finditer(text):
             piece = match.group()
             if is_unspaced(piece):
                 found += _spans_of_run(piece, match.start(), wanted)
@@ -61,7 +58,7 @@ class QueryWords:
 
 def language_of(text: str) -> str:
     """The language that a text is analysed in (ISO 639-3)."""
-    return detect(tokens(normalised(text)))
+    return indexed_language(tokens(normalised(text)))
 
 
 def _terms(text: str, language: str) -> frozenset[str]:
@@ -77,7 +74,7 @@ def _terms_of(token: str, language: str) -> tuple[str, ...]:
 def _spans_of_run(run: str, start: int, wanted: frozenset[str]) -> list[Span]:
     """The stretches of a run that are covered by pairs of the query; a run of one character is a word by itself."""
     characters = clusters(run)
-    plain = [unicodedata.normalize("NFKC", character).casefold() for character in characters]
+    plain = [normalised(character) for character in characters]
     covered = [len(characters) == 1 and plain[0] in wanted] * len(characters)
     for at, pair in enumerate(pairs(plain)):
         if pair in wanted:

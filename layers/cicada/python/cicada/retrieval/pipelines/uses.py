@@ -11,7 +11,7 @@ from cicada.models.ports import ModelUse, Prompt, Purse, Stopped, Unheld, Usage
 from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
 from cicada.retrieval.pipelines.api import StageUse
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 _UNHELD = Unheld()
 

@@ -10,11 +10,13 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from cicada.text.tokens import normalised, raised_apart, tokens
+from cicada.text.normal import compared, normalised
+from cicada.text.numbers import digits_in
+from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 from cicada.text.words import ways_of_asking
 
-_LISTS = word_lists("cicada.answering.semantic_cache", "courtesies.json")
+_LISTS = word_lists("cicada.text", "courtesies.json")
 _READINGS_KEPT = 16_384
 _SIGN = re.compile(r"[^\w\s]")
 _SIGNS, _SYMBOLS = frozenset("%‰°^/*"), frozenset({"Sm", "Sc"})
@@ -23,7 +25,6 @@ _AT_NUMBERS = re.compile(r"(?<![\w)])[-–—](?=\s*\d)|!(?==)|(?<=\d)['\"”]+"
 """A minus, the start of an unequal sign, feet, inches, minutes."""
 _ACCENTS = re.compile("(?<=[a-z])[\u0300-\u0307\u0309\u030b-\u036f]+")
 """On Latin letters, without diaeresis and ring: nobody leaves those of *schön* out, nor the marks of kana or Hindi."""
-_DIGITS = re.compile(r"\d+")
 
 
 def same_question(one: str, other: str) -> bool:
@@ -42,13 +43,13 @@ def same_question(one: str, other: str) -> bool:
 
 def may_be_same(one: str, other: str) -> bool:
     """Whether two near questions have the same numbers, negations and question words, so that it is worth asking."""
-    return _numbers(one) == _numbers(other) and ways_of_asking(one) == ways_of_asking(other)
+    return sorted(digits_in(one)) == sorted(digits_in(other)) and ways_of_asking(one) == ways_of_asking(other)
 
 
 @lru_cache(_READINGS_KEPT)
 def _read(question: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Its words, courtesies left out, and its signs."""
-    plain = normalised(raised_apart(question))
+    plain = compared(question)
     words = _without_courtesies(tuple(tokens(plain)))
     signs = [sign for sign in _SIGN.findall(plain) if sign in _SIGNS or unicodedata.category(sign) in _SYMBOLS]
     return words, (*signs, *_AT_NUMBERS.findall(plain))
@@ -92,7 +93,3 @@ _ENDS = _phrases("ends", "unspaced_ends")
 
 def _without_accents(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
-
-
-def _numbers(question: str) -> list[str]:
-    return sorted(_DIGITS.findall(normalised(raised_apart(question))))

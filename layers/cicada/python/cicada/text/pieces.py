@@ -7,7 +7,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from cicada.tokens import estimated_tokens
+from cicada.text.token_estimates import estimated_tokens
 
 MAX_CHARS_A_TOKEN = 4
 """More characters than a token ever has by the estimate."""
