@@ -13,8 +13,7 @@ from cicada.index.reader import IndexReader
 from cicada.ingest.contracts import Recipe
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.loading import load_documents
-from cicada.retrieval.knowledge.catalogue import catalogue_of
-from cicada.retrieval.knowledge.contracts import Catalogue
+from cicada.retrieval.knowledge.contracts import Catalogue, catalogue_of
 from cicada.text.names import bare_key
 from tests.support.object_stores import InMemoryStore
 

@@ -8,7 +8,7 @@ joined to long documents, so that it is known where the words that answer a ques
 - *retrieval*: of the text that answers (the sentence with the answer, or the abstract judged relevant), the share that
   is found within the first 1,600 and 4,000 tokens of hits: so a chunker gains nothing by large chunks. Documents with
   and without paragraphs; boundaries by structure, words and embedding.
-- *parts*: the same for what a passage's vector and words are made of (``cicada.corpus.chunking.parts``), and, where
+- *parts*: the same for what a passage's vector and words are made of (``cicada.corpus.chunking.passages``), and, where
   every abstract is a section, for where its headings stand; with how many texts have to be embedded.
 
 Peers that are not installed are left out; they are in ``requirements-bench.lock``.
@@ -39,8 +39,7 @@ from benchmarks.retrieval_data import (
 )
 from benchmarks.retrieval_quality import ranker
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, ChunkOptions
-from cicada.corpus.chunking.parts import parts_of, windows_of
-from cicada.corpus.chunking.passages import passages_of
+from cicada.corpus.chunking.passages import parts_of, passages_of, windows_of
 from cicada.corpus.documents import Block, Document
 from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import DocumentLocator, Passage

@@ -30,14 +30,12 @@ from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled
 from benchmarks.selection import MODEL_ID, SPLITS, stand_in
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
-from cicada.retrieval.knowledge.both import BothExtractors
 from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, Named
-from cicada.retrieval.knowledge.extracting import ModelExtractor
+from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor
 from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
-from cicada.retrieval.knowledge.gazetteer import Gazetteer
-from cicada.retrieval.knowledge.gazetteer_index import IndexNames, known_names
+from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, known_names
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed
+from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED
 from cicada.text.names import bare_key
 

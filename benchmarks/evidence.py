@@ -16,7 +16,7 @@ from pathlib import Path
 
 import boto3
 
-from cicada.agents.tools.sides import JUDGE_MAX_TOKENS, EvidenceJudge
+from cicada.agents.tools.evidence import JUDGE_MAX_TOKENS, EvidenceJudge
 from cicada.corpus.passages import ScriptLocator
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.choosing import Models

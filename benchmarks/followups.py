@@ -21,9 +21,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.conversation.keeping import UNCHANGED, refusal, tidied
+from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, refusal, tidied
 from cicada.answering.conversation.leaning import is_whole
-from cicada.answering.conversation.prompt import completing_prompt
 from cicada.answering.conversation.turns import Turn
 from cicada.text.words import content_words
 from local.bedrock.extractive.completing import complete_from

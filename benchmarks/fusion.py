@@ -6,7 +6,7 @@ On the sample's questions and each folder (by default all of ``../shared/dataset
 - *meaning*: exact cosines of the embedding model;
 - *RRF*: equal-weight reciprocal rank fusion (k = 60) of bm25s and the cosines (bm25s: stop words, stems, and pairs of
   characters where a script has no spaces);
-- *hybrid*: :func:`cicada.retrieval.fusion.fuse`, over the best 100 of either, at the minimum scores 0 and 0.5.
+- *hybrid*: :func:`cicada.retrieval.ranking.fuse`, over the best 100 of either, at the minimum scores 0 and 0.5.
 
 Then what the choice of weights is worth: the weight of meaning that is best on all other sets, applied to the one left
 out; and the trust in an English model for other languages, over a range. Then what happens when one side gets worse: a
@@ -52,11 +52,11 @@ from cicada.index.lexical.codec import encode_lexical
 from cicada.index.lexical.part import LexicalPart
 from cicada.index.lexical.search import LexicalQuery
 from cicada.models.ports import Embedder
-from cicada.retrieval import model_languages
+from cicada.retrieval import calibration
 from cicada.retrieval.calibration import Calibration, calibration_of
-from cicada.retrieval.fusion import Candidates, QueryEvidence, dense_score, fuse, keyword_score
-from cicada.text.letters import UNSPACED
+from cicada.retrieval.ranking import Candidates, QueryEvidence, dense_score, fuse, keyword_score
 from cicada.text.normal import normalised
+from cicada.text.scripts import UNSPACED
 from cicada.text.tokens import tokens
 from tests.support.sections import MemorySections, gather_resident
 
@@ -334,8 +334,8 @@ def print_trusts(sets: Sequence[JudgedSet], model_id: str) -> None:
     print("\nnDCG@10 by the trust in the model, on the sets that are not in a language it knows")
     print(f"{'':12}" + "".join(f"{trust:>8}" for trust in TRUSTS))
     for one in sets:
-        in_use = [model_languages.trust_in(model_id, asked.text, asked.languages) for asked in one.asked]
-        if np.mean(in_use) > max(model_languages.FOREIGN_TRUST, model_languages.NEIGHBOUR_TRUST):
+        in_use = [calibration.trust_in(model_id, asked.text, asked.languages) for asked in one.asked]
+        if np.mean(in_use) > max(calibration.FOREIGN_TRUST, calibration.NEIGHBOUR_TRUST):
             continue
         row = [mean_ndcg(one.asked, hybrid(model_id, weight=trust / float(np.mean(in_use)))) for trust in TRUSTS]
         print(f"{one.name:12}" + "".join(f"{value:>8.3f}" for value in row))

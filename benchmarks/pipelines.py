@@ -44,9 +44,8 @@ from cicada.models.ports import Embedder, ModelUse, Purse, Reranked, Reranker, S
 from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.building import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.pipelines.pipeline import Pipelines
-from cicada.retrieval.pipelines.stages import Course
+from cicada.retrieval.pipelines.stages import Course, usd_of
 from cicada.retrieval.pipelines.state import State, Wanted
-from cicada.retrieval.pipelines.uses import usd_of
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
 from clients.cli.deployment import LOCAL_REGION, Aws
 from clients.evaluation.confidence import paired_difference

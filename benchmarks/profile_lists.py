@@ -23,9 +23,8 @@ from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.changes import By, FieldGiven, created, updated
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import DynamoDbProfiles
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import PassageProof, Record
-from cicada.profiles.rules import MAX_EDITS
+from cicada.profiles.rules import MAX_EDITS, ProfileLimits
 
 USD_PER_MILLION_WRITE_UNITS = 0.625
 USD_PER_MILLION_READ_UNITS = 0.125

@@ -44,8 +44,7 @@ from cicada.retrieval.knowledge.forms import (
     fill_form,
     selection_form,
 )
-from cicada.retrieval.knowledge.gazetteer import Gazetteer
-from cicada.retrieval.knowledge.gazetteer_index import IndexNames, NameSource
+from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, NameSource
 from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
 from cicada.retrieval.ports import Limits, Unlimited
 from cicada.text.names import bare_key

@@ -22,11 +22,16 @@ from pathlib import Path
 import boto3
 
 from benchmarks.classifier import wilson_interval
-from cicada.answering.semantic_cache.confirming import CONFIRM_MAX_TOKENS, Confirm, confirming
-from cicada.answering.semantic_cache.decision import decide
+from cicada.answering.semantic_cache.decision import (
+    CONFIRM_MAX_TOKENS,
+    Confirm,
+    Thresholds,
+    confirming,
+    decide,
+    thresholds_of,
+)
 from cicada.answering.semantic_cache.records import Entry
 from cicada.answering.semantic_cache.scope import language_of
-from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.choosing import Models
 from cicada.retrieval.ports import UNLIMITED

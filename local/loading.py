@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION
 from local.places import ROOT, aws_environment
 from local.progress import Step
 

@@ -12,8 +12,8 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from cicada.ingest.contracts import ENRICHED, PREPARED
 from cicada.ingest.incoming.places import INGESTS
-from cicada.ingest.places import ENRICHED, PREPARED
 from stacks.findings import accept
 from stacks.settings import Settings
 from stacks.vectors import VectorIndex

@@ -13,9 +13,8 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from cicada.ingest.contracts import LoadingPlan, LoadingRules
+from cicada.ingest.contracts import ENRICHED, PREPARED, LoadingPlan, LoadingRules
 from cicada.ingest.incoming.places import INCOMING, INGESTED, INGESTS
-from cicada.ingest.places import ENRICHED, PREPARED
 from stacks import ingest_settings
 from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements

@@ -8,7 +8,7 @@ from aws_cdk import CfnOutput, Stack
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-from cicada.ingest.places import ENRICHED, PREPARED
+from cicada.ingest.contracts import ENRICHED, PREPARED
 from stacks.answering import KEY_ACTIONS
 from stacks.bedrock import invoke_statements
 from stacks.data import INDEX_PREFIX, DataStack

@@ -6,8 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from cicada.profiles.limits import ProfileLimits
-from cicada.profiles.rules import full_bytes
+from cicada.profiles.rules import ProfileLimits, full_bytes
 from stacks.answer_settings import Group
 
 KIB = 1024

@@ -17,8 +17,8 @@ from clients.cli.output import complain, say, say_json
 from clients.cli.text import counted, one_line
 
 if TYPE_CHECKING:
+    from cicada.answering.breakers.decide import BreakerState
     from cicada.answering.breakers.ports import BreakerStore
-    from cicada.answering.breakers.states import BreakerState
 
 NEEDS = ("requests_table",)
 """What these commands must know of the deployment."""
@@ -50,8 +50,7 @@ def add_breakers(
 
 def listed(deployment: Deployment, *, as_json: bool, now_s: Callable[[], float] = time.time) -> Exit:
     """List the breakers that have had a failure of late."""
-    from cicada.answering.breakers.decide import Policy
-    from cicada.answering.breakers.states import state_of
+    from cicada.answering.breakers.decide import Policy, state_of
     from cicada.delivery.ports import StoreFault
 
     now_ms = int(now_s() * 1000)

@@ -58,9 +58,8 @@ def add_engine(
 
 def load(deployment: Deployment, *, language: str | None, as_json: bool, err: Console) -> Exit:
     """Make the S3 Vectors index hold the current version, and report."""
-    from cicada.retrieval.s3vectors.calls import LOAD_CONFIG, IndexCalls
-    from cicada.retrieval.s3vectors.load import Loader
-    from cicada.retrieval.s3vectors.source import CurrentVersion
+    from cicada.retrieval.s3vectors.load import CurrentVersion, Loader
+    from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 
     began = time.monotonic()
     store = store_of(deployment)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from clients.cli.deployment import Deployment
 from clients.cli.exits import Exit

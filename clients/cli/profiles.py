@@ -12,7 +12,7 @@ from rich.console import Console
 from cicada.errors import ProfileUnknown
 from cicada.profiles.record import Kind
 from cicada.profiles.rules import is_profile_id, name_key
-from cicada.retrieval.closest_names import closest_names
+from cicada.retrieval.entity_paths import closest_names
 from clients.cli import profiles_view as view
 from clients.cli.exits import Exit, exit_of
 from clients.cli.output import complain, say, say_json

@@ -145,9 +145,8 @@ def _retriever(
 
 
 def _load_s3_vectors(store: ObjectStore, engines: Engines, told: Told) -> None:
-    from cicada.retrieval.s3vectors.calls import LOAD_CONFIG, IndexCalls
-    from cicada.retrieval.s3vectors.load import Loader
-    from cicada.retrieval.s3vectors.source import CurrentVersion
+    from cicada.retrieval.s3vectors.load import CurrentVersion, Loader
+    from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 
     calls = IndexCalls(engines.client("s3vectors", config=LOAD_CONFIG), engines.s3_vectors_index_arn)
     Loader(calls, store).load(CurrentVersion(store), lambda done, total: told("loading", done, total))

@@ -12,7 +12,7 @@ from typing import Protocol
 from cicada.models.ports import Usage
 from cicada.models.prices import Cost as Price
 from cicada.models.prices import cost
-from cicada.retrieval.pipelines.uses import usd_of
+from cicada.retrieval.pipelines.stages import usd_of
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 from clients.evaluation.confidence import mean_interval
 from clients.evaluation.embedding import MeteredClient, QueryEmbedder

@@ -57,9 +57,8 @@ def build_agents(
     from cicada.agents.limits import AgentCaps
     from cicada.agents.receipts import told_changes
     from cicada.agents.tools import tools_for
-    from cicada.agents.tools.sides import JUDGE_MAX_TOKENS, EvidenceJudge
-    from cicada.answering.agent import AgentStrategy
-    from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
+    from cicada.agents.tools.evidence import JUDGE_MAX_TOKENS, EvidenceJudge
+    from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
     from cicada.profiles.desk import ProfileDesk
     from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 
@@ -123,8 +122,7 @@ def _agent(settings: AnswerSettings, kind: AgentKind, bedrock: Callable[[], Any]
     match settings.agents_adapter:
         case "classic":
             from cicada.agents.classic.agent import ClassicAgent, DeployedAgent
-            from cicada.agents.classic.client import agent_client_config
-            from cicada.agents.classic.invocation import Invocations
+            from cicada.agents.classic.invocation import Invocations, agent_client_config
 
             client = boto3.client("bedrock-agent-runtime", config=agent_client_config())
             return ClassicAgent(

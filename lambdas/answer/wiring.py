@@ -22,19 +22,18 @@ from cicada.answering.breakers.guards import (
 )
 from cicada.answering.cag import CagStrategy
 from cicada.answering.conversation import Bounds, Conversation
-from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
+from cicada.answering.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
-from cicada.answering.ports import Keeper
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import NoEarlierAnswers, SemanticCache
-from cicada.answering.semantic_cache.confirming import CONFIRM_MAX_TOKENS, Confirm, confirming
+from cicada.answering.semantic_cache.decision import CONFIRM_MAX_TOKENS, Confirm, Thresholds, confirming
 from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
-from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.answering.spending import RequestBudget, retrieval_share
+from cicada.answering.strategy import Keeper
 from cicada.citations.judging import JUDGE_MAX_TOKENS
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog

@@ -1,7 +1,7 @@
 """Reads an agent's input text as a model would: the question, and the calls that were made for it before.
 
 The service hands the text on as it is; that it holds calls and their results, only a reader notices. So does what a
-function's answer carries for programs beside its result (:mod:`cicada.agents.classic.carrying`): a model skips it.
+function's answer carries for programs beside its result (:mod:`cicada.agents.classic.session`): a model skips it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import unescape
 
-from cicada.agents.classic.carrying import CARRIED, VERSION
+from cicada.agents.classic.session import CARRIED, VERSION
 from local.agents.classic_outline import as_read
 from local.agents.turns import BrainTool, Decide, Result, Step, Turn, Use
 

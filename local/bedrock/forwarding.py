@@ -25,13 +25,13 @@ from cicada.errors import AnswerIncomplete, ContextTooLarge, ModelError, ModelRe
 from cicada.models.endpoint_keys import GivenKey, Keys
 from cicada.models.endpoints import BaseUrl
 from cicada.models.forms import FormMisfit
+from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
 from cicada.models.openai_http import ChatConnection
 from cicada.models.openai_structured import json_in, without_filler
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from local.bedrock.errors import AwsError, ValidationFailed
 from local.bedrock.event_stream import encode_event, encode_exception
 from local.bedrock.forwarding_turns import answer_of, aws_error_of, counts_of, stop_of, turns_of

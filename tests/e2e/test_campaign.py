@@ -15,8 +15,7 @@ import pytest
 
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import S3Store
-from cicada.retrieval.knowledge.catalogue import catalogue_of
-from cicada.retrieval.knowledge.contracts import Named
+from cicada.retrieval.knowledge.contracts import Named, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from local.places import aws_environment
 from local.testing import LocalCloud

@@ -19,16 +19,16 @@ from cicada.answering.breakers.guards import (
 from cicada.answering.breakers.names import INDEX, model_breaker
 from cicada.answering.cag import CagStrategy
 from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.dynamodb import DynamoDbSessions
+from cicada.answering.conversation.sessions import DynamoDbSessions
 from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import PROMPT_VERSION
 from cicada.answering.rag import RagStrategy
 from cicada.answering.semantic_cache.cache import SemanticCache
+from cicada.answering.semantic_cache.decision import Thresholds
 from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
 from cicada.answering.semantic_cache.scope import Sharing
-from cicada.answering.semantic_cache.thresholds import Thresholds
 from cicada.citations.judging import JUDGE_MAX_TOKENS
 from tests.simulation.agents import Agent, SearchTool, searched_first
 from tests.simulation.corpus import Embedder

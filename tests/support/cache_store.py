@@ -10,7 +10,7 @@ from cicada.errors import CacheUnavailable
 
 
 class InMemoryCacheStore:
-    """Keeps :class:`cicada.answering.semantic_cache.ports.CacheStore`'s contract; ``calls`` names what was asked."""
+    """Keeps :class:`cicada.answering.semantic_cache.records.CacheStore`'s contract; ``calls`` names what was asked."""
 
     def __init__(self) -> None:
         self.entries_of: dict[str, dict[str, Entry]] = {}

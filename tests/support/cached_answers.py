@@ -8,7 +8,7 @@ from typing import Any
 
 from cicada.answering.prompt import number_sources
 from cicada.answering.semantic_cache.cache import SemanticCache
-from cicada.answering.semantic_cache.thresholds import Thresholds
+from cicada.answering.semantic_cache.decision import Thresholds
 from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
 from cicada.citations import check_citations, without_markers
 from cicada.delivery.record import Question, RequestKey

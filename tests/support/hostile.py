@@ -7,8 +7,7 @@ from dataclasses import replace
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import ToolCall
 from cicada.agents.tools import tools_for
-from cicada.answering.agent import AgentStrategy
-from cicada.answering.agent_opening import ProfileOpening, TheoryOpening
+from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import NoteProof

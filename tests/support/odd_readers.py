@@ -10,7 +10,7 @@ import tempfile
 import threading
 
 from cicada.corpus.documents import Block, Document
-from cicada.corpus.readers import bounds
+from cicada.corpus.readers import confinement
 from cicada.corpus.readers.limits import ReadLimits
 
 _CHILD = os.getpid()
@@ -39,7 +39,7 @@ def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
             held = [bytearray(2**20) for _ in range(100_000)]
             del held
         case "find itself too large":
-            os._exit(bounds.OUT_OF_MEMORY)
+            os._exit(confinement.OUT_OF_MEMORY)
         case "leave":
             os._exit(0)
         case "fail":

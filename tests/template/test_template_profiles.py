@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cicada.profiles.limits import ProfileLimits
+from cicada.profiles.rules import ProfileLimits
 from cicada.settings import AnswerSettings, MessageProcessorSettings, ProfileSettings
 from tests.template.templates import Synthesis
 

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from cicada.agents.tools.evidence import EvidenceJudge, Weighed, balance_words, gathered_for, reason_of, strength_words
 from cicada.agents.tools.shown import passage_source
-from cicada.agents.tools.sides import EvidenceJudge
-from cicada.agents.tools.weighing import Weighed, balance_words, gathered_for, reason_of, strength_words
 from cicada.errors import ModelRefused, ModelUnavailable, ProfileConflict, ProfileInvalid, ToolInvalid
 from cicada.models.ports import Stopped
 from cicada.profiles.changes import By

@@ -10,8 +10,8 @@ from cicada.agents.ports import Actor, Judged, ToConfirm, Written
 from cicada.agents.receipts import confirm_of, told_change
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.tools import tools_for
+from cicada.agents.tools.evidence import EvidenceJudge
 from cicada.agents.tools.forms import UpdateProfile
-from cicada.agents.tools.sides import EvidenceJudge
 from cicada.citations import check_citations
 from cicada.corpus.passages import NoteLocator, Passage, ScriptLocator
 from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid

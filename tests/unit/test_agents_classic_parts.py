@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import Field
 
-from cicada.agents.classic.carrying import CARRIED, MAX_BODY_BYTES, CarriedShelf, Load, pack, unpack
+from cicada.agents.classic.agent import input_text
 from cicada.agents.classic.events import (
     AgentEvent,
     Chunk,
@@ -24,15 +24,21 @@ from cicada.agents.classic.events import (
     read_event,
 )
 from cicada.agents.classic.function import ActionFunction
-from cicada.agents.classic.parameters import ParameterGiven, read_parameters
-from cicada.agents.classic.prompt import input_text
-from cicada.agents.classic.schema import function_of, outline, parameters_of
-from cicada.agents.classic.session import RunAttributes, session_id
+from cicada.agents.classic.schema import ParameterGiven, function_of, outline, parameters_of, read_parameters
+from cicada.agents.classic.session import (
+    CARRIED,
+    MAX_BODY_BYTES,
+    CarriedShelf,
+    Load,
+    RunAttributes,
+    pack,
+    session_id,
+    unpack,
+)
 from cicada.agents.classic.turning import Turning, remainder
-from cicada.agents.output import bounded
 from cicada.agents.ports import Actor, AgentTask, Done, Shelf, ToolCall, ToolInput, ToolReply
 from cicada.agents.shelf import MAX_SOURCES, NumberedShelf, source_key
-from cicada.agents.toolbox import ToolBox
+from cicada.agents.toolbox import ToolBox, bounded
 from cicada.corpus.passages import DocumentLocator
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, RequestUnknown, StreamBroken, ToolInvalid

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.agents.ports import ToConfirm, ToolCall
-from cicada.agents.tools.sides import EvidenceJudge
+from cicada.agents.tools.evidence import EvidenceJudge
 from cicada.answering.conversation import Conversation
 from cicada.answering.conversation.sessions import Stored
 from cicada.answering.conversation.turns import Session, SessionKey, Turn

@@ -9,9 +9,8 @@ import pytest
 
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import Judged, TheoryVerdict, ToolCall, ToolInput
-from cicada.agents.tools.weighing import Weighed, reason_of
-from cicada.answering.agent import AgentStrategy, conversation_of
-from cicada.answering.agent_opening import ProfileOpening, TheoryOpening, named_in
+from cicada.agents.tools.evidence import Weighed, reason_of
+from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening, conversation_of, named_in
 from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.answering.watched import NO_VERSION

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cicada.agents.exchange import Exchange, json_tokens
-from cicada.agents.holding import HOLD_CHARS, HeldText
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
-from cicada.agents.looping import AgentLoop
+from cicada.agents.looping import HOLD_CHARS, AgentLoop, HeldText
 from cicada.agents.ports import Actor, AgentTask, Done, ToolCall, ToolReply
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
@@ -23,8 +22,7 @@ from cicada.errors import (
     OutOfTime,
     StreamBroken,
 )
-from cicada.models.converse_events import read_event
-from cicada.models.converse_turn import StreamedTurn, ToolUse
+from cicada.models.converse import StreamedTurn, ToolUse, read_event
 from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.models.streaming import Stop, Streaming
 from cicada.retrieval.ports import UNLIMITED, TimeLimit

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.output import bounded
 from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ToConfirm, ToolCall, Written
 from cicada.agents.receipts import change_words
 from cicada.agents.shelf import MAX_REASONS, MAX_SOURCES, NumberedShelf
-from cicada.agents.toolbox import MAX_INPUT_CHARS, ToolBox
+from cicada.agents.toolbox import MAX_INPUT_CHARS, ToolBox, bounded
 from cicada.errors import (
     AgentCapReached,
     DeliveryUnavailable,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.conversation.keeping import refusal
-from cicada.answering.conversation.prompt import COMPLETE_SYSTEM, completing_prompt
+from cicada.answering.conversation.keeping import COMPLETE_SYSTEM, completing_prompt, refusal
 from cicada.answering.conversation.turns import Turn
 from cicada.answering.prompt import direct_prompt, rag_prompt
 from local.bedrock.answerer import ExtractiveAnswerer

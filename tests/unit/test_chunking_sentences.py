@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.text.pieces import pieces
-from cicada.text.sentences import MAX_QUOTED_CHARS, sentences
+from cicada.text.sentences import MAX_QUOTED_CHARS, pieces, sentences
 from cicada.text.token_estimates import estimated_tokens
 
 

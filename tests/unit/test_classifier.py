@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION
 from cicada.corpus.declared.reading import read_declaration
 from cicada.routing import classifier
 from cicada.routing.classifier import ROUTES, Classification, classify

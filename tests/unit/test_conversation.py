@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cicada.answering.conversation import Bounds, Conversation
 from cicada.answering.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
-from cicada.answering.conversation.prompt import COMPLETE_SYSTEM, completing_prompt
+from cicada.answering.conversation.keeping import COMPLETE_SYSTEM, completing_prompt
 from cicada.answering.conversation.sessions import Stored
 from cicada.answering.conversation.turns import (
     MAX_ANSWER_CHARS,

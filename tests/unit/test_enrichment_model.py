@@ -23,9 +23,9 @@ from cicada.errors import (
     SettingsInvalid,
 )
 from cicada.ingest.contracts import EnrichmentOptions
-from cicada.ingest.enrichment.batches import batches, pieces
-from cicada.ingest.enrichment.described import codes_in, entities_in
+from cicada.ingest.enrichment.describing import batches, pieces
 from cicada.ingest.enrichment.enricher import Enriched, Enricher
+from cicada.ingest.enrichment.names import codes_in, entities_in
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.ingest.wiring import enricher
 from cicada.models.forms import form_name

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from cicada.errors import SettingsInvalid
-from cicada.models.openai_text import OpenAiTextModel
+from cicada.models.openai_chat import OpenAiTextModel
 from clients.cli.answers_options import AskedAnswers
 from clients.cli.deployment import Aws
 from clients.cli.endpoints import key_variable, read_endpoints

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.answering.chain import longest_path
-from cicada.answering.failures import strategy_failure, strategy_failures
+from cicada.answering.chain import longest_path, strategy_failure, strategy_failures
 from cicada.errors import CicadaError, IndexMissing, StreamBroken
 
 

@@ -15,7 +15,7 @@ from cicada.errors import IndexMissing, RetrievalInvalid
 from cicada.index.mentions import Mentions, ScopedMentions, frequent_pairs
 from cicada.index.writer import IndexWriter
 from cicada.retrieval import entity_paths
-from cicada.retrieval.closest_names import closest_names
+from cicada.retrieval.entity_paths import closest_names
 from cicada.retrieval.graph import GRAPHS_HELD, MAX_NAMED, EntityGraph
 from cicada.retrieval.ports import Filters
 from tests.support.embedding import WordEmbedder

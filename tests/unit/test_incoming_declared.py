@@ -6,6 +6,7 @@ import pytest
 
 from cicada.errors import IndexCorrupt
 from cicada.index.versions import must_be_published
+from cicada.ingest.arrivals import KEPT_SECTIONS
 from cicada.ingest.committing import commit
 from cicada.ingest.incoming.batches import prepare, recipe_of
 from cicada.ingest.incoming.finishing import finish
@@ -13,7 +14,6 @@ from cicada.ingest.incoming.places import collection_and_source, is_ignored
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.known import IndexVectors, read_collection
 from cicada.ingest.preparing import Preparer
-from cicada.ingest.reporting import KEPT_SECTIONS
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import read_here, recipe_for

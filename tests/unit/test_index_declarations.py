@@ -13,7 +13,7 @@ from cicada.index.manifest import Manifest, parse_manifest
 from cicada.index.reader import IndexReader
 from cicada.index.versions import must_be_published, restore, set_allow_partial
 from cicada.index.writer import IndexWriter
-from cicada.retrieval.knowledge.catalogue import catalogue_of
+from cicada.retrieval.knowledge.contracts import catalogue_of
 from tests.support.declared import declaration
 from tests.support.embedding import WordEmbedder
 from tests.support.index_changes import published_versions

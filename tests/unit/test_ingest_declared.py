@@ -8,11 +8,11 @@ from cicada.errors import CorpusInvalid
 from cicada.index.reader import IndexReader
 from cicada.index.versions import must_be_published
 from cicada.index.writer import IndexWriter
+from cicada.ingest.arrivals import KEPT_SECTIONS
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.estimating import estimate_load
 from cicada.ingest.loading import load_documents, scripts_alone, unload
-from cicada.ingest.reporting import KEPT_SECTIONS
 from cicada.ingest.scripts import load_script
 from cicada.ingest.sources import source_files
 from cicada.retrieval.ports import Filters, SearchQuery

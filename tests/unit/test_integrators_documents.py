@@ -19,7 +19,7 @@ from cicada.errors import (
 from cicada.index.versions import read_current, set_allow_partial
 from cicada.index.writer import IndexWriter
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
-from cicada.ingest.enrichment.asking import DocumentAbstract
+from cicada.ingest.enrichment.describing import DocumentAbstract
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.integrators.documents import IndexDocumentRequest, SummaryRequest, document_summary, index_document
 from cicada.retrieval.documents import DocumentReader

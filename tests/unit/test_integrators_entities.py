@@ -7,7 +7,7 @@ import pytest
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import RetrievalInvalid
 from cicada.integrators.entities import FacetsRequest, GraphRequest, GraphResponse, count_facets, graph_query
-from cicada.retrieval.entity_ties import Cooccurring, Entity, Tie
+from cicada.retrieval.entity_paths import Cooccurring, Entity, Tie
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.graph import EntityGraph
 from cicada.retrieval.ports import Degradation

@@ -17,7 +17,6 @@ from cicada.retrieval.knowledge.assembling import (
     stands_in,
 )
 from cicada.retrieval.knowledge.contracts import Choice, Place
-from cicada.retrieval.knowledge.planning import plan_queries
 from cicada.retrieval.knowledge.querying import (
     AT_ONCE,
     LEAST_AN_INTENTION,
@@ -26,6 +25,7 @@ from cicada.retrieval.knowledge.querying import (
     Found,
     collection_queries,
     plain_query,
+    plan_queries,
     search_all,
 )
 from cicada.retrieval.ports import Filters, Hit, SearchQuery, SearchResult

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from cicada.errors import IndexUnavailable, ModelUnavailable
 from cicada.models.forms import FormMisfit, read_form
-from cicada.retrieval.knowledge.both import BothExtractors
 from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
-from cicada.retrieval.knowledge.extracting import ModelExtractor, named_of
+from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor, named_of
 from cicada.retrieval.knowledge.forms import NamesFound
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed
+from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, Limits
 from tests.support.catalogues import CATALOGUE, declared
 from tests.unit.test_knowledge_selecting import Choosing, Noting

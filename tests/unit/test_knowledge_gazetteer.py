@@ -12,11 +12,9 @@ from cicada.corpus.passages import DocumentLocator
 from cicada.defaults import MIN_ENTITY_CONFIDENCE
 from cicada.errors import IndexMissing
 from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue
-from cicada.retrieval.knowledge.gazetteer import Gazetteer
-from cicada.retrieval.knowledge.gazetteer_index import IndexNames
-from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
-from cicada.retrieval.knowledge.gazetteer_names import KnownNames
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed
+from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames
+from cicada.retrieval.knowledge.gazetteer_names import KnownNames, LikeWords
+from cicada.retrieval.knowledge.gazetteer_words import Filed
 from cicada.retrieval.ports import UNLIMITED, Limits
 from tests.support.catalogues import CATALOGUE, SHEET
 from tests.support.entities import naming, reading, stored

@@ -13,7 +13,7 @@ from cicada.errors import IndexMissing, IndexUnavailable, OutOfTime
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.contracts import Catalogue
-from cicada.retrieval.knowledge.gazetteer_index import NAMES_HELD, IndexNames
+from cicada.retrieval.knowledge.gazetteer import NAMES_HELD, IndexNames
 from cicada.retrieval.ports import TimeLimit, Unlimited
 from tests.support.catalogues import CATALOGUE, DIARY, SHEET, declared
 from tests.support.entities import naming, reading, stored

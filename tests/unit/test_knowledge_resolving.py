@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from cicada.errors import IndexMissing, OutOfTime
 from cicada.index.writer import IndexWriter
 from cicada.retrieval.knowledge.contracts import Catalogue
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged
-from cicada.retrieval.knowledge.other_names import OtherNames
-from cicada.retrieval.knowledge.resolving import MAX_PART_OF, PART_CONFIDENCE, IndexResolver
-from cicada.retrieval.knowledge.segment_names import MIN_PART_CHARS, SegmentNames
+from cicada.retrieval.knowledge.gazetteer_words import Filed, merged
+from cicada.retrieval.knowledge.resolving import (
+    MAX_PART_OF,
+    MIN_PART_CHARS,
+    PART_CONFIDENCE,
+    IndexResolver,
+    OtherNames,
+    SegmentNames,
+)
 from cicada.retrieval.ports import TimeLimit
 from cicada.text.names import bare_key, spelling_key
 from tests.support.campaign import CHARACTER, NOTES, RULES, declared, entry, named

@@ -14,8 +14,7 @@ from cicada.errors import AnswerMalformed, BudgetSpent, IndexUnavailable, ModelB
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.assembling import ContextAssembler
 from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Place
-from cicada.retrieval.knowledge.search import PLAIN_SEARCH, KnowledgeSearch
-from cicada.retrieval.knowledge.together import StoppableLimits, both
+from cicada.retrieval.knowledge.search import PLAIN_SEARCH, KnowledgeSearch, StoppableLimits, both
 from cicada.retrieval.ports import UNLIMITED, Degradation, Filters, Hit, SearchQuery, SearchResult, Unlimited
 from tests.support.breakers import Clock
 from tests.support.campaign import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cicada.models.lines import Line, carry_lines
+from cicada.models.stopping import Line, carry_lines
 
 
 class Plain:

@@ -15,16 +15,16 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from pydantic import ValidationError
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, SettingsInvalid
-from cicada.models import endpoint_prices
+from cicada.models import endpoints
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.choosing import Models
 from cicada.models.endpoint_keys import GivenKey, SecretKey
 from cicada.models.endpoints import Endpoints
 from cicada.models.model_ids import read_endpoint_id
+from cicada.models.openai_chat import OpenAiTextModel
 from cicada.models.openai_errors import Complaint, EndpointFault, read_complaint, read_fault, read_retry_after
 from cicada.models.openai_structured import OpenAiStructuredModel, strict_schema, without_filler
-from cicada.models.openai_text import OpenAiTextModel
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
 
@@ -53,7 +53,7 @@ ENDPOINTS = Endpoints.model_validate(SETTINGS)
 
 @pytest.fixture(autouse=True)
 def own_prices(monkeypatch):
-    monkeypatch.setattr(endpoint_prices, "_prices", {})
+    monkeypatch.setattr(endpoints, "_prices", {})
 
 
 @pytest.mark.parametrize(

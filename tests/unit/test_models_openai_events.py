@@ -11,10 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, StreamBroken
-from cicada.models.openai_events import DONE, MAX_EVENT_BYTES, ChunkReader, EventParser, read_stop, read_usage
+from cicada.models.openai_events import (
+    DONE,
+    MAX_EVENT_BYTES,
+    ChunkReader,
+    EventParser,
+    ThoughtFilter,
+    read_stop,
+    read_usage,
+)
 from cicada.models.ports import TextDelta, Usage
 from cicada.models.streaming import Stop
-from cicada.models.thoughts import ThoughtFilter
 
 
 def parsed(*pieces: bytes) -> list[str]:

@@ -6,11 +6,10 @@ import datetime
 
 import pytest
 
-from cicada.models.model_ids import ModelName, read_model_id
+from cicada.models.model_ids import ModelName, Sampling, read_model_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost, queries
 from cicada.models.retries import INTERACTIVE, PATIENT, RetryPolicy
-from cicada.models.sampling import Sampling
 
 ANSWER = Usage(input_tokens=3000, output_tokens=400)
 

@@ -28,9 +28,9 @@ from cicada.errors import (
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.failure import Failure
 from cicada.models.forms import FormMisfit, form_name, form_schema, read_form
+from cicada.models.model_ids import Sampling
 from cicada.models.ports import Prompt, Stopped, Unheld, Usage
 from cicada.models.retries import PATIENT, RetryPolicy
-from cicada.models.sampling import Sampling
 from cicada.models.whole_calls import WholeCalls
 
 

@@ -36,9 +36,9 @@ from cicada.errors import (
 )
 from cicada.models import streaming
 from cicada.models.bedrock_text import BedrockTextModel
+from cicada.models.model_ids import Sampling
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 
 EVENTS: list[dict[str, Any]] = [
     {"messageStart": {"role": "assistant"}},

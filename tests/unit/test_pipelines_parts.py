@@ -13,14 +13,11 @@ from hypothesis import strategies as st
 
 from cicada.errors import AnswerMalformed, IndexUnavailable, ModelBusy, ModelRefused, ModelUnavailable, RetrievalInvalid
 from cicada.models.ports import ModelUse, Stopped, Unheld, Usage
-from cicada.retrieval.pipelines.anchors import anchors, keeps
 from cicada.retrieval.pipelines.api import RetrieveFilters, parse_retrieve_request
 from cicada.retrieval.pipelines.building import is_reranking_model
-from cicada.retrieval.pipelines.captions import MAX_CAPTION_CHARS, SENTENCES_A_PASSAGE, captions
-from cicada.retrieval.pipelines.expansion import EXPAND_SYSTEM, HYDE_SYSTEM, MAX_WORDINGS, usable
-from cicada.retrieval.pipelines.fusing import candidates_of
-from cicada.retrieval.pipelines.fusion import K, fused
-from cicada.retrieval.pipelines.highlights import QueryWords
+from cicada.retrieval.pipelines.captions import MAX_CAPTION_CHARS, SENTENCES_A_PASSAGE, QueryWords, captions
+from cicada.retrieval.pipelines.expansion import EXPAND_SYSTEM, HYDE_SYSTEM, MAX_WORDINGS, anchors, keeps, usable
+from cicada.retrieval.pipelines.fusion import K, by_score, candidates_of, fused
 from cicada.retrieval.pipelines.model_reranker import (
     RERANK_SYSTEM,
     WEIGHTS,
@@ -30,11 +27,9 @@ from cicada.retrieval.pipelines.model_reranker import (
     marking_prompt,
     scores_of,
 )
-from cicada.retrieval.pipelines.reordering import by_score
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
-from cicada.retrieval.pipelines.stages import Allowance
+from cicada.retrieval.pipelines.stages import Allowance, OpenUse, stage_uses, usd_of
 from cicada.retrieval.pipelines.state import Candidate, Ranking, filters_of
-from cicada.retrieval.pipelines.uses import OpenUse, stage_uses, usd_of
 from cicada.retrieval.ports import Filters, Hit, SearchQuery
 from tests.support.embedding import WordEmbedder
 from tests.support.pipelines import (

@@ -15,9 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.desk import ProfileDesk, operation
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Evidence, NoteProof, PassageProof
-from cicada.profiles.rules import MAX_EDITS, dumped, name_key, profile_id
+from cicada.profiles.rules import MAX_EDITS, ProfileLimits, dumped, name_key, profile_id
 from tests.support.passages import make_passage
 from tests.support.profiles import InMemoryProfiles
 

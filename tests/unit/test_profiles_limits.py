@@ -9,7 +9,6 @@ import pytest
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.errors import SettingsInvalid
 from cicada.profiles.changes import By, FieldGiven, Stated, created, judged, updated
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Evidence, NoteProof, PassageProof
 from cicada.profiles.rules import (
     MAX_EDITS,
@@ -21,6 +20,7 @@ from cicada.profiles.rules import (
     MAX_QUOTE_CHARS,
     MAX_STATEMENT_CHARS,
     MAX_VALUE_CHARS,
+    ProfileLimits,
     dumped,
     full_bytes,
     kept_place,

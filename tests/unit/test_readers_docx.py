@@ -9,8 +9,7 @@ import zipfile
 import pytest
 
 from cicada.corpus.documents import Document
-from cicada.corpus.readers.docx.numbering import Numbering
-from cicada.corpus.readers.docx.styles import Style, Styles
+from cicada.corpus.readers.docx.paragraphs import Numbering, Style, Styles
 from cicada.corpus.readers.docx.xml import Element, parsed
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.reading import read_document

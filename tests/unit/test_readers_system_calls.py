@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from cicada.corpus.readers.system_calls import filter_code
+from cicada.corpus.readers.confinement import filter_code
 
 ALLOW, KILL = 0x7FFF_0000, 0x8000_0000
 REFUSE = 0x0005_0000 | errno.EPERM

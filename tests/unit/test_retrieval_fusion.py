@@ -7,8 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.retrieval.calibration import Calibration, calibration_of
-from cicada.retrieval.fusion import (
+from cicada.retrieval.calibration import (
+    FOREIGN_TRUST,
+    NEIGHBOUR_TRUST,
+    Calibration,
+    calibration_of,
+    query_language,
+    trust_in,
+)
+from cicada.retrieval.ranking import (
     KEYWORD_MIDPOINT,
     Candidates,
     QueryEvidence,
@@ -16,7 +23,6 @@ from cicada.retrieval.fusion import (
     fuse,
     keyword_score,
 )
-from cicada.retrieval.model_languages import FOREIGN_TRUST, NEIGHBOUR_TRUST, query_language, trust_in
 
 ENGLISH_MODEL = "local.all-minilm-l6-v2"
 MULTILINGUAL_MODEL = "amazon.titan-embed-text-v2:0"

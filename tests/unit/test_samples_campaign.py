@@ -15,8 +15,7 @@ from cicada.corpus.declared.reading import read_declaration
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
-from cicada.retrieval.knowledge.catalogue import catalogue_of
-from cicada.retrieval.knowledge.contracts import Named
+from cicada.retrieval.knowledge.contracts import Named, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada.text.normal import folded
 from tests.support.embedding import WordEmbedder

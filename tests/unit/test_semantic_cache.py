@@ -12,10 +12,9 @@ import pytest
 
 from cicada.answering.breakers.names import CACHE, verdict
 from cicada.answering.semantic_cache.cache import MAX_BODIES_READ
-from cicada.answering.semantic_cache.held import HeldScopes
-from cicada.answering.semantic_cache.known import OVERLAP_MS
+from cicada.answering.semantic_cache.decision import Thresholds, thresholds_of
+from cicada.answering.semantic_cache.known import OVERLAP_MS, HeldScopes
 from cicada.answering.semantic_cache.records import Body, pack_body
-from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
 from cicada.errors import CacheUnavailable, IndexMismatch, ModelUnavailable, OutOfTime
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import AngledEmbedder, Shelf

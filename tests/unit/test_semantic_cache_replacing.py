@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cicada.answering.semantic_cache.cache import SURPLUS_DELETED
-from cicada.answering.semantic_cache.held import HeldScope, HeldScopes
+from cicada.answering.semantic_cache.known import HeldScope, HeldScopes
 from cicada.answering.semantic_cache.records import Body, Entry, pack_body, pack_vector, unpack_body
 from cicada.retrieval.ports import Unlimited
 from tests.support.cache_store import InMemoryCacheStore

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from benchmarks import semantic_cache
 from cicada.answering.breakers.names import model_breaker
-from cicada.answering.semantic_cache.confirming import SameQuestion, confirming
-from cicada.answering.semantic_cache.thresholds import thresholds_of
+from cicada.answering.semantic_cache.decision import SameQuestion, confirming, thresholds_of
 from cicada.errors import ModelUnavailable
 from cicada.models.ports import Filled, Usage
 from cicada.retrieval.ports import Unlimited

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.text.comparable import can_be_compared
-from cicada.text.sameness import same_question
+from cicada.text.sameness import can_be_compared, same_question
 from tests.support.cached_answers import Shelf
 
 LOCKED = "Who locked the boathouse?"

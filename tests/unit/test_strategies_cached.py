@@ -8,11 +8,10 @@ import threading
 import pytest
 
 from cicada.answering.cag import CagStrategy
-from cicada.answering.earlier import PIECE_CHARS
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import IN_PARTS, NOTHING_FOUND, number_sources
 from cicada.answering.rag import RagStrategy
-from cicada.answering.reuse import merged
+from cicada.answering.reuse import PIECE_CHARS, merged
 from cicada.answering.strategy import Retrieved
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import (

@@ -15,12 +15,12 @@ LEAST_WORDS = 4
 
 FOLDS_CASE = {
     "citations/sentences.py": "looks an abbreviation up",
-    "corpus/declared/files.py": "names of files",
+    "corpus/declared/declaration.py": "names of files",
     "corpus/declared/naming.py": "words of names that keep their places in the text",
     "corpus/declared/sectioning.py": "names of fields",
     "corpus/readers/blocks.py": "names of columns",
     "corpus/readers/docx/body.py": "names of styles",
-    "corpus/readers/docx/styles.py": "names of styles",
+    "corpus/readers/docx/paragraphs.py": "names of styles",
     "corpus/readers/markdown.py": "names of fields",
     "corpus/readers/pdf/layout.py": "headings and bookmarks",
     "corpus/readers/table_rows.py": "names of columns",
@@ -30,7 +30,7 @@ FOLDS_CASE = {
 """Modules that compare names without case, and what these are of."""
 
 PATTERNS_OF_AGENTS = {
-    "agents/classic/parameters.py": "a whole number, as the service writes it",
+    "agents/classic/schema.py": "a whole number, as the service writes it",
     "agents/classic/session.py": "keys and milliseconds that we wrote",
     "profiles/rules.py": "the form of a profile's id",
 }

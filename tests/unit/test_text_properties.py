@@ -15,19 +15,31 @@ from hypothesis import strategies as st
 
 import cicada.text
 from cicada.text import normal, quotes
-from cicada.text.comparable import can_be_compared
 from cicada.text.detection import indexed_language, language_of
 from cicada.text.features import features_of, spelling_of
 from cicada.text.features import plain as featured
 from cicada.text.languages import STEMMED, canonical
-from cicada.text.letters import is_unspaced, marks, spaced_letter, stands_in, word_pattern, written_as, written_word
 from cicada.text.linear import LinearClassifier, dumped
 from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
 from cicada.text.numbers import digits_in, quantities
-from cicada.text.pieces import pieces
-from cicada.text.sameness import may_be_same, same_question
-from cicada.text.scripts import clusters, is_wordlike, katakana_in, main_script, most_used, pairs, script_of
-from cicada.text.sentences import opens_sentence, sentences, without_item_sign
+from cicada.text.sameness import can_be_compared, may_be_same, same_question
+from cicada.text.scripts import (
+    clusters,
+    is_unspaced,
+    is_wordlike,
+    katakana_in,
+    main_script,
+    marks,
+    most_used,
+    pairs,
+    script_of,
+    spaced_letter,
+    stands_in,
+    word_pattern,
+    written_as,
+    written_word,
+)
+from cicada.text.sentences import opens_sentence, pieces, sentences, without_item_sign
 from cicada.text.terms import accent_folded, language_for, stemmed, terms_of
 from cicada.text.token_estimates import estimated_tokens, share_of_tokens
 from cicada.text.tokens import tokens, written_tokens

@@ -13,7 +13,7 @@ from typing import Any
 import boto3
 from aiohttp import web
 
-from cicada.agents.classic.client import agent_client_config
+from cicada.agents.classic.invocation import agent_client_config
 from local.agents.classic import ClassicAgents
 from local.agents.classic_store import AgentStore
 from local.agents.turns import BrainTool, Step, Turn

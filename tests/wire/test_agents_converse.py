@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from cicada.agents.converse.agent import ConverseAgent
-from cicada.agents.holding import HOLD_CHARS
+from cicada.agents.looping import HOLD_CHARS
 from cicada.errors import AnswerMalformed
+from cicada.models.model_ids import Sampling
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from tests.wire.agent_contract import AgentContract, Rig, Run, Turn, Use
 from tests.wire.script_service import ScriptedRig, serving_script
 

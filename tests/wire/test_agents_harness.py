@@ -10,9 +10,9 @@ from cicada.agents.exchange import Exchange
 from cicada.agents.harness.agent import HarnessAgent
 from cicada.agents.harness.invocation import Harness
 from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable
-from cicada.models.converse_turn import StreamedTurn
+from cicada.models.converse import StreamedTurn
+from cicada.models.model_ids import Sampling
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from local.agents.turns import BrainCall, Step
 from tests.wire.agent_contract import LETTER, AgentContract, Rig, Run, Turn, Use, World
 from tests.wire.harness_service import HarnessService, serving_harness

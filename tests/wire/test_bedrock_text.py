@@ -18,9 +18,9 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.bedrock_text import BedrockTextModel
+from cicada.models.model_ids import Sampling
 from cicada.models.ports import Finished, Prompt, Unheld
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from tests.wire.bedrock_service import ANSWER, BedrockService, FakeTime, serving
 from tests.wire.stream_readers import until_readers_are_done
 

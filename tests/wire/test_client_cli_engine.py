@@ -17,8 +17,8 @@ from cicada.ingest.scripts import load_script
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever
+from cicada.retrieval.s3vectors.load import CurrentVersion
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
-from cicada.retrieval.s3vectors.source import CurrentVersion
 from clients.cli.main import main
 from local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder

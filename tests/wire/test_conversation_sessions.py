@@ -9,8 +9,7 @@ import boto3
 import pytest
 
 from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.dynamodb import SESSION_CONFIG, DynamoDbSessions
-from cicada.answering.conversation.sessions import SessionChanged, Sessions, Stored
+from cicada.answering.conversation.sessions import SESSION_CONFIG, DynamoDbSessions, SessionChanged, Sessions, Stored
 from cicada.answering.conversation.turns import Session, SessionKey, Turn
 from cicada.answering.strategy import Answered, AnswerGiven, Asked
 from cicada.delivery.ports import StoreFault

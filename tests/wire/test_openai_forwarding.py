@@ -25,9 +25,9 @@ from cicada.errors import (
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
+from cicada.models.model_ids import Sampling
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld, Usage
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from local.bedrock import forwarding as forwarding_module
 from local.bedrock.forwarding import KEY, MODEL, URL, forwarding_from
 from local.bedrock.server import add_routes

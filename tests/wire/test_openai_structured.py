@@ -13,12 +13,12 @@ from cicada.answering.spending import Spending
 from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, BudgetSpent, ModelBusy, StreamBroken
 from cicada.models.choosing import Models
 from cicada.models.endpoints import Endpoints
+from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
 from cicada.models.openai_structured import OpenAiStructuredModel
 from cicada.models.ports import Prompt, Stopped, Unheld, Usage
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from tests.wire.openai_service import OpenAiService, serving
 
 PROMPT = Prompt("Read the passage.", "Aoi found the letter on the second evening.")

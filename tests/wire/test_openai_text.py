@@ -24,12 +24,11 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.endpoint_keys import GivenKey
-from cicada.models.openai_chat import ChatSettings, OpenAiChat
+from cicada.models.model_ids import Sampling
+from cicada.models.openai_chat import ChatSettings, OpenAiChat, OpenAiTextModel
 from cicada.models.openai_dialect import Dialects
-from cicada.models.openai_text import OpenAiTextModel
 from cicada.models.ports import Finished, Prompt, Unheld, Usage
 from cicada.models.retries import RetryPolicy
-from cicada.models.sampling import Sampling
 from tests.wire.bedrock_service import FakeTime, Identity
 from tests.wire.openai_service import ANSWER, OpenAiService, serving
 from tests.wire.stream_readers import until_readers_are_done

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from cicada.corpus.readers import sandbox as sandbox_module
-from cicada.corpus.readers.bounds import OUT_OF_MEMORY
+from cicada.corpus.readers.confinement import OUT_OF_MEMORY
 from cicada.corpus.readers.limits import MIB, ReadLimits
 from cicada.corpus.readers.reading import read_document
 from cicada.corpus.readers.sandbox import ReaderUnavailable, Sandbox, read_safely, what_is_refused
@@ -156,7 +156,7 @@ def test_a_missing_library_is_no_fault_of_the_document(said: Path, monkeypatch: 
 
 def test_a_process_whose_address_space_is_not_bounded_ends_itself_when_it_has_grown_too_large() -> None:
     program = """
-from cicada.corpus.readers.bounds import watch_resident_size
+from cicada.corpus.readers.confinement import watch_resident_size
 watch_resident_size(100 * 2**20)
 held = []
 while True:

@@ -23,12 +23,11 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.openai_chat import ChatSettings, OpenAiChat
+from cicada.models.model_ids import Sampling
+from cicada.models.openai_chat import ChatSettings, OpenAiChat, OpenAiTextModel
 from cicada.models.openai_dialect import Dialects
-from cicada.models.openai_text import OpenAiTextModel
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, TextModel, Unheld
 from cicada.models.retries import INTERACTIVE, RetryPolicy
-from cicada.models.sampling import Sampling
 from tests.wire import bedrock_service, openai_service
 from tests.wire.bedrock_service import Identity
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from functools import cache
 
 from cicada.protocol.markers import without_markers
-from cicada.text.letters import UNSPACED
 from cicada.text.normal import normalised
+from cicada.text.scripts import UNSPACED
 
 _ARTICLES = frozenset({"a", "an", "the"})
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from cicada.errors import AnswerMalformed, CicadaError
 from cicada.models.ports import ModelUse, Prompt, StructuredModel
 from cicada.protocol.events import Source
-from cicada.retrieval.pipelines.uses import OpenUse
+from cicada.retrieval.pipelines.stages import OpenUse
 from clients.evaluation.report import Judged
 
 JUDGE_BUDGET_S = 120.0

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cicada.retrieval.pipelines.uses import usd_of
+from cicada.retrieval.pipelines.stages import usd_of
 from clients.evaluation.answers.finding import Found
 from clients.evaluation.answers.judging import Judge, Judgement
 from clients.evaluation.answers.scoring import JUDGED_MEASURES, MEASURES

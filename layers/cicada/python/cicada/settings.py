@@ -20,7 +20,7 @@ from cicada.defaults import (
 )
 from cicada.errors import SettingsInvalid
 from cicada.models.endpoints import Endpoints
-from cicada.profiles.limits import ProfileLimits
+from cicada.profiles.rules import ProfileLimits
 
 DAY_S = 24 * 3600
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from cicada.agents.instructions import user_turn
 from cicada.agents.ports import AgentTask, Tool, ToolReply
-from cicada.models.converse_turn import StreamedTurn
+from cicada.models.converse import StreamedTurn
 from cicada.models.forms import form_schema
 from cicada.models.ports import Usage
 from cicada.text.token_estimates import estimated_tokens

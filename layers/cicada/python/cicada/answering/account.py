@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from cicada.answering.failures import WORKER_LOSSES
+from cicada.answering.chain import WORKER_LOSSES
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Answered, Retrieved
 from cicada.delivery.record import Head

@@ -1,31 +1,175 @@
-"""The strategies of the agents: profile and theory, over whatever service runs the agent."""
+"""The strategies of the agents, profile and theory: what they may take, and what happens before a model is asked."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
-from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Tool
+from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Done, Tool
 from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
-from cicada.agents.tools.verdicts import not_given, verdict_line
-from cicada.answering.agent_limits import AgentLimits, ToolLimits
-from cicada.answering.agent_opening import Opening
-from cicada.answering.grounding import tell_retrieved
+from cicada.agents.tools.forms import MAX_QUERY_CHARS
+from cicada.agents.tools.theories import not_given, verdict_line
+from cicada.answering.grounding import call_of, tell_retrieved
 from cicada.answering.judge import CitationJudge
-from cicada.answering.spending import Spending
+from cicada.answering.spending import Allowance, ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.watched import WatchedRetriever
+from cicada.answering.writing import note_call
 from cicada.citations import check_citations, not_attributed
-from cicada.errors import AnswerIncomplete, StreamBroken
-from cicada.models.ports import TextDelta
+from cicada.errors import AnswerIncomplete, DependencyDown, IndexFailure, ModelError, StreamBroken
+from cicada.models.ports import ModelUse, TextDelta, Usage
+from cicada.profiles.rules import MAX_STATEMENT_CHARS, clipped
 from cicada.retrieval.ports import Retriever
 from cicada.routing.changes import asks_for_change
+from cicada.story import tell
+from cicada.text.words import quotes
+
+
+class ToolLimits:
+    """:class:`cicada.retrieval.ports.Limits` of the tools of a run: a search among them may call models."""
+
+    def __init__(self, spending: Spending, allowance: Allowance, time_left_s: Callable[[], float]) -> None:
+        """Take the attempt, the purse, and the seconds that the run has left."""
+        self._spending = spending
+        self._allowance = allowance
+        self._time_left_s = time_left_s
+
+    def time_left_s(self) -> float:
+        """See the port."""
+        return self._time_left_s()
+
+    def call(self) -> None:
+        """See the port."""
+        self._allowance.call()
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port."""
+        self._allowance.allow(model_id, most)
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        return self._spending.on_stop(wake)
+
+    def note(self, use: ModelUse) -> None:
+        """See the port: it is one of the answer's calls, and told in the request's story."""
+        note_call(call_of(use), self._spending)
+
+
+class AgentLimits(ToolLimits):
+    """Those of the agent's own turns, one after the other: what a turn did not take is there for the next."""
+
+    def __init__(self, spending: Spending, allowance: Allowance) -> None:
+        """Take the attempt, and the purse."""
+        super().__init__(spending, allowance, lambda: max(0.0, spending.time_left_s()))
+        self._under_way: tuple[str, Usage] | None = None
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See the port."""
+        super().allow(model_id, most)
+        self._under_way = (model_id, most)
+
+    def note(self, use: ModelUse) -> None:
+        """See the port."""
+        if self._under_way is not None and use.usage.reported:
+            model_id, most = self._under_way
+            self._allowance.settle(model_id, most, use.usage)
+        self._under_way = None
+        call = ModelCall("agent", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
+        note_call(call, self._spending)
+
+
+logger = logging.getLogger(__name__)
+
+MAX_NAMED = 3
+"""Profiles that are shown because the question names them."""
+MOST_PASSAGES = 4
+"""Of the text, beside what is kept; the model may search for more."""
+
+
+class Kept(Protocol):
+    """A profile that a user keeps, as far as a question can name it."""
+
+    @property
+    def id(self) -> str:
+        """Of the profile."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """As the user calls it."""
+        ...
+
+    @property
+    def statement(self) -> str | None:
+        """What a theory says now."""
+        ...
+
+
+class Opening(Protocol):
+    """Makes the calls."""
+
+    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+        """Make them. Raises CicadaError if one fails without which there is no answer."""
+        ...
+
+
+class ProfileOpening:
+    """The profiles that the question names, else the list of all; and a search of the corpus."""
+
+    def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
+        """``kept``: a subject's profiles."""
+        self._kept = kept
+
+    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+        """See the port. Where the corpus cannot be searched, what the user noted is there all the same."""
+        named = named_in(asked.query, self._kept(asked.key.subject))
+        done = [box.open("show_profile", {"id": one.id}) for one in named[:MAX_NAMED]]
+        if not done:
+            done.append(box.open("list_profiles", {}))
+        try:
+            done.append(box.open("search_script", {"query": asked.query[:MAX_QUERY_CHARS], "limit": MOST_PASSAGES}))
+        except (IndexFailure, ModelError, DependencyDown) as error:
+            tell(
+                logger,
+                "fault",
+                "answered without a search",
+                level=logging.WARNING,
+                code=error.code,
+                why=str(error),
+            )
+        return tuple(done)
+
+
+class TheoryOpening:
+    """The user's theories, and the evidence on the one that the question names, else on what it says itself."""
+
+    def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
+        """``kept``: a subject's theories."""
+        self._kept = kept
+
+    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+        """See the port. Without evidence gathered there is no verdict, so a failed search fails the attempt."""
+        kept = next(iter(named_in(asked.query, self._kept(asked.key.subject))), None)
+        about = {"statement": clipped(asked.query, MAX_STATEMENT_CHARS)} if kept is None else {"id": kept.id}
+        return (box.open("list_theories", {}), box.open("gather_evidence", about))
+
+
+def named_in(query: str, kept: Sequence[Kept]) -> tuple[Kept, ...]:
+    """Those whose name, or what they say now, stands in a question word by word; the longest first."""
+    found: list[tuple[int, Kept]] = []
+    for one in kept:
+        length = max((len(text) for text in (one.name, one.statement or "") if quotes(query, text)), default=0)
+        if length:
+            found.append((length, one))
+    return tuple(one for _, one in sorted(found, key=lambda named: -named[0]))
+
 
 AgentName = Literal["profile_agent", "theory_agent"]
 

@@ -13,12 +13,11 @@ from cicada.agents.ports import ToConfirm, Written
 from cicada.agents.receipts import change_words, confirm_of
 from cicada.answering.account import metrics_of, tell_complete
 from cicada.answering.beginning import CLOSING_RESERVE_S, Beginning, Late
+from cicada.answering.chain import strategy_failures
 from cicada.answering.closing import end_late, end_too_long
-from cicada.answering.failures import strategy_failures
 from cicada.answering.fit import fit_citations, fit_sources
-from cicada.answering.ports import Checking, Completing, Keeper
 from cicada.answering.spending import RequestBudget, Spending
-from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved, Strategy
+from cicada.answering.strategy import Answered, AnswerGiven, Asked, Checking, Completing, Keeper, Retrieved, Strategy
 from cicada.answering.workflow import AttemptTask
 from cicada.concurrency import THREADS, Concurrency
 from cicada.delivery.courier import Courier

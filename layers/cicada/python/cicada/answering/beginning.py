@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cicada.answering.chain import allotted_calls
-from cicada.answering.failures import strategy_failures
+from cicada.answering.chain import allotted_calls, strategy_failures
 from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.decide import NotYours, begin, has_landed

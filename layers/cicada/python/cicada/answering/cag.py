@@ -9,10 +9,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from cicada.answering.breakers.names import CACHE
-from cicada.answering.earlier import given_again
 from cicada.answering.grounding import AttemptLimits, answer_from, fitting_prompt
 from cicada.answering.judge import CitationJudge
-from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
+from cicada.answering.reuse import EarlierAnswers, contexts, given_again, merged, reused
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
 from cicada.errors import CacheMiss

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from cicada.answering.failures import strategy_failures
+from cicada.answering.chain import strategy_failures
 from cicada.answering.workflow import ExhaustedTask
 from cicada.delivery.decide import may_drive, tried
 from cicada.delivery.ports import Connections, RequestLog, StoreFault

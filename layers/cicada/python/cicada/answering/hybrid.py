@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cicada.answering.breakers.names import INDEX, model_breaker
-from cicada.answering.earlier import EarlierBeside, given_again
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import Knowledge, chosen_sources
 from cicada.answering.prompt import number_sources
-from cicada.answering.reuse import EarlierAnswers, contexts, merged, reused
+from cicada.answering.reuse import EarlierAnswers, EarlierBeside, contexts, given_again, merged, reused
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
 from cicada.concurrency import THREADS, Concurrency

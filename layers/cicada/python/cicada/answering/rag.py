@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from cicada.answering.breakers.names import INDEX, model_breaker
-from cicada.answering.earlier import EarlierBeside, given_again
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
-from cicada.answering.reuse import EarlierAnswers
+from cicada.answering.reuse import EarlierAnswers, EarlierBeside, given_again
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
 from cicada.concurrency import THREADS, Concurrency

@@ -1,12 +1,22 @@
-"""What strategies make of earlier answers: their passages among those for a new question."""
+"""Earlier answers: looked up beside a search, given again, or lending their passages to a new question."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+import logging
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
 
-from cicada.protocol.events import Reused, Source
-from cicada.retrieval.ports import Limits
+from cicada.answering.breakers.names import CACHE
+from cicada.answering.grounding import AttemptLimits, tell_retrieved
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.concurrency import Concurrency
+from cicada.errors import CicadaError
+from cicada.models.ports import TextDelta
+from cicada.protocol.events import Degraded, Reused, Source
+from cicada.retrieval.ports import Limits, Retriever
+from cicada.story import tell
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -85,3 +95,102 @@ def _identities(source: Source) -> Iterator[Hashable]:
     if whole is not None:
         yield source.collection, "whole", whole
     yield source.collection, source.locator, source.text
+
+
+logger = logging.getLogger(__name__)
+
+CACHE_BUDGET_S = 3.0
+"""Seconds for the look-up of earlier answers: not much more than a slow search takes."""
+PIECE_CHARS = 512
+"""Of a kept text, how much is given at once."""
+_UNAVAILABLE = Degraded(code="cache_unavailable", message="Earlier answers could not be looked up for this one.")
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class Beside(Generic[Found]):
+    """What a search found and what the look-up beside it brought, with the milliseconds of each."""
+
+    found: Found
+    retrieval_ms: int
+    looked: Looked | None
+    """None where the cache has nothing of use, or failed."""
+    cache_ms: int
+    degraded: tuple[Degraded, ...] = ()
+
+    def to_give_again(self, index_version: str) -> Looked | None:
+        """The earlier answer to the same question, if it is of the version that the search found."""
+        looked = self.looked
+        return looked if looked and looked.use == "answer" and looked.index_version == index_version else None
+
+
+class EarlierBeside:
+    """Looks earlier answers up while a search runs, so that both cost what the slower costs.
+
+    The cache can only add: its failure or miss is no failure of the answer.
+    """
+
+    def __init__(self, retriever: Retriever, cache: EarlierAnswers, concurrency: Concurrency) -> None:
+        """Take what tells the index version, what knows earlier answers, and what both run on."""
+        self._retriever = retriever
+        self._cache = cache
+        self._concurrency = concurrency
+
+    def search(self, search: Callable[[], Found], asked: Asked, spending: Spending) -> Beside[Found]:
+        """Search, and look up beside it. Raises what the search raises."""
+        found: list[Found] = []
+        looked: list[tuple[Looked | None, tuple[Degraded, ...]]] = []
+
+        def timed(do: Callable[[], None]) -> int:
+            started = spending.monotonic()
+            do()
+            return round((spending.monotonic() - started) * 1000)
+
+        retrieval_ms, cache_ms = self._concurrency.each(
+            timed, [lambda: found.append(search()), lambda: looked.append(self._look_up(asked, spending))]
+        )
+        return Beside(found[0], retrieval_ms, looked[0][0], cache_ms, looked[0][1])
+
+    def _look_up(self, asked: Asked, spending: Spending) -> tuple[Looked | None, tuple[Degraded, ...]]:
+        try:
+            version = self._retriever.version()
+            budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
+            looked = self._cache.look_up(asked, version, AttemptLimits(spending), time_budget_s=budget_s)
+        except CicadaError as error:
+            tell(
+                logger,
+                "fault",
+                "answered without earlier answers",
+                level=logging.WARNING,
+                code=error.code,
+                why=str(error),
+                dependency=CACHE,
+            )
+            return None, (_UNAVAILABLE,)
+        return (None if looked.use == "miss" else looked), ()
+
+
+def given_again(looked: Looked, *, engine: str, cache_ms: int, retrieval_ms: int | None = None) -> Iterator[Step]:
+    """The steps of an earlier answer that is given again, word for word.
+
+    Args:
+        looked: the answer.
+        engine: what searched beside it; ``cache`` where nothing did.
+        cache_ms: of the look-up.
+        retrieval_ms: of the search beside it.
+    """
+    retrieved = Retrieved(
+        tuple(source.model_copy(update={"origin": "cache"}) for source in looked.sources),
+        found=looked.found,
+        index_version=looked.index_version,
+        engine=engine,
+        retrieval_ms=retrieval_ms,
+        cache_ms=cache_ms,
+        reused=reused(looked, "answer"),
+    )
+    tell_retrieved(retrieved)
+    yield retrieved
+    for start in range(0, len(looked.text), PIECE_CHARS):
+        yield TextDelta(looked.text[start : start + PIECE_CHARS])
+    yield Answered(looked.stop_reason, looked.model_id, looked.citations)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cicada.citations.abstention import abstains
-from cicada.citations.checking import Checker, Finding
-from cicada.citations.codes import REASON_CODES, Objection, ReasonCode
+from cicada.citations.checking import REASON_CODES, Checker, Finding, Objection, ReasonCode
 from cicada.citations.judging import Claim, Judge, Judged
 from cicada.citations.resolving import NO_NUMBER, resolve
-from cicada.citations.sentences import Sentence, sentences_of
+from cicada.citations.sentences import Sentence, abstains, sentences_of
 from cicada.protocol.events import Citation, Source
 from cicada.protocol.markers import markers_in, without_markers
 

@@ -8,18 +8,82 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Literal, get_args
 
-from cicada.citations.codes import Objection
-from cicada.citations.passages import Passage
+from cicada.corpus.passages import NoteLocator
 from cicada.protocol.events import Source
 from cicada.text.names import capitalised_in
 from cicada.text.normal import normalised
 from cicada.text.numbers import Quantity, quantities
 from cicada.text.quotes import QUOTED, holds, plain, quotations, without_quotations
-from cicada.text.sentences import without_item_sign
+from cicada.text.sentences import sentences, without_item_sign
 from cicada.text.word_lists import word_lists
 from cicada.text.words import content_words, is_among, ways_of_asking, words_of
+
+ReasonCode = Literal[
+    "no_such_passage",
+    "wrong_place",
+    "quote_not_found",
+    "number_missing",
+    "name_missing",
+    "contradicted",
+    "unsupported",
+]
+"""Stable. What each means: docs/citations.md."""
+REASON_CODES: tuple[ReasonCode, ...] = get_args(ReasonCode)
+
+
+@dataclass(frozen=True)
+class Objection:
+    """What speaks against a citation."""
+
+    code: ReasonCode
+    reason: str
+    """A sentence for people, without its period."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A source, read."""
+
+    source: Source
+
+    @cached_property
+    def voice(self) -> str:
+        """Whose words it is, in normal form; empty where nobody's."""
+        return normalised(self.source.locator.voice() or "")
+
+    @cached_property
+    def label(self) -> str:
+        """The names of its place."""
+        names = self.source.locator.names()
+        return " ".join(f"page {name}" if kind == "page" else name for kind, name in names.items())
+
+    @cached_property
+    def statements(self) -> list[str]:
+        """What is said as a whole: its sentences; of a note its value, and each of its lines."""
+        text, locator = self.source.text, self.source.locator
+        if not isinstance(locator, NoteLocator):
+            return sentences(text)
+        lines = text.removeprefix(locator.lead()).splitlines(keepends=True)
+        return [sentence for line in lines for sentence in sentences(line)]
+
+    @cached_property
+    def whole(self) -> str:
+        """Its text, its surroundings and its place."""
+        return f"{self.source.text}\n{self.source.context or ''}\n{self.label}"
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All words of it, its surroundings and its place, in normal form."""
+        return frozenset(words_of(self.whole))
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """Its numbers."""
+        return quantities(self.whole, doubtful=True)
+
 
 Verdict = Literal["verified", "unverified", "unchecked"]
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cicada.citations.codes import Objection
+from cicada.citations.checking import Objection
 from cicada.corpus.passages import DocumentLocator
 from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference

@@ -1,14 +1,16 @@
-"""Prepared documents on their way into a collection: which may go in, and their passages, read as they are written."""
+"""Prepared documents on their way into a collection: which may come in, and what the report tells of them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
 from cicada.errors import DocumentInvalid
 from cicada.index.change import Places, Supply
@@ -16,7 +18,9 @@ from cicada.index.collection_snapshot import CollectionSnapshot, ContentDigests,
 from cicada.index.columns import MAX_FIELDS
 from cicada.index.embedding import Vector
 from cicada.index.ports import ObjectStore
+from cicada.index.writer import Declares
 from cicada.ingest.contracts import Quarantined
+from cicada.ingest.declaring import rules_digest
 from cicada.ingest.prepared import PreparedFile, PreparedText
 
 SLICE_BYTES = 64 * 2**20
@@ -134,3 +138,37 @@ def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
         used += size
     if sizes:
         yield start, len(sizes)
+
+
+KEPT_SECTIONS = "what the collection holds of it keeps the sections of the previous declaration"
+KEPT_UNDIVIDED = "what the collection holds of it has no sections"
+
+
+def counted_sections(found: Iterable[Mapping[str, int]], declares: Declares) -> dict[str, int]:
+    """Passages by section; those that are declared are named even where they have none."""
+    declared = declares.sections if isinstance(declares, CollectionDeclaration) else ()
+    total = Counter({section.name: 0 for section in declared})
+    for one in found:
+        total.update(one)
+    return dict(total)
+
+
+def notes_of_kept(
+    sources: Iterable[str], declares: Declares, before: CollectionDeclaration | None
+) -> dict[str, tuple[str, ...]]:
+    """Notes on documents whose passages stay as they are, though the collection is divided otherwise from now on.
+
+    Args:
+        sources: the documents.
+        declares: what the collection declares of itself now.
+        before: what it declared before.
+    """
+    if declares == "as before" or rules_digest(declares) == rules_digest(before):
+        return {}
+    note = KEPT_UNDIVIDED if before is None else KEPT_SECTIONS
+    return dict.fromkeys(sorted(sources), (note,))
+
+
+def sum_of_costs(costs: Sequence[float | None]) -> float | None:
+    """Costs together; None where one is not known."""
+    return None if None in costs else sum(cost for cost in costs if cost is not None)

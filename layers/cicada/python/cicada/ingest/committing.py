@@ -27,11 +27,10 @@ from cicada.index.manifest import Manifest
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.versions import read_current
 from cicada.index.writer import Declares, IndexWriter, Written
-from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit
+from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit, counted_sections, notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.declaring import refuse_divided_otherwise
 from cicada.ingest.prepared import PreparedFile
-from cicada.ingest.reporting import counted_sections, notes_of_kept, sum_of_costs
 from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)

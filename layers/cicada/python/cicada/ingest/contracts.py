@@ -1,4 +1,4 @@
-"""What the steps of an ingest hand to each other. Whatever crosses from one function to another is one of these.
+"""What the steps of an ingest hand to each other, and where it lies in the bucket.
 
     list the sources -> prepare each by itself (read, cut, enrich, embed) -> commit all -> report
 
@@ -148,3 +148,9 @@ class IngestReport(IngestModel):
         exclude_if=lambda value: not value,
         description="whether the collection declared something before, and declares nothing any more",
     )
+
+
+PREPARED = "prepared/"
+"""Begins the keys of prepared documents."""
+ENRICHED = "enriched/"
+"""Begins the keys of what models have made of texts."""

@@ -6,8 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION, SECTION, CollectionDeclaration
 from cicada.corpus.declared.reading import MAX_BYTES, read_declaration
 from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CorpusInvalid, DeclarationChanged, IndexCorrupt, IndexMismatch

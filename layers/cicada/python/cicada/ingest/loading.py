@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import DeclarationChanged, DocumentRefused, DocumentUnsupported, ModelError, ModelRefused

@@ -34,8 +34,7 @@ from cicada.index.columns import fields_of
 from cicada.index.embedding import Vectors
 from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.index.segment import content_digest, digests, id_digest
-from cicada.ingest.contracts import IngestModel, Recipe, SourceItem
-from cicada.ingest.places import PREPARED
+from cicada.ingest.contracts import PREPARED, IngestModel, Recipe, SourceItem
 
 MAGIC = b"CICADAP1"
 PREPARING = 4

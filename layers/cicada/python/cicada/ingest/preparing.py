@@ -30,7 +30,7 @@ from cicada.index.embedding import Vector, passage_vectors
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, silent
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
-from cicada.ingest.enrichment.declared import with_names
+from cicada.ingest.enrichment.names import with_names
 from cicada.ingest.prepared import HalfVectors, PreparedFile, encode_prepared, prepared_key
 from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
 from cicada.models.ports import Embedder, Usage

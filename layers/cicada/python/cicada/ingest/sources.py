@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.corpus.chunking.passages import PAGES_KEY
-from cicada.corpus.declared.files import DECLARATION, misplaced
+from cicada.corpus.declared.declaration import DECLARATION, misplaced
 from cicada.corpus.messages import (
     LANGUAGE_KEY,
     MAX_METADATA_ENTRIES,

@@ -9,8 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.protocol.calls import AS_WHOLE, CallRequest
-from cicada.retrieval.entity_paths import MAX_HOPS
-from cicada.retrieval.entity_ties import Cooccurring, Entity, GraphAnswer, Neighbours, Paths, Tie
+from cicada.retrieval.entity_paths import MAX_HOPS, Cooccurring, Entity, GraphAnswer, Neighbours, Paths, Tie
 from cicada.retrieval.facets import ShardFacets
 from cicada.retrieval.graph import DEFAULT_SHOWN, MAX_LISTED, MAX_NAMED, MAX_SHOWN, EntityGraph
 from cicada.retrieval.pipelines.api import (

@@ -33,8 +33,8 @@ from cicada.integrators.sql_schema import (
 from cicada.models.ports import ModelUse, Prompt, StructuredModel
 from cicada.protocol.events import Source
 from cicada.retrieval.pipelines.api import SkippedStage
+from cicada.retrieval.pipelines.stages import OpenUse, stage_uses
 from cicada.retrieval.pipelines.state import filters_of
-from cicada.retrieval.pipelines.uses import OpenUse, stage_uses
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.text.words import content_words, identifier_words, is_among, words_of
 

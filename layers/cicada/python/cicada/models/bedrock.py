@@ -13,8 +13,7 @@ from botocore.exceptions import (
 )
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
-from cicada.models.failure import Failure
-from cicada.models.transport import TRANSPORT_ERRORS
+from cicada.models.failure import TRANSPORT_ERRORS, Failure
 
 QUERY_READ_TIMEOUT_S = 4.0
 """How long one read may wait of a client for queries' vectors: a call that is under way can outlast its time budget by

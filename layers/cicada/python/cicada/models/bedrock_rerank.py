@@ -17,11 +17,11 @@ from typing import Any
 
 from cicada.errors import AnswerMalformed, ModelError, ModelRefused
 from cicada.models.bedrock import read_failure
-from cicada.models.lines import carry_lines
 from cicada.models.model_ids import read_model_id
 from cicada.models.ports import ModelUse, Purse, Reranked, Usage
 from cicada.models.prices import queries
 from cicada.models.retries import QUERY, RetryPolicy, wait
+from cicada.models.stopping import carry_lines
 from cicada.models.whole_calls import WholeCalls
 
 MAX_TEXTS = 1_000
@@ -48,7 +48,7 @@ class BedrockReranker:
 
         Args:
             client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``; its connections are
-                prepared for being closed (:func:`cicada.models.lines.carry_lines`).
+                prepared for being closed (:func:`cicada.models.stopping.carry_lines`).
             model_id: of an Amazon or a Cohere re-ranking model, or its ARN.
             retry: for calls that fail.
             clock: monotonic seconds.

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
-from cicada.models.converse_call import ConverseCall
-from cicada.models.lines import carry_lines
+from cicada.models.converse import ConverseCall
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
+from cicada.models.stopping import carry_lines
 from cicada.models.streaming import SILENCE_S, Streaming
 
 
@@ -50,7 +50,7 @@ class BedrockTextModel:
 
         Args:
             client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``; its connections are
-                prepared for being closed (:func:`cicada.models.lines.carry_lines`).
+                prepared for being closed (:func:`cicada.models.stopping.carry_lines`).
             model_id: a model id, an inference profile's id, or the ARN of either.
             max_tokens: the longest answer, in tokens.
             temperature: in [0, 1].

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cicada.errors import SettingsInvalid
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.endpoint_prices import tell_prices
-from cicada.models.endpoints import Endpoint, Endpoints
+from cicada.models.endpoints import Endpoint, Endpoints, tell_prices
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import StructuredModel, TextModel
 from cicada.models.retries import INTERACTIVE, RetryPolicy
@@ -71,7 +70,7 @@ class Models:
             SettingsInvalid: no endpoint has such a model.
         """
         if read_endpoint_id(model_id) is not None:
-            from cicada.models.openai_text import OpenAiTextModel
+            from cicada.models.openai_chat import OpenAiTextModel
 
             return OpenAiTextModel(self._chat(model_id, max_tokens, INTERACTIVE))
         return BedrockTextModel(

@@ -1,4 +1,4 @@
-"""Endpoints that speak OpenAI's Chat Completions, as a deployment's settings name them.
+"""Endpoints that speak OpenAI's Chat Completions, as a deployment names them, with their models' prices.
 
 Nothing here is secret: an endpoint names the secret that holds its key.
 """
@@ -6,13 +6,49 @@ Nothing here is secret: an endpoint names the secret that holds its key.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
-from cicada.models.endpoint_prices import TokenPrices
 from cicada.models.model_ids import read_endpoint_id
+from cicada.models.ports import Usage
+
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class TokenPrices:
+    """US dollars for a million tokens."""
+
+    input_usd: float
+    output_usd: float
+    """Reasoning is output."""
+    cached_input_usd: float
+    """Of input that the service had read before."""
+
+    def usd(self, usage: Usage) -> float:
+        """What a call cost."""
+        return (
+            usage.input_tokens * self.input_usd
+            + usage.cache_read_tokens * self.cached_input_usd
+            + usage.output_tokens * self.output_usd
+        ) / _MILLION
+
+
+_prices: dict[str, TokenPrices] = {}
+
+
+def tell_prices(prices: Mapping[str, TokenPrices]) -> None:
+    """From now on these models, by their ids ``<endpoint>/<model>``, have these prices in this process."""
+    _prices.update(prices)
+
+
+def told_price(model_id: str) -> TokenPrices | None:
+    """A model's prices; None if nobody told them."""
+    return _prices.get(model_id)
+
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that are reached without leaving the machine, and so may be called without TLS."""

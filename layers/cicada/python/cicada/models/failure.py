@@ -1,8 +1,14 @@
-"""What a failed call means for whoever made it, in the domain's words."""
+"""What a failed call to a model means for its caller, in the domain's words."""
 
 from __future__ import annotations
 
+import http.client
 from dataclasses import dataclass
+
+import urllib3.exceptions
+from botocore.exceptions import ConnectionError as BotoConnectionError
+from botocore.exceptions import HTTPClientError
+from botocore.parsers import ResponseParserError
 
 from cicada.errors import ModelError
 
@@ -21,3 +27,14 @@ class Failure:
     free: bool = False
     """Whether the call is known to cost nothing: it was turned away, or never arrived. What else fails may have been
     worked on, and paid for."""
+
+
+TRANSPORT_ERRORS = (
+    BotoConnectionError,
+    HTTPClientError,
+    ResponseParserError,
+    urllib3.exceptions.HTTPError,
+    http.client.HTTPException,
+    OSError,
+)
+"""botocore wraps most of these, but not those of a body's reading."""

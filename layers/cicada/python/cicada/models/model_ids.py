@@ -1,15 +1,19 @@
-"""What a model id names: on Bedrock a base model, and the inference profile it is called through; else an endpoint.
+"""What a model id names, and which sampling parameters the model accepts.
 
 The same model has several names: ``amazon.nova-lite-v1:0``, its cross-Region inference profiles
 (``us.amazon.nova-lite-v1:0``, ``global.…``) and the ARNs of both. An *application* inference profile's ARN ends in an
 opaque id, from which no model can be read: it stays as it is.
 
 Source: Amazon Bedrock User Guide, "Supported Regions and models for inference profiles".
+
+Newer models choose their own sampling and answer a ``temperature`` with a ValidationException ("`temperature` is
+deprecated for this model"); some older ones take ``temperature`` or ``topP``, not both ("cannot both be specified").
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, field
 
 LOCAL_PREFIX = "local."
 """Models that the local cloud serves."""
@@ -40,3 +44,66 @@ def read_endpoint_id(model_id: str) -> tuple[str, str] | None:
     """
     endpoint, slash, name = model_id.partition("/")
     return (endpoint, name) if slash and not model_id.startswith("arn:") else None
+
+
+NONE_ACCEPTED = (
+    "anthropic.claude-opus-4-7",
+    "anthropic.claude-opus-4-8",
+    "anthropic.claude-opus-5",
+    "anthropic.claude-sonnet-5",
+    "anthropic.claude-haiku-5",
+    "anthropic.claude-fable-5",
+    "anthropic.claude-mythos-5",
+    "openai.gpt-6",
+)
+"""Families, as beginnings of base ids, that refuse both parameters. Source: litellm 1.109.1's model table
+(``supports_sampling_params``), 2026-11-20."""
+
+ONE_ACCEPTED = (
+    "anthropic.claude-opus-4-1",
+    "anthropic.claude-opus-4-5",
+    "anthropic.claude-opus-4-6",
+    "anthropic.claude-sonnet-4-5",
+    "anthropic.claude-sonnet-4-6",
+    "anthropic.claude-haiku-4-5",
+)
+"""Families that refuse both parameters together: ``temperature`` is kept, as the one whose effect is better known."""
+
+_NAMED = {"temperature": re.compile("temperature", re.IGNORECASE), "topP": re.compile("top[_ ]?p", re.IGNORECASE)}
+_TOGETHER = re.compile(r"\bboth\b|only one", re.IGNORECASE)
+
+
+def wanted_sampling(temperature: float | None, top_p: float | None) -> dict[str, float]:
+    """Those that are set, under the names that Converse gives them."""
+    named = {"temperature": temperature, "topP": top_p}
+    return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass
+class Sampling:
+    """Chooses the parameters to send, and remembers for the life of the process what each model refused."""
+
+    _refused: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    def accepted(self, model_id: str, wanted: dict[str, float]) -> dict[str, float]:
+        """Those of ``wanted`` (``temperature``, ``topP``) that the model is not known to refuse."""
+        base = read_model_id(model_id).base
+        if base.startswith(NONE_ACCEPTED):
+            return {}
+        refused = self._refused.get(model_id, frozenset())
+        if base.startswith(ONE_ACCEPTED) and "temperature" in wanted:
+            refused |= {"topP"}
+        return {name: value for name, value in wanted.items() if name not in refused}
+
+    def learn(self, model_id: str, sent: dict[str, float], refusal: str) -> bool:
+        """Note which of the parameters sent a ValidationException names; True if there is one, so that calling again
+        without it can help."""
+        named = {name for name in sent if _NAMED[name].search(refusal)}
+        if len(named) > 1 and _TOGETHER.search(refusal):
+            named = {"topP"}
+        self._refused[model_id] = self._refused.get(model_id, frozenset()) | named
+        return bool(named)
+
+
+LEARNT = Sampling()
+"""The process's memory: every model object shares it, unless it is given one of its own."""

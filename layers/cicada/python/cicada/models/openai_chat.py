@@ -1,4 +1,4 @@
-"""Chat Completions, streamed: what a text model and a structured model of an endpoint have in common."""
+"""Chat Completions, streamed: text models and structured models behind any endpoint that speaks it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any, Literal
 from cicada.errors import ModelError, ModelUnavailable
 from cicada.models.endpoint_keys import Key, Keys
 from cicada.models.failure import Failure
+from cicada.models.model_ids import LEARNT, Sampling
 from cicada.models.openai_dialect import LEARNT_DIALECTS, Dialect, Dialects
 from cicada.models.openai_errors import EndpointFault, read_fault
 from cicada.models.openai_events import ChunkReader
 from cicada.models.openai_http import ChatConnection, read_transport
-from cicada.models.ports import Finished, Leash, TextDelta
+from cicada.models.ports import Finished, Leash, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import SILENCE_S, Said, Streaming
 
 logger = logging.getLogger(__name__)
 
 _WIRE_NAMES = {"temperature": "temperature", "topP": "top_p"}
-"""The sampling parameters, as :class:`cicada.models.sampling.Sampling` and as Chat Completions call them."""
+"""The sampling parameters, as :class:`cicada.models.model_ids.Sampling` and as Chat Completions call them."""
 
 
 @dataclass(frozen=True)
@@ -231,3 +231,43 @@ class _Call:
         if learnt:
             logger.warning("the model refuses a parameter", extra={"model": self._model_id})
         return learnt
+
+
+class OpenAiTextModel:
+    """A text model of an endpoint; the port's contract is :class:`cicada.models.ports.TextModel`.
+
+    An answer is whole only when its ``finish_reason`` arrived. What a model refuses to be sent (a sampling parameter,
+    ``max_tokens``, ``stream_options``, a system turn) is left out, and that is remembered.
+
+    Reasoning is not part of the answer and is skipped. An answer without any text is possible.
+    """
+
+    def __init__(self, chat: OpenAiChat) -> None:
+        """Take the model."""
+        self._chat = chat
+
+    @property
+    def model_id(self) -> str:
+        """``<endpoint>/<model>``."""
+        return self._chat.model_id
+
+    @property
+    def max_tokens(self) -> int:
+        """The longest answer, in tokens."""
+        return self._chat.settings.max_tokens
+
+    def stream(
+        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+    ) -> Generator[TextDelta | Finished, None, None]:
+        """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
+
+        Raises:
+            ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
+            StreamBroken: the stream ended without its ``finish_reason``, in whatever form, or outlasted the budget.
+            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
+                ContextTooLarge and AnswerBlocked also before the first piece, where the endpoint refuses the prompt.
+            BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
+            Stopped: the leash's stop, whatever was being waited for.
+        """
+        turns = (Turn("system", prompt.system), Turn("user", prompt.user))
+        return self._chat.stream(turns, time_budget_s=time_budget_s, leash=leash)

@@ -17,9 +17,9 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 
 from cicada.errors import ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
-from cicada.models.lines import carry_lines_of
 from cicada.models.openai_errors import EndpointFault, complaint_in, read_complaint, read_retry_after, status_in
 from cicada.models.openai_events import DONE, EventParser
+from cicada.models.stopping import carry_lines_of
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of an error's body, what is read."""

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cicada.models.endpoint_prices import told_price
+from cicada.models.endpoints import told_price
 from cicada.models.model_ids import LOCAL_PREFIX, read_model_id
 from cicada.models.ports import Usage
 from cicada.text.token_estimates import estimated_tokens
@@ -44,7 +44,7 @@ def cost(model_id: str, usage: Usage) -> Cost | None:
     A call through an inference profile costs what the table lists for that profile, else what the base model costs,
     with the surcharge that newer models have on geographic profiles. Prices are those of us-east-1; other Regions
     differ by a few per cent. Cached input costs its own, lower price. Models of the local cloud cost nothing.
-    A model of another endpoint costs what the deployment's settings say (:mod:`cicada.models.endpoint_prices`).
+    A model of another endpoint costs what the deployment's settings say (:mod:`cicada.models.endpoints`).
 
     Args:
         model_id: a model id, an inference profile's id, the ARN of either, or ``<endpoint>/<model>``.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from cicada.models.lines import Line
+from cicada.models.stopping import Line
 
 
 class EventStream(Protocol):

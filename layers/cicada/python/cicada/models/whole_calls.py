@@ -16,9 +16,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from cicada.errors import BudgetSpent, ModelError, ModelUnavailable
 from cicada.models.failure import Failure
-from cicada.models.lines import Line
 from cicada.models.ports import Leash, Stopped
 from cicada.models.retries import RetryPolicy
+from cicada.models.stopping import Line
 
 logger = logging.getLogger(__name__)
 

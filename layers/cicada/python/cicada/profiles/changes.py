@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cicada.errors import ProfileConflict, ProfileInvalid
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import (
     Change,
     Edit,
@@ -29,6 +28,7 @@ from cicada.profiles.rules import (
     MAX_FIELD_NAME_CHARS,
     MAX_NAME_CHARS,
     MAX_STATEMENT_CHARS,
+    ProfileLimits,
     clipped,
     episodes_of,
     fitted,

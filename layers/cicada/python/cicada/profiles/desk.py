@@ -12,9 +12,8 @@ from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles import changes
 from cicada.profiles.changes import By, FieldGiven, Stated
 from cicada.profiles.heads import Head, Listed
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Change, Evidence, Kind, Profile, Record, Verdict
-from cicada.profiles.rules import MAX_NAME_CHARS, is_profile_id, line, name_key, profile_id
+from cicada.profiles.rules import MAX_NAME_CHARS, ProfileLimits, is_profile_id, line, name_key, profile_id
 from cicada.profiles.store import ProfileStore, RecordChanged
 
 PAGE = 100

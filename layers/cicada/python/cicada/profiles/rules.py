@@ -1,17 +1,41 @@
-"""What a profile may hold, and how names are compared."""
+"""What a profile may hold, within a deployment's limits, and how names are compared."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
-from cicada.profiles.limits import ProfileLimits
 from cicada.profiles.record import Kind, Record, RecordModel
 from cicada.text.normal import folded
 from cicada.text.visible import visible
+
+
+@dataclass(frozen=True)
+class ProfileLimits:
+    """They bound what is written. What was written under other limits is read as it is."""
+
+    profiles: int = 200
+    """That one user has."""
+    fields: int = 50
+    """That one profile has."""
+    history_entries: int = 50
+    """That are kept of one profile: the newest."""
+    record_bytes: int = 360 * 1024
+    """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest entries of the history
+    make room; what does not fit without them is refused."""
+    confirm_s: int = 600
+    """Seconds within which the user can confirm a deletion that an agent has asked for."""
+    deleted_kept_s: int = 90 * 24 * 3600
+    """Seconds for which a deleted profile's version is remembered."""
+    deleted: int = 400
+    """Deleted profiles of one user that are remembered at a time: with so many, one of a new name has to wait."""
+    deleted_history_entries: int = 10
+    """That a deleted profile keeps, without their words: the newest."""
+
 
 ID_PATTERN = "^[0-9a-f]{20}$"
 """Of a profile's id, as :func:`profile_id` makes it."""

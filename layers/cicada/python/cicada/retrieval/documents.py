@@ -16,8 +16,7 @@ from cicada.errors import DocumentUnknown, IndexCorrupt
 from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
-from cicada.retrieval.reading import read_index
-from cicada.retrieval.shards import row_filter
+from cicada.retrieval.shards import read_index, row_filter
 
 Section = tuple[str, ...]
 """The headings above a passage, outermost first."""

@@ -82,7 +82,7 @@ def managed_engine(
     match settings.retrieval_engine:
         case "s3vectors":
             from cicada.retrieval.s3vectors import S3VectorsRetriever
-            from cicada.retrieval.s3vectors.calls import NAME as S3_VECTORS
+            from cicada.retrieval.s3vectors.setup import NAME as S3_VECTORS
 
             arn = _named("S3_VECTORS_INDEX_ARN", settings.s3_vectors_index_arn)
             return S3VectorsRetriever(client("s3vectors", config=config), arn, embedder, store), S3_VECTORS

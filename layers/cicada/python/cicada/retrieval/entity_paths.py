@@ -1,4 +1,4 @@
-"""Paths from one entity to another, over others that a passage names together with the one before.
+"""Ties between entities, and the paths that lead over them from one entity to another.
 
 All simple paths of a length are looked for level by level. Only entities from which the end is still near enough are
 followed, and of a level's beginnings the :data:`KEPT` strongest: so there is always a path where there is one, and the
@@ -7,12 +7,16 @@ work is bounded where there are millions.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from cicada.corpus.passages import Passage
 from cicada.index.mentions import Counts, Entities, ScopedMentions
+from cicada.retrieval.ports import Degradation
 
 MAX_HOPS = 6
 """Of one path: what lies further apart has little to do with each other."""
@@ -110,3 +114,131 @@ class _Search:
         if len(self._partners) > PARTNERS_HELD:
             self._partners.popitem(last=False)
         return found
+
+
+@dataclass(frozen=True)
+class Entity:
+    """An entity, as most passages spell it."""
+
+    name: str
+    passages: int
+    """That name it."""
+
+
+@dataclass(frozen=True)
+class Tie:
+    """Two entities that passages name together."""
+
+    first: Entity
+    second: Entity
+    passages: int
+    """That name both."""
+    lift: float
+    """How many times as many these are as if the two were independent: n(ab) · n / (n(a) · n(b)), n passages in all."""
+    npmi: float
+    """The normalised pointwise mutual information, in [-1, 1]: 0 for independent ones, 1 for two that always occur
+    together. (Bouma, Normalized (pointwise) mutual information in collocation extraction, 2009.)"""
+    shown_by: tuple[Passage, ...]
+    """Some of the passages that name both: those first that name the fewest others."""
+
+
+def tie(first: Entity, second: Entity, passages: int, total: int, shown_by: tuple[Passage, ...]) -> Tie:
+    """The tie of two entities that ``passages`` of ``total`` name together; at least one does."""
+    lift = passages * total / (first.passages * second.passages)
+    information = -math.log(passages / total)
+    npmi = math.log(lift) / information if information > 0 else 1.0  # in all passages: always together
+    return Tie(first, second, passages, lift, max(-1.0, min(1.0, npmi)), shown_by)
+
+
+@dataclass(frozen=True)
+class UnknownEntity:
+    """A name that no passage that passes the filters names."""
+
+    name: str
+    closest: tuple[str, ...]
+    """Names that they do name and that are most like it, the likest first."""
+
+
+@dataclass(frozen=True)
+class GraphAnswer:
+    """What every answer of a graph says."""
+
+    index_version: str
+    total: int
+    """Passages that pass the filters."""
+    unknown: tuple[UnknownEntity, ...]
+    """Names of the question that are not known; then nothing is told of them."""
+    degraded: tuple[Degradation, ...]
+    """Why this is less than the whole answer; empty when it is not."""
+
+
+@dataclass(frozen=True)
+class Cooccurring(GraphAnswer):
+    """Entities that occur together."""
+
+    entities: tuple[Entity, ...]
+    """Those asked for that are known, in the order asked."""
+    together: int
+    """Passages that name all that were asked for; 0 where one of them is unknown, or none was asked for."""
+    shown_by: tuple[Passage, ...]
+    """Some of those passages."""
+    ties: tuple[Tie, ...]
+    """Most passages first; of equally many, the higher lift first."""
+    complete: bool
+    """False where there were too many pairs to look at all of them: then the ties are the best of those seen."""
+
+
+@dataclass(frozen=True)
+class Neighbours(GraphAnswer):
+    """The entities that occur together with one."""
+
+    entity: Entity | None
+    """The one asked for; None if it is not known."""
+    unique: int
+    """How many neighbours it has, those not listed included."""
+    ties: tuple[Tie, ...]
+    """From the entity to its neighbours; most passages first, of equally many the higher lift first."""
+
+
+@dataclass(frozen=True)
+class Paths(GraphAnswer):
+    """Ways from one entity to another."""
+
+    start: Entity | None
+    end: Entity | None
+    paths: tuple[tuple[Tie, ...], ...]
+    """Each as its ties from start to end, no entity twice; the shortest first, of one length those first whose weakest
+    tie has most passages."""
+    complete: bool
+    """False where there were too many ways to follow all of them: then another may be as good."""
+
+
+MIN_LIKENESS = 0.3
+"""What is less alike is no help."""
+SAME_WORDS = 0.6
+"""How alike a name is at least to one that has all its words and more: *Oake* to *Mira Oake*."""
+
+
+def closest_names(wanted: str, known: Iterable[str], limit: int) -> list[str]:
+    """The names that are most like one, best first; names are compared as they are given.
+
+    Likeness is the Dice coefficient of the names' trigrams: 2 × those in common / those of both.
+    (Adamson and Boreham, The use of an association measure based on character structure, 1974.)
+    """
+    grams, words = _trigrams(wanted), set(wanted.split())
+    found: list[tuple[float, str]] = []
+    for name in known:
+        own = _trigrams(name)
+        likeness = 2 * len(grams & own) / (len(grams) + len(own))
+        if likeness < SAME_WORDS and likeness > 0:
+            of_name = set(name.split())
+            if words <= of_name or of_name <= words:
+                likeness = SAME_WORDS
+        if likeness >= MIN_LIKENESS:
+            found.append((-likeness, name))
+    return [name for _, name in sorted(found)[:limit]]
+
+
+def _trigrams(name: str) -> set[str]:
+    padded = f"  {name} "
+    return {padded[at : at + 3] for at in range(len(padded) - 2)}

@@ -15,8 +15,7 @@ from cicada.index.list_columns import ENTITIES, ENTITY_CODES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex
 from cicada.index.reader import IndexReader
 from cicada.retrieval.ports import Degradation, Filters
-from cicada.retrieval.reading import read_index
-from cicada.retrieval.shards import partial_index, row_filter
+from cicada.retrieval.shards import partial_index, read_index, row_filter
 
 OWN_FIELDS = (COLLECTION, "episode", "speaker", SOURCE, ENTITIES, ENTITY_CODES)
 """What is called the same here and in the index. Every other field is a key of the passages' metadata, such as

@@ -9,7 +9,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.errors import IndexFailure, IndexMismatch, IndexMissing, IndexUnavailable
-from cicada.models.transport import TRANSPORT_ERRORS
+from cicada.models.failure import TRANSPORT_ERRORS
 from cicada.retrieval.ports import Degradation
 
 CONNECT_TIMEOUT_S = 1.0

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt, ModelBusy, ModelUnavailable
@@ -152,3 +153,25 @@ class _Timer:
         now = time.perf_counter()
         self.laps_ms[step] = round((now - self._last) * 1000, 3)
         self._last = now
+
+
+_Found = TypeVar("_Found")
+
+
+def read_index(reader: IndexReader, work: Callable[[LoadedIndex], _Found]) -> tuple[_Found, LoadedIndex]:
+    """Do something with the current version; what it came to, and the version as far as it could be read.
+
+    Raises:
+        IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
+    """
+    reader.refresh_soon()
+    index = reader.current()
+    while True:
+        try:
+            found = work(index)
+        except IndexCorrupt as error:
+            index = reader.after_damage(index, error)
+        else:
+            break
+    reader.warm_soon()
+    return found, index

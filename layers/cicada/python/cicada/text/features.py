@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from cicada.text.letters import UNSPACED
 from cicada.text.normal import compatible, unaccented
+from cicada.text.scripts import UNSPACED
 
 MAX_HEAD_CHARS = 400
 """Characters that are read from the beginning of a text."""

@@ -1,13 +1,101 @@
-"""Writing systems: what script a letter is of, and how runs of scripts without spaces are cut."""
+"""Letters and scripts: which characters words are made of, and which scripts have no spaces."""
 
 from __future__ import annotations
 
 import re
+import sys
+import unicodedata
 from collections import Counter
 from functools import cache
 from itertools import pairwise
 
-from cicada.text.letters import BOPOMOFO, BURMESE, HAN, HANGUL, KANA, KHMER, LAO, THAI
+HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\U0001b000-\U0001b16f"
+BOPOMOFO = "\u3105-\u312f\u31a0-\u31bf"
+HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+THAI = "\u0e01-\u0e3a\u0e40-\u0e4e"
+LAO = "\u0e81-\u0ece\u0edc-\u0edf"
+BURMESE = "\u1000-\u103f\u1050-\u108f\u109a-\u109f\uaa60-\uaa7f"
+KHMER = "\u1780-\u17d3"
+
+UNSPACED = HAN + KANA + BOPOMOFO + HANGUL + THAI + LAO + BURMESE + KHMER
+"""Characters (as the inside of a regular expression's class) of scripts that are written without spaces.
+
+Searches cut their runs into overlapping pairs. Hangul has spaces, but its words carry their particles: by pairs of
+syllables a word is found whatever it ends in, which has been as good as morphological analysis for retrieval (Lee and
+Ahn, SIGIR 1996).
+"""
+
+_FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
+
+
+@cache
+def marks() -> str:
+    """All combining marks, as the inside of a regular expression's class: they are no ``\\w``, but parts of words."""
+    codes = [
+        code
+        for code in range(_FIRST_MARK, min(_LAST_MARK, sys.maxunicode) + 1)
+        if not 0x3400 <= code < 0xA66F and unicodedata.category(chr(code))[0] == "M"
+    ]
+    starts = [code for at, code in enumerate(codes) if at == 0 or codes[at - 1] != code - 1]
+    ends = [code for at, code in enumerate(codes) if at + 1 == len(codes) or codes[at + 1] != code + 1]
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
+
+
+@cache
+def spaced_letter() -> str:
+    """A regular expression of one character of a word, a letter, digit or mark, in scripts with spaces."""
+    return rf"(?:[^\W_{UNSPACED}]|(?![{UNSPACED}])[{marks()}])"
+
+
+@cache
+def word_pattern() -> re.Pattern[str]:
+    """A word; or, in scripts without spaces, a character with its marks."""
+    return re.compile(rf"[{UNSPACED}][{marks()}]*|{spaced_letter()}+")
+
+
+@cache
+def written_word() -> re.Pattern[str]:
+    """A word with the apostrophes inside of it; or a run of a script without spaces."""
+    letter = spaced_letter()
+    return re.compile(rf"[{UNSPACED}]+|{letter}+(?:['’]{letter}+)*")
+
+
+def stands_in(text: str, part: str) -> bool:
+    """Whether a text has a part as whole words; in scripts without spaces, wherever it stands."""
+    at = text.find(part)
+    while at >= 0:
+        if part and _is_whole(text, at, at + len(part)):
+            return True
+        at = text.find(part, at + 1)
+    return False
+
+
+def written_as(text: str, part: str) -> str | None:
+    """A part as a text writes it, in whatever case, as whole words; None if it does not."""
+    found = re.finditer(re.escape(part), text, re.IGNORECASE)
+    return next((match[0] for match in found if match[0] and _is_whole(text, *match.span())), None)
+
+
+def _is_whole(text: str, start: int, end: int) -> bool:
+    return not (_one_word(text[max(start - 1, 0) : start + 1]) or _one_word(text[end - 1 : end + 1]))
+
+
+def _one_word(two: str) -> bool:
+    """Whether two characters are of the same word."""
+    found = word_pattern().match(two)
+    return len(two) == 2 and found is not None and found.end() == 2
+
+
+@cache
+def _unspaced_start() -> re.Pattern[str]:
+    return re.compile(f"[{UNSPACED}]")
+
+
+def is_unspaced(token: str) -> bool:
+    """Whether a token is a run of a script written without spaces."""
+    return _unspaced_start().match(token) is not None
+
 
 _SPOKEN_AROUND = (  # vowels and tones that belong to the consonant before them
     "\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"

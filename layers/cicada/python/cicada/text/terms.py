@@ -11,8 +11,7 @@ from functools import cache
 import Stemmer  # type: ignore[import-not-found]  # it has no stubs
 
 from cicada.text.languages import BY_SCRIPT, STEMMED, UNSTEMMED_SCRIPTS, Language
-from cicada.text.letters import is_unspaced
-from cicada.text.scripts import clusters, is_wordlike, pairs, script_of
+from cicada.text.scripts import clusters, is_unspaced, is_wordlike, pairs, script_of
 from cicada.text.tokens import MAX_TOKEN_CHARS
 
 TAG = "\t"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterator
 
 from cicada.text.frequent import EVIDENCE
-from cicada.text.letters import is_unspaced, word_pattern
 from cicada.text.normal import compared, normalised
+from cicada.text.scripts import is_unspaced, word_pattern
 from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 

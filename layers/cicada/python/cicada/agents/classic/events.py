@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cicada.agents.classic.parameters import ParameterGiven
+from cicada.agents.classic.schema import ParameterGiven
 from cicada.models.ports import Usage
 
 

@@ -13,12 +13,10 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
-from cicada.agents.classic.carrying import CarriedShelf, pack
-from cicada.agents.classic.parameters import ParameterGiven, read_parameters
-from cicada.agents.classic.session import RunAttributes
-from cicada.agents.output import bounded
+from cicada.agents.classic.schema import ParameterGiven, read_parameters
+from cicada.agents.classic.session import CarriedShelf, RunAttributes, pack
 from cicada.agents.ports import Actor, Tool, ToolCall
-from cicada.agents.toolbox import ToolBox
+from cicada.agents.toolbox import ToolBox, bounded
 from cicada.delivery.record import Head, RequestKey
 from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
 from cicada.protocol.events import Source

@@ -1,4 +1,4 @@
-"""One InvokeAgent: its request made again while that can help, and its stream read until it is whole or broken."""
+"""One InvokeAgent: its client, what its errors mean, and its stream read until it ends."""
 
 from __future__ import annotations
 
@@ -6,19 +6,67 @@ import random
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.agents.classic.events import AgentEvent, read_event
-from cicada.agents.classic.failures import Failure, read_failure
-from cicada.agents.limits import SERVICE_SILENCE_S
-from cicada.errors import AgentUnavailable, CicadaError, OutOfTime, StreamBroken
-from cicada.models.lines import carry_lines
+from cicada.agents.limits import SERVICE_READ_TIMEOUT_S, SERVICE_SILENCE_S
+from cicada.errors import AgentError, AgentUnavailable, CicadaError, OutOfTime, StreamBroken
+from cicada.models.failure import TRANSPORT_ERRORS
 from cicada.models.ports import Stopped
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
+from cicada.models.stopping import carry_lines
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 from cicada.retrieval.ports import Limits
+
+_CODES: dict[str, tuple[type[AgentError], bool]] = {
+    "ThrottlingException": (AgentUnavailable, True),
+    "ModelNotReadyException": (AgentUnavailable, True),
+    "ServiceQuotaExceededException": (AgentUnavailable, False),
+    "InternalServerException": (AgentUnavailable, True),
+    "BadGatewayException": (AgentUnavailable, True),
+    "ConflictException": (AgentUnavailable, True),
+    "DependencyFailedException": (AgentError, False),
+    "AccessDeniedException": (AgentError, False),
+    "ResourceNotFoundException": (AgentError, False),
+    "ValidationException": (AgentError, False),
+}
+"""Errors of InvokeAgent by code: the class, and whether to call again before the run has begun. Any other code is read
+by its status."""
+_SERVER_ERROR = 500
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failed call."""
+
+    error: CicadaError
+    retry: bool
+
+
+def read_failure(error: Exception) -> Failure | None:
+    """Read what a call to the service raised; None if it is none of its failures, but a bug.
+
+    In-stream errors name their code in lower camel case (``throttlingException``), early ones in upper.
+    """
+    if isinstance(error, ClientError):
+        return _read_client_error(error)
+    if isinstance(error, TRANSPORT_ERRORS):
+        return Failure(AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), retry=True)
+    if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
+        return Failure(AgentError(str(error)), retry=False)
+    return None
+
+
+def _read_client_error(error: ClientError) -> Failure:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    code = code[:1].upper() + code[1:]
+    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    kind, retry = _CODES.get(code, (AgentUnavailable, True) if status >= _SERVER_ERROR else (AgentError, False))
+    return Failure(kind(str(error)), retry)
 
 
 class Invocations:
@@ -179,3 +227,21 @@ def _allowed(ask: Callable[[], None]) -> bool:
     except CicadaError:  # no call, or no time, is left: the failure itself says more
         return False
     return True
+
+
+def agent_client_config(*, read_timeout_s: float = SERVICE_READ_TIMEOUT_S, connect_timeout_s: float = 3.0) -> Config:
+    """The configuration that the ``bedrock-agent-runtime`` client needs.
+
+    botocore makes one attempt: retries are the adapter's own, inside the run's limits.
+
+    Args:
+        read_timeout_s: how long one read may wait; more than the adapter's ``silence_s``, which ends a silent stream
+            sooner.
+        connect_timeout_s: how long connecting may take.
+    """
+    return Config(
+        connect_timeout=connect_timeout_s,
+        read_timeout=read_timeout_s,
+        retries={"mode": "standard", "total_max_attempts": 1},
+        tcp_keepalive=True,
+    )

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from cicada.agents.classic.carrying import Load, unpack
 from cicada.agents.classic.events import (
     AgentEvent,
     Blocked,
@@ -21,11 +20,12 @@ from cicada.agents.classic.events import (
     TurnBegan,
     TurnEnded,
 )
-from cicada.agents.classic.parameters import read_parameters
+from cicada.agents.classic.schema import read_parameters
+from cicada.agents.classic.session import Load, unpack
 from cicada.agents.ports import ToolCall, ToolReply, Tools
 from cicada.agents.shelf import source_key
 from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaError, StreamBroken, ToolInvalid
-from cicada.models.converse_events import incomplete
+from cicada.models.converse import incomplete
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.retrieval.ports import Limits
 from cicada.text.token_estimates import estimated_tokens

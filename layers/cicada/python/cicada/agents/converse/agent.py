@@ -11,11 +11,10 @@ from typing import Any
 from cicada.agents.exchange import Exchange
 from cicada.agents.looping import AgentLoop
 from cicada.agents.ports import AgentStep, AgentTask, RunLimits, Tools
-from cicada.models.converse_call import ConverseCall
-from cicada.models.converse_turn import StreamedTurn
-from cicada.models.lines import carry_lines
+from cicada.models.converse import ConverseCall, StreamedTurn
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
+from cicada.models.stopping import carry_lines
 from cicada.models.streaming import SILENCE_S, Streaming
 
 

@@ -15,10 +15,10 @@ from cicada.agents.harness.invocation import Harness, HarnessCall, Run, request_
 from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada.agents.looping import AgentLoop
 from cicada.agents.ports import AgentStep, AgentTask, RunLimits, Tools
-from cicada.models.converse_turn import StreamedTurn
-from cicada.models.lines import carry_lines
+from cicada.models.converse import StreamedTurn
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.sampling import LEARNT, Sampling, wanted_sampling
+from cicada.models.stopping import carry_lines
 from cicada.models.streaming import Streaming
 
 _ACTOR_CHARS = 40

@@ -25,10 +25,9 @@ from cicada.errors import (
     StreamBroken,
 )
 from cicada.models.bedrock import read_failure
-from cicada.models.converse_events import NORMAL_STOPS, MessageStop, incomplete, read_event
-from cicada.models.converse_turn import TOOL_USE, StreamedTurn
+from cicada.models.converse import NORMAL_STOPS, TOOL_USE, MessageStop, StreamedTurn, incomplete, read_event
 from cicada.models.failure import Failure
-from cicada.models.sampling import Sampling
+from cicada.models.model_ids import Sampling
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import Said, Stop
 

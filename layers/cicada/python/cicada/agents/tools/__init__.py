@@ -9,19 +9,25 @@ from typing import Any
 
 from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Tool
-from cicada.agents.tools.evidence import GatherEvidenceTool
-from cicada.agents.tools.profile_reading import ListProfilesTool, ProfileHistoryTool, ShowProfileTool
-from cicada.agents.tools.profile_writing import (
+from cicada.agents.tools.evidence import EvidenceJudge, GatherEvidenceTool
+from cicada.agents.tools.profiles import (
     CreateProfileTool,
     DeleteProfileTool,
+    ListProfilesTool,
+    ProfileHistoryTool,
     RemoveFieldsTool,
+    ShowProfileTool,
     UndoChangeTool,
     UpdateProfileTool,
 )
 from cicada.agents.tools.search import SearchScriptTool
-from cicada.agents.tools.sides import EvidenceJudge
-from cicada.agents.tools.theories import ListTheoriesTool, RefineTheoryTool, StateTheoryTool
-from cicada.agents.tools.verdicts import GiveVerdictTool, RecordVerdictTool
+from cicada.agents.tools.theories import (
+    GiveVerdictTool,
+    ListTheoriesTool,
+    RecordVerdictTool,
+    RefineTheoryTool,
+    StateTheoryTool,
+)
 from cicada.profiles.desk import ProfileDesk
 from cicada.retrieval.ports import Retriever
 

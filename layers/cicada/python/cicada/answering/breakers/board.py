@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Literal
 
-from cicada.answering.breakers.admission import Admission
 from cicada.answering.breakers.decide import (
+    Admission,
     Breaker,
+    BreakerState,
     Policy,
     Probe,
     claimed,
@@ -20,11 +21,11 @@ from cicada.answering.breakers.decide import (
     probe_failed,
     probe_released,
     probe_succeeded,
+    state_of,
     went_well,
 )
 from cicada.answering.breakers.names import verdict
 from cicada.answering.breakers.ports import BreakerStore, Overtaken
-from cicada.answering.breakers.states import BreakerState, state_of
 from cicada.concurrency import THREADS, Concurrency
 from cicada.delivery.ports import StoreFault
 from cicada.errors import CicadaError, DependencyDown

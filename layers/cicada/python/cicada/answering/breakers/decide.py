@@ -1,4 +1,4 @@
-"""The states of a circuit breaker, and what changes them, without I/O.
+"""The states of a circuit breaker, what changes them, and the leave for one call.
 
 *Closed*: every call goes, and failures are remembered until one goes well. After :attr:`Policy.failures` within
 :attr:`Policy.window_s` it is *open*: no call goes for a while. Then it is *half open*: one call at a time goes, the
@@ -11,7 +11,8 @@ Source: M. Nygard, Release It! (2nd ed., 2018), "Circuit Breaker".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from types import TracebackType
+from typing import Literal, Protocol
 
 Stage = Literal["closed", "open", "half_open"]
 
@@ -166,3 +167,92 @@ def _next_revision(breaker: Breaker, now_ms: int) -> int:
 
 def _ms(seconds: float) -> int:
     return round(seconds * 1000)
+
+
+class Outcomes(Protocol):
+    """Takes the outcomes of calls: :class:`cicada.answering.breakers.board.Breakers`."""
+
+    def succeeded(self, name: str, probe: Probe | None = None) -> None:
+        """A call went well."""
+        ...
+
+    def failed(self, name: str, error: BaseException, probe: Probe | None = None) -> None:
+        """A call failed."""
+        ...
+
+    def released(self, name: str, probe: Probe | None = None) -> None:
+        """A call was given up."""
+        ...
+
+
+class Admission:
+    """Leave for one call. Its outcome is told once; a block that ends without one gives the call up."""
+
+    def __init__(self, outcomes: Outcomes, name: str, probe: Probe | None = None) -> None:
+        self._outcomes = outcomes
+        self._name = name
+        self._probe = probe
+        self._told = False
+
+    def succeeded(self) -> None:
+        """The call went well."""
+        if not self._told:
+            self._told = True
+            self._outcomes.succeeded(self._name, self._probe)
+
+    def failed(self, error: BaseException) -> None:
+        """The call failed, or told nothing of the dependency: see :func:`~.names.verdict`."""
+        if not self._told:
+            self._told = True
+            self._outcomes.failed(self._name, error, self._probe)
+
+    def released(self) -> None:
+        """The call was given up, and tells nothing."""
+        if not self._told:
+            self._told = True
+            self._outcomes.released(self._name, self._probe)
+
+    def __enter__(self) -> Admission:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.released()
+        else:
+            self.failed(error)
+
+
+@dataclass(frozen=True)
+class BreakerState:
+    """One breaker, for people. Times are epoch seconds."""
+
+    name: str
+    stage: Stage
+    recent_failures: int
+    """While it is closed, those that are remembered; 0 else."""
+    open_since_s: float | None
+    openings: int
+    """How often it has opened since it was last closed."""
+    retry_at_s: float | None
+    """From when on it may be probed, while it is not closed."""
+    probing: bool
+    cause: str | None
+    """The code of the error that opened it last."""
+
+
+def state_of(name: str, breaker: Breaker, now_ms: int, policy: Policy) -> BreakerState:
+    """What there is to say of a breaker now."""
+    closed = breaker.open_since_ms is None
+    recent = sum(at > now_ms - policy.window_s * 1000 for at in breaker.failures_ms)
+    return BreakerState(
+        name=name,
+        stage=breaker.stage(now_ms),
+        recent_failures=recent,
+        open_since_s=None if breaker.open_since_ms is None else breaker.open_since_ms / 1000,
+        openings=breaker.openings,
+        retry_at_s=None if closed else breaker.retry_at_ms / 1000,
+        probing=breaker.probing(now_ms),
+        cause=breaker.cause,
+    )

@@ -7,8 +7,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from cicada.agents.ports import Agent, AgentFinished, AgentStep, AgentTask, RunLimits, Tools
-from cicada.answering.breakers.admission import Admission
 from cicada.answering.breakers.board import Breakers
+from cicada.answering.breakers.decide import Admission
 from cicada.answering.breakers.names import CACHE, INDEX, embedder_breaker, model_breaker
 from cicada.answering.reuse import EarlierAnswers
 from cicada.answering.strategy import Asked

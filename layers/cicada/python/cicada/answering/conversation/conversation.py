@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.conversation.allowance import OneCall
-from cicada.answering.conversation.keeping import UNCHANGED, in_askers_words, refusal, tidied
+from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, in_askers_words, refusal, tidied
 from cicada.answering.conversation.leaning import is_whole
-from cicada.answering.conversation.prompt import completing_prompt
 from cicada.answering.conversation.sessions import SessionChanged, Sessions
 from cicada.answering.conversation.turns import Bounds, SessionKey, Turn
 from cicada.answering.spending import Spending
@@ -51,7 +50,7 @@ class Completed:
 
 
 class Conversation:
-    """Completes questions from the turns before them; a :class:`cicada.answering.ports.Keeper` of those turns."""
+    """Completes questions from the turns before them; a :class:`cicada.answering.strategy.Keeper` of those turns."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Conversation:
         return completed
 
     def keep(self, given: AnswerGiven) -> None:
-        """See :class:`cicada.answering.ports.Keeper`. The same answer kept twice is one turn."""
+        """See :class:`cicada.answering.strategy.Keeper`. The same answer kept twice is one turn."""
         asked = given.asked
         key = _session_key(asked.question, asked.key.subject)
         if key is None:

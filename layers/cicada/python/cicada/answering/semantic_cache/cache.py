@@ -11,22 +11,27 @@ from typing import Literal
 
 import numpy as np
 
-from cicada.answering.semantic_cache.confirming import Confirm
-from cicada.answering.semantic_cache.decision import CANDIDATES, Choice, decide, serves
-from cicada.answering.semantic_cache.keeping import reason_not_to_keep, reason_to_leave_out
+from cicada.answering.semantic_cache.decision import (
+    CANDIDATES,
+    Choice,
+    Confirm,
+    Thresholds,
+    decide,
+    serves,
+    thresholds_of,
+)
+from cicada.answering.semantic_cache.keeping import reason_not_to_keep, reason_to_leave_out, still_holds
 from cicada.answering.semantic_cache.known import KnownEntries
-from cicada.answering.semantic_cache.ports import CacheStore
 from cicada.answering.semantic_cache.records import (
     Body,
     BodyTooLarge,
+    CacheStore,
     Entry,
     Vector,
     pack_body,
     pack_vector,
 )
 from cicada.answering.semantic_cache.scope import Scope, Sharing, language_of, shared_by
-from cicada.answering.semantic_cache.thresholds import Thresholds, thresholds_of
-from cicada.answering.semantic_cache.validity import still_holds
 from cicada.answering.strategy import AnswerGiven, Asked
 from cicada.errors import CicadaError
 from cicada.index.embedding import unit_vectors
@@ -83,7 +88,7 @@ class NoEarlierAnswers:
 
 
 class SemanticCache:
-    """Finds earlier answers by meaning, and is a :class:`cicada.answering.ports.Keeper` of new ones.
+    """Finds earlier answers by meaning, and is a :class:`cicada.answering.strategy.Keeper` of new ones.
 
     Safe for several threads.
     """
@@ -207,7 +212,7 @@ class SemanticCache:
         return miss
 
     def keep(self, given: AnswerGiven) -> None:
-        """Keep an answer that may be given again: see :class:`cicada.answering.ports.Keeper`."""
+        """Keep an answer that may be given again: see :class:`cicada.answering.strategy.Keeper`."""
         reason = reason_not_to_keep(given)
         if reason is None:
             try:

@@ -27,7 +27,7 @@ _Item = Mapping[str, Mapping[str, Any]]
 
 
 class DynamoDbCacheStore:
-    """:class:`cicada.answering.semantic_cache.ports.CacheStore` over one table."""
+    """:class:`cicada.answering.semantic_cache.records.CacheStore` over one table."""
 
     def __init__(self, client: Any, table: str) -> None:
         """``client``: a DynamoDB client made with :data:`CACHE_CONFIG`."""

@@ -1,13 +1,16 @@
-"""Which answers are kept: those that another asker could be given without being misled."""
+"""Which answers are kept, and whether a kept one may still be given again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
 
+from cicada.answering.fit import MAX_SENTENCE_CHARS
+from cicada.answering.semantic_cache.records import Body
 from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.citations import check_citations
 from cicada.protocol.events import Citation
-from cicada.text.comparable import can_be_compared
+from cicada.text.sameness import can_be_compared
 
 MAX_QUESTION_CHARS = 500
 """A longer question is hardly ever asked twice, and would make every look-up of its scope read more."""
@@ -72,3 +75,11 @@ def _cited_share(text: str, citations: Sequence[Citation]) -> float:
 
 def _letters(text: str) -> int:
     return sum(map(str.isalpha, text))
+
+
+def still_holds(body: Body) -> bool:
+    """Whether today's check finds nothing against what was verified then, over the passages as they were kept."""
+    checked = check_citations(body.text, body.sources)
+    again = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in checked if one.verdict != "unverified"}
+    then = {(one.n, one.sentence[:MAX_SENTENCE_CHARS]) for one in body.citations if one.verdict == "verified"}
+    return bool(then) and then <= again

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.strategy import Asked
-from cicada.retrieval.model_languages import query_language
+from cicada.retrieval.calibration import query_language
 
 Sharing = Literal["user", "tenant", "deployment"]
 """Among whom answers are shared."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from cicada.corpus.documents import Block
-from cicada.text.pieces import pieces
-from cicada.text.sentences import sentences
+from cicada.text.sentences import pieces, sentences
 from cicada.text.token_estimates import estimated_tokens, share_of_tokens
 
 LEAD_SHARE = 1 / 8

@@ -1,4 +1,4 @@
-"""A collection's declaration: its kind, its sections, and the intentions that it serves with the sections of each."""
+"""A collection's declaration: its kind, its sections, and the intentions that it serves with them."""
 
 from __future__ import annotations
 
@@ -125,3 +125,18 @@ class CollectionDeclaration(CorpusModel):
         for place, name in enumerate(self.names.headings):
             if name not in known:
                 yield ("names", "headings", place), f"names.headings: the section {name} is not declared"
+
+
+DECLARATION = "collection.yaml"
+"""The file at the top of a collection's folder that declares it: no document of the collection."""
+_TAKEN_FOR_ONE = (DECLARATION, "collection.yml")
+
+
+def misplaced(source: str) -> str | None:
+    """Why a file is neither the declaration of the folder that it is known in nor a document; None where it is one."""
+    folder, _, name = source.rpartition("/")
+    if name.casefold() not in _TAKEN_FOR_ONE or source == DECLARATION:
+        return None
+    if folder:
+        return f"declares the collection of its own folder: load {folder} by itself"
+    return f"a collection is declared in a file called {DECLARATION}"

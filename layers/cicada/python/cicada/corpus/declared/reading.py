@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from cicada.corpus.declared.declaration import INCONSISTENT, OTHER_SECTION, CollectionDeclaration
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION, INCONSISTENT, OTHER_SECTION, CollectionDeclaration
 from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
 from cicada.errors import CorpusInvalid
 from cicada.text.names import spelling_key

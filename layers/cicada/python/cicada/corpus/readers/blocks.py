@@ -1,14 +1,41 @@
-"""Collecting a document's blocks: cleaned, below their headings, within the limits."""
+"""Collect a document's blocks: cleaned, below their headings, within the limits."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from cicada.corpus.documents import METADATA_KEYS, Block, BlockKind
+from cicada.corpus.documents import METADATA_KEYS, Block, BlockKind, DocType
 from cicada.corpus.messages import MAX_METADATA_VALUE_CHARS
-from cicada.corpus.readers.cleaning import cleaned, one_line
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge
+from cicada.text.visible import visible
+
+_LINE_ENDS = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
+_HIDDEN_RUN = re.compile("[\u200c\u200d\ufe00-\ufe0f]{3,}")
+"""Joiners and variation selectors say something by twos at most; a run of them is a message to nobody's eyes."""
+_BLANK_LINES = re.compile(r"\n{3,}")
+_END_OF_LINE = re.compile(r"[ \t]+(?=\n|$)")
+
+
+def cleaned(text: str, *, indented: bool = False) -> str:
+    """A block's text: one kind of line end, plain spaces, nothing that is not seen, no white space around it.
+
+    Args:
+        text: as it was read.
+        indented: whether the first line's indentation says something, as that of an item or of code does.
+    """
+    text = visible(_HIDDEN_RUN.sub("", _SPACES.sub(" ", _LINE_ENDS.sub("\n", text))))
+    text = _BLANK_LINES.sub("\n\n", _END_OF_LINE.sub("", text))
+    return text.lstrip("\n").rstrip() if indented else text.strip()
+
+
+def one_line(text: str) -> str:
+    """A name, a heading or a cell: cleaned, and all white space in it single spaces."""
+    return " ".join(cleaned(text).split())
+
 
 MAX_HEADING_CHARS = 300
 """A longer heading is cut where it stands above others; its own block holds all of it."""
@@ -114,3 +141,16 @@ def bounded_metadata(found: Mapping[str, str | None]) -> dict[str, str]:
     """
     lines = {name.casefold(): one_line(value or "") for name, value in found.items()}
     return {key: lines[key][:MAX_METADATA_VALUE_CHARS] for key in METADATA_KEYS if lines.get(key)}
+
+
+@dataclass(frozen=True)
+class Content:
+    """The content of one file."""
+
+    doc_type: DocType
+    blocks: tuple[Block, ...]
+    title: str | None = None
+    """What the file gives as its title; None where it gives none."""
+    pages: int | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -20,8 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cicada.corpus.documents import Document
-from cicada.corpus.readers.bounds import LIBRARY_MISSING
-from cicada.corpus.readers.confinement import FILTER, confine, what_is_refused
+from cicada.corpus.readers.confinement import FILTER, LIBRARY_MISSING, confine, what_is_refused
 from cicada.corpus.readers.frames import Order, written_document, written_refusal
 from cicada.corpus.readers.preloading import PDF_MARK, preload
 from cicada.errors import DocumentBroken, DocumentRefused, DocumentTooLarge

@@ -1,4 +1,8 @@
-"""What the process that reads a document is kept from, and what of that holds on this system.
+"""Confine the process that reads a document: resource limits, a seccomp filter, and what of them holds here.
+
+What is not on the list fails with ``EPERM``: opening anything, sockets, processes and threads, signals, ``ptrace``, and
+calls that later kernels add. So does every call of the x32 ABI, since its numbers are not on the list either. A call
+made for another architecture kills the process. The filter cannot be removed.
 
 The limits of :mod:`.bounds` hold everywhere, the filter of :mod:`.system_calls` where the kernel lets a process install
 one. Both are beyond recall. What holds is not concluded from the system's name: a fork is confined, and tries.
@@ -8,16 +12,161 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import math
 import os
+import resource
+import signal
 import socket
+import struct
 import sys
 from collections.abc import Callable
 from importlib.machinery import PathFinder
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
-from cicada.corpus.readers.bounds import bind
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.system_calls import restrict
+
+OUT_OF_MEMORY = 71
+"""The exit status of a child that found itself to be too large."""
+LIBRARY_MISSING = 72
+"""The exit status of a child that lacks a library."""
+_WATCH_S = 0.05
+_GRACE_S = 5
+
+
+def bind(limits: ReadLimits) -> None:
+    """Bound this process for good: memory, processor time, time by the clock, nothing to open, no process to start.
+
+    What is open stays usable. Without a descriptor to be had there is no file, no socket and no pipe to open, whatever
+    the system call. The bound on processes does not hold for root, who may also raise every limit again.
+
+    Address space is bounded by the kernel where it does that (Linux). Where it does not (macOS), the process looks at
+    its own resident size 20 times a second while Python code runs: weaker, since one long call into a library is seen
+    only when it ends, and time bounds it until then.
+    """
+    cpu_s = math.ceil(limits.cpu_s) + 1
+    _lower(resource.RLIMIT_CPU, cpu_s, cpu_s + 1)  # behind the timer: SIGXCPU, and a second later SIGKILL
+    _lower(resource.RLIMIT_CORE, 0)
+    _lower(resource.RLIMIT_FSIZE, 0)
+    _lower(resource.RLIMIT_NOFILE, 0)
+    _lower(resource.RLIMIT_NPROC, 0)
+    for name in (signal.SIGPROF, signal.SIGALRM, signal.SIGXCPU):
+        signal.signal(name, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, limits.cpu_s)
+    signal.alarm(math.ceil(limits.wall_s) + _GRACE_S)
+    if not address_space_bounded(limits.memory_bytes):
+        watch_resident_size(limits.memory_bytes)
+
+
+def address_space_bounded(memory_bytes: int) -> bool:
+    """Bound the address space; whether the kernel does that."""
+    if sys.platform == "darwin":  # accepts the limit, and does not keep to it
+        return False
+    return _lower(resource.RLIMIT_AS, memory_bytes)
+
+
+def watch_resident_size(memory_bytes: int) -> None:
+    """End this process when it has grown larger, at the next step of Python code."""
+    unit = 1 if sys.platform == "darwin" else 1024
+
+    def look(_signal: int, _frame: FrameType | None) -> None:
+        if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > memory_bytes:
+            os._exit(OUT_OF_MEMORY)
+
+    signal.signal(signal.SIGVTALRM, look)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _WATCH_S, _WATCH_S)
+
+
+def _lower(kind: int, soft: int, hard: int | None = None) -> bool:
+    """Lower a limit; whether it holds now."""
+    hard = soft if hard is None else hard
+    _, held = resource.getrlimit(kind)
+    if held != resource.RLIM_INFINITY:
+        soft, hard = min(soft, held), min(hard, held)
+    try:
+        resource.setrlimit(kind, (soft, hard))
+    except (ValueError, OSError):
+        return False
+    return True
+
+
+class _Numbers(NamedTuple):
+    """A system call's number on each architecture."""
+
+    x86_64: int
+    aarch64: int
+
+
+_ALLOWED = {
+    "read": _Numbers(0, 63),
+    "write": _Numbers(1, 64),
+    "close": _Numbers(3, 57),
+    "mmap": _Numbers(9, 222),
+    "mprotect": _Numbers(10, 226),
+    "munmap": _Numbers(11, 215),
+    "brk": _Numbers(12, 214),
+    "rt_sigreturn": _Numbers(15, 139),
+    "mremap": _Numbers(25, 216),
+    "madvise": _Numbers(28, 233),
+    "getpid": _Numbers(39, 172),
+    "getrusage": _Numbers(98, 165),
+    "futex": _Numbers(202, 98),
+    "restart_syscall": _Numbers(219, 128),
+    "clock_gettime": _Numbers(228, 113),
+    "exit_group": _Numbers(231, 94),
+    "getrandom": _Numbers(318, 278),
+}
+"""Memory, what is open already, the clock, locks, random bytes, and the end."""
+_SECCOMP = _Numbers(317, 277)
+_AUDIT_ARCH = _Numbers(0xC000_003E, 0xC000_00B7)
+
+_LOAD = 0x20
+_JUMP_IF_EQUAL = 0x15
+_RETURN = 0x06
+_CALL_AT, _ARCH_AT = 0, 4
+"""Where ``struct seccomp_data`` has them."""
+_ALLOW = 0x7FFF_0000
+_REFUSE = 0x0005_0000 | errno.EPERM
+_KILL = 0x8000_0000
+
+_PR_SET_NO_NEW_PRIVS = 38
+_SET_MODE_FILTER = 1
+
+
+def restrict() -> bool:
+    """Install the filter in this process for good; whether the kernel took it."""
+    machine = os.uname().machine
+    if sys.platform != "linux" or machine not in _Numbers._fields:
+        return False
+    code = filter_code(machine)
+    held = ctypes.create_string_buffer(code, len(code))
+    program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(held)))
+    libc = ctypes.CDLL(None)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # where this is refused it may be set already: the next call tells
+    return bool(libc.syscall(getattr(_SECCOMP, machine), _SET_MODE_FILTER, 0, program) == 0)
+
+
+def filter_code(machine: str) -> bytes:
+    """The filter as classic BPF, eight bytes an instruction, for ``x86_64`` or ``aarch64``."""
+    allowed = [getattr(numbers, machine) for numbers in _ALLOWED.values()]
+    to_allow = len(allowed)
+    return b"".join(
+        [
+            _instruction(_LOAD, _ARCH_AT),
+            _instruction(_JUMP_IF_EQUAL, getattr(_AUDIT_ARCH, machine), if_so=1),
+            _instruction(_RETURN, _KILL),
+            _instruction(_LOAD, _CALL_AT),
+            *(_instruction(_JUMP_IF_EQUAL, call, if_so=to_allow - place) for place, call in enumerate(allowed)),
+            _instruction(_RETURN, _REFUSE),
+            _instruction(_RETURN, _ALLOW),
+        ]
+    )
+
+
+def _instruction(code: int, value: int, *, if_so: int = 0) -> bytes:
+    """One instruction; a jump that is not taken goes on to the next."""
+    return struct.pack("HBBI", code, if_so, 0, value)
+
 
 FILTER = "system_call_filter"
 """The name in what :func:`what_is_refused` gives that stands for the filter itself."""

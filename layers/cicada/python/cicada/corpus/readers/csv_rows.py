@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from cicada.corpus.readers.blocks import Blocks, column_names
-from cicada.corpus.readers.content import Content
+from cicada.corpus.readers.blocks import Blocks, Content, column_names
 from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.table_rows import SAMPLE_ROWS, names_columns, with_names

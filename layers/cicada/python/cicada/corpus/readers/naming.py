@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from cicada.corpus.readers.cleaning import one_line
+from cicada.corpus.readers.blocks import one_line
 from cicada.errors import DocumentUnsafe
 from cicada.text.visible import is_unseen
 

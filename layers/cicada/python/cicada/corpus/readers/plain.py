@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from statistics import median
 
-from cicada.corpus.readers.blocks import Blocks
-from cicada.corpus.readers.content import Content
+from cicada.corpus.readers.blocks import Blocks, Content
 from cicada.corpus.readers.decoding import decoded
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge

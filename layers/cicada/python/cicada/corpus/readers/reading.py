@@ -6,17 +6,16 @@ import hashlib
 from collections.abc import Callable, Mapping
 
 from cicada.corpus.documents import DocType, Document
-from cicada.corpus.readers.content import Content
+from cicada.corpus.readers.blocks import Content
 from cicada.corpus.readers.csv_rows import read_csv
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.corpus.readers.docx.reading import read_docx
-from cicada.corpus.readers.json_records import read_json
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.markdown import read_markdown
 from cicada.corpus.readers.naming import checked_source, title_of
 from cicada.corpus.readers.pdf.reading import read_pdf
 from cicada.corpus.readers.plain import read_plain
-from cicada.corpus.readers.yaml_records import read_yaml
+from cicada.corpus.readers.records import read_json, read_yaml
 from cicada.errors import CicadaError, DocumentBroken, DocumentTooLarge, DocumentWithoutText
 
 READERS: Mapping[DocType, Callable[[bytes, ReadLimits], Content]] = {

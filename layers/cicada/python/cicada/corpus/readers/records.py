@@ -1,14 +1,18 @@
-"""What JSON and YAML hold: mappings, lists and values, as records below the paths that lead to them."""
+"""JSON and YAML files: mappings, lists and values as records, each value by its path."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from cicada.corpus.declared.sectioning import record_name
-from cicada.corpus.readers.blocks import MAX_LEVELS, Blocks
-from cicada.corpus.readers.cleaning import one_line
-from cicada.errors import DocumentTooLarge
+from cicada.corpus.messages import is_of_a_script
+from cicada.corpus.readers.blocks import MAX_LEVELS, Blocks, Content, one_line
+from cicada.corpus.readers.decoding import decoded
+from cicada.corpus.readers.limits import ReadLimits
+from cicada.corpus.yaml_nodes import Node, YamlInvalid, YamlTooLarge, read_nodes
+from cicada.errors import DocumentBroken, DocumentTooLarge
 
 _TITLE_NAMES = ("title", "name")
 
@@ -100,3 +104,102 @@ def _text(value: Any) -> str:
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_json(data: bytes, limits: ReadLimits) -> Content:
+    """A block a record.
+
+    Records are the elements of an array, the lines of JSON Lines, and, of an object, each object in it and the
+    elements of each array of objects, below the names that lead there; what else an object holds is a record of its
+    own. A file whose first record names a message's fields is a script.
+
+    Raises:
+        DocumentBroken: it is not JSON, or an object names a field twice; the message names the line.
+        DocumentTooLarge: a limit is reached.
+    """
+    text, notes = decoded(data)
+    found = list(_values(text))
+    values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
+    if values and isinstance(values[0], dict) and is_of_a_script(values[0]):
+        return Content("script", (), notes=notes)
+    blocks = Blocks(limits)
+    title = add_values(blocks, found)
+    return Content("json", blocks.all(), title=title, notes=notes)
+
+
+def _values(text: str) -> Iterator[Any]:
+    """The file as one value, or each of its lines as one."""
+    try:
+        yield _decode(text)
+    except json.JSONDecodeError as error:
+        whole = error
+    else:
+        return
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if len(lines) < 2 or not lines[0][1].lstrip().startswith(("{", "[")) or whole.msg != "Extra data":
+        raise _broken(whole.lineno, whole)
+    for number, line in lines:
+        try:
+            yield _decode(line)
+        except json.JSONDecodeError as error:
+            raise _broken(number, error) from None
+
+
+def _broken(line: int, error: json.JSONDecodeError) -> DocumentBroken:
+    return DocumentBroken(f"line {line}: is not JSON: {error.msg}")
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(
+            text, object_pairs_hook=_object, parse_int=str, parse_float=str, parse_constant=_refuse_constant
+        )
+    except RecursionError:
+        raise DocumentTooLarge("is nested too deeply (max_depth)") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise DocumentBroken("is not JSON that can be read: an object names a field twice")
+    return found
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise DocumentBroken(f"is not JSON: {name}")
+
+
+def read_yaml(data: bytes, limits: ReadLimits) -> Content:
+    """A block a record, as :func:`~cicada.corpus.readers.records.read_json` divides objects.
+
+    Of several documents in the file each is divided by itself, below its name where it has one. Values stay as they are
+    written; aliases stand for what they name, and count as that; tags and comments are not read.
+
+    Raises:
+        DocumentBroken: it is not YAML, or a mapping names a field twice; the message names the line.
+        DocumentTooLarge: a limit is reached; the message names the line.
+    """
+    text, notes = decoded(data)
+    try:
+        nodes = list(read_nodes(text, max_depth=limits.max_depth, max_nodes=limits.max_elements))
+    except YamlInvalid as error:
+        raise DocumentBroken(str(error) if error.line is None else f"line {error.line}: {error}") from None
+    except YamlTooLarge as error:
+        raise DocumentTooLarge(f"line {error.line}: {error}") from None
+    found = [_plain(node) for node in nodes]
+    blocks = Blocks(limits)
+    title = None
+    if len(found) > 1 and all(isinstance(value, dict) for value in found):
+        for value in found:
+            name = one_line(record_name(value) or "")
+            add_object(blocks, value, (name,) if name else ())
+    else:
+        title = add_values(blocks, found)
+    return Content("yaml", blocks.all(), title=title, notes=notes)
+
+
+def _plain(node: Node) -> Any:
+    value = node.value
+    if isinstance(value, dict):
+        return {name: _plain(held) for name, held in value.items()}
+    return [_plain(held) for held in value] if isinstance(value, list) else value

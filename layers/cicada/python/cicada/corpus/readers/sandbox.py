@@ -33,8 +33,8 @@ from typing import Self
 
 import cicada
 from cicada.corpus.documents import Document
-from cicada.corpus.readers.bounds import LIBRARY_MISSING, OUT_OF_MEMORY
 from cicada.corpus.readers.child import MAX_ORDER_BYTES
+from cicada.corpus.readers.confinement import LIBRARY_MISSING, OUT_OF_MEMORY
 from cicada.corpus.readers.frames import MalformedResultError, Order, max_result_bytes, read_result
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.naming import checked_source

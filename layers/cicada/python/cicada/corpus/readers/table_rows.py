@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cicada.corpus.readers.blocks import Blocks, column_name, column_names
-from cicada.corpus.readers.cleaning import one_line
+from cicada.corpus.readers.blocks import Blocks, column_name, column_names, one_line
 
 _NUMBER = re.compile(r"[-+(]?[\W_]?\d[\d\s.,:/%'’-]*\)?[^\W\d_]{0,4}\W?")
 """Amounts, dates and times: what stands in a table rather than above it."""

@@ -16,10 +16,9 @@ from cicada.errors import BudgetSpent, ModelError, ModelUnavailable, SettingsInv
 from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
-from cicada.ingest.enrichment.described import codes_in, entities_in, summary_of
 from cicada.ingest.enrichment.describing import Describer, Description, Descriptions
 from cicada.ingest.enrichment.kept import KeptForms, Spent
-from cicada.ingest.enrichment.names import Names, names_of
+from cicada.ingest.enrichment.names import Names, codes_in, entities_in, names_of, summary_of
 from cicada.ingest.enrichment.summaries import Summaries
 from cicada.models.ports import Leash, StructuredModel, Usage
 from cicada.models.prices import cost

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from cicada.errors import ModelError
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
-from cicada.ingest.places import ENRICHED
+from cicada.ingest.contracts import ENRICHED
 from cicada.models.forms import form_schema
 from cicada.models.ports import Form, Leash, Prompt, StructuredModel, Unheld, Usage
 from cicada.models.prices import cost

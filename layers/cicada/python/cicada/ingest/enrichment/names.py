@@ -1,4 +1,4 @@
-"""Whom and what a document names, by rules: from how words are written in it, where, and how often.
+"""Whom and what a document names, by rules, by its collection's declaration, and by a model.
 
 In scripts with capitals a name is a capitalised run of words whose capital says something: it stands inside a
 sentence, and the document does not write the words small as well. A single word that only begins sentences is none. In
@@ -15,23 +15,28 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
+from cicada.corpus.declared.naming import DeclaredNames
 from cicada.corpus.documents import Block, Document
-from cicada.ingest.enrichment.codes import without_codes
-from cicada.ingest.enrichment.mentions import Mention, MentionReader
-from cicada.ingest.enrichment.words import (
+from cicada.corpus.indexable import Indexable
+from cicada.ingest.enrichment.codes import MAX_CODE_CHARS, MAX_CODES, without_codes
+from cicada.ingest.enrichment.mentions import (
     DESCRIBING,
     GERMAN_ARTICLES,
     GERMAN_NOUN_ENDINGS,
     NAMING_FIELDS,
     NARRATORS,
     NOBODY,
+    Mention,
+    MentionReader,
 )
 from cicada.text.detection import indexed_language
 from cicada.text.languages import CAPITALISES_NOUNS
 from cicada.text.names import name_words
-from cicada.text.normal import normalised
+from cicada.text.normal import compatible, folded, normalised
+from cicada.text.scripts import written_as
 from cicada.text.sentences import sentences
 from cicada.text.tokens import tokens
+from cicada.text.visible import visible
 
 MAX_ENTITIES = 32
 """Of one passage: the first ones."""
@@ -201,3 +206,52 @@ def _names_without_capitals(text: str) -> list[str]:
 
 def _key(words: Iterable[str]) -> _Key:
     return tuple(word.casefold() for word in words)
+
+
+def with_names(item: Indexable, declared: Sequence[str], aliases: DeclaredNames) -> Indexable:
+    """A passage that names the declared first; what was found beside is filed under the name that it is an alias of."""
+    found = (name for entity in item.passage.entities for name in aliases.filed_under(entity))
+    names: dict[str, str] = {}
+    for name in (*declared, *found):
+        names.setdefault(folded(name), name)
+    entities = tuple(names.values())[:MAX_ENTITIES]
+    return Indexable(item.passage.model_copy(update={"entities": entities}), item.parts)
+
+
+MAX_SUMMARY_CHARS = 600
+
+
+def summary_of(written: str) -> str | None:
+    """A summary on one line; None if there is nothing in it."""
+    return " ".join(visible(written).split())[:MAX_SUMMARY_CHARS] or None
+
+
+def entities_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
+    """The entities that stand in a text as whole words, as the text writes them, each once in the order given."""
+    plain = _plain(text)
+    found: dict[str, str] = {}
+    for entity in written:
+        name = _plain(entity)
+        if not 1 < len(name) <= MAX_ENTITY_CHARS or not any(character.isalpha() for character in name):
+            continue
+        there = written_as(plain, name)
+        if there is not None:
+            found.setdefault(folded(there), there)
+    return tuple(found.values())[:MAX_ENTITIES]
+
+
+def codes_in(text: str, written: Iterable[str]) -> tuple[str, ...]:
+    """The codes that stand in a text exactly so, each once; a code has a digit or an underscore."""
+    plain = _plain(text)
+    found = dict.fromkeys(
+        code
+        for code in map(_plain, written)
+        if len(code) <= MAX_CODE_CHARS
+        and re.search(r"[\d_]", code)
+        and re.search(rf"(?<![A-Za-z0-9_-]){re.escape(code)}(?![A-Za-z0-9_-])", plain)
+    )
+    return tuple(found)[:MAX_CODES]
+
+
+def _plain(text: str) -> str:
+    return " ".join(compatible(visible(text)).split())

@@ -13,9 +13,15 @@ from dataclasses import dataclass
 
 from cicada.errors import AnswerMalformed, ModelUnavailable
 from cicada.index.ports import ObjectStore
-from cicada.ingest.enrichment.asking import DocumentAbstract, document_prompt
-from cicada.ingest.enrichment.batches import ABSTRACT_TOKENS, MAX_BATCH_TOKENS, batches, pieces
-from cicada.ingest.enrichment.describing import Work
+from cicada.ingest.enrichment.describing import (
+    ABSTRACT_TOKENS,
+    MAX_BATCH_TOKENS,
+    DocumentAbstract,
+    Work,
+    batches,
+    document_prompt,
+    pieces,
+)
 from cicada.ingest.enrichment.kept import KeptForms, Spent
 from cicada.models.ports import Leash, StructuredModel
 from cicada.text.token_estimates import estimated_tokens

@@ -13,9 +13,8 @@ from cicada.errors import CicadaError, DocumentRefused, OutOfTime
 from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.incoming.bucket import UploadChanged, Uploads, UploadUnreadable
-from cicada.ingest.incoming.kept import put_record, read_record, read_record_if_there
 from cicada.ingest.incoming.places import outcome_key
-from cicada.ingest.incoming.records import Batch, Outcome, Planned
+from cicada.ingest.incoming.records import Batch, Outcome, Planned, put_record, read_record, read_record_if_there
 
 logger = logging.getLogger(__name__)
 

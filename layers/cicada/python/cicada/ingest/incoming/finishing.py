@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from cicada.corpus.declared.files import DECLARATION
+from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused, PublishConflict
 from cicada.index.ports import ObjectStore, PreconditionFailed
 from cicada.index.writer import Declares
+from cicada.ingest.arrivals import notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.incoming.bucket import Uploads
-from cicada.ingest.incoming.kept import put_record, read_mirror, read_record, read_record_if_there
 from cicada.ingest.incoming.places import (
     mirror_key,
     outcome_key,
@@ -34,9 +34,12 @@ from cicada.ingest.incoming.records import (
     Planned,
     Progress,
     RunReport,
+    put_record,
+    read_mirror,
+    read_record,
+    read_record_if_there,
 )
 from cicada.ingest.incoming.turns import end_turn
-from cicada.ingest.reporting import notes_of_kept, sum_of_costs
 
 logger = logging.getLogger(__name__)
 

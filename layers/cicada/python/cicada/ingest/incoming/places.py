@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 
-from cicada.corpus.declared.files import misplaced
+from cicada.corpus.declared.declaration import misplaced
 from cicada.ingest.contracts import MAX_SOURCE_CHARS
 
 INCOMING = "incoming/"

@@ -10,9 +10,8 @@ from collections.abc import Callable
 
 from cicada.errors import PublishConflict
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
-from cicada.ingest.incoming.kept import parsed
 from cicada.ingest.incoming.places import turn_key
-from cicada.ingest.incoming.records import Turn
+from cicada.ingest.incoming.records import Turn, parsed
 
 ATTEMPTS = 10
 """Of a conditional write that others get ahead of."""

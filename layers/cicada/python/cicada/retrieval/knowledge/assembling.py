@@ -15,8 +15,7 @@ from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
 from cicada.corpus.passages import Passage
 from cicada.protocol.events import Reason
 from cicada.retrieval.knowledge.contracts import Catalogue, CollectionPlan, Place
-from cicada.retrieval.knowledge.planning import sections_of
-from cicada.retrieval.knowledge.querying import Found
+from cicada.retrieval.knowledge.querying import Found, sections_of
 from cicada.retrieval.ports import Degradation, Hit
 from cicada.text.normal import folded, raised_apart
 

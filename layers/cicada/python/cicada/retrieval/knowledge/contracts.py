@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
+from cicada.index.manifest import Manifest
 from cicada.retrieval.ports import Limits
 
 MAX_NAMES = 12
@@ -120,3 +121,13 @@ class Resolver(Protocol):
             OutOfTime: the limits leave no time.
         """
         ...
+
+
+def catalogue_of(manifest: Manifest) -> Catalogue:
+    """The declarations of a version.
+
+    They were read with its manifest: nothing is read here, and nothing needs to be kept.
+    """
+    declared = {one.collection for one in manifest.declarations}
+    undeclared = tuple(sorted(one for one in manifest.collections if one not in declared))
+    return Catalogue(manifest.version, manifest.declarations, undeclared)

@@ -1,4 +1,4 @@
-"""Names found by a model in a question."""
+"""Find names in a question by a model, and join them with those that the gazetteer finds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cicada.defaults import MIN_ENTITY_CONFIDENCE
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Extractor, Named
 from cicada.retrieval.knowledge.forms import FILLING_TIME_BUDGET_S, NamesFound, fill_form
-from cicada.retrieval.knowledge.gazetteer_index import NameSource
+from cicada.retrieval.knowledge.gazetteer import NameSource
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import line_of, written_in
 from cicada.retrieval.ports import Limits
+from cicada.text.normal import folded
 
 PURPOSE = "extract_entities"
 
@@ -113,3 +114,29 @@ def named_of(question: str, found: NamesFound, known: KnownNames | None, min_con
         if name not in surest or surest[name].confidence < confidence:
             surest[name] = Named(name, confidence, matched, "model")
     return tuple(sorted(surest.values(), key=lambda one: -one.confidence)[:MAX_NAMES])
+
+
+class BothExtractors:
+    """A :class:`cicada.retrieval.knowledge.contracts.Extractor` of all that two others find. Thread-safe if they are.
+
+    One fails, both fail: an answer must not rest on half of what was to be looked for without saying so.
+    """
+
+    def __init__(self, quick: Extractor, thorough: Extractor) -> None:
+        """Take the extractors: first the one that takes no time, such as a gazetteer, whose failure spares a call."""
+        self._quick = quick
+        self._thorough = thorough
+
+    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+        """The names that either finds, each once as its surest finder says, surest first, and no more than may be.
+
+        Raises:
+            ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: one of them could not.
+        """
+        surest: dict[str, Named] = {}
+        for extractor in (self._quick, self._thorough):
+            for one in extractor.extract(question, catalogue, limits):
+                known = surest.get(folded(one.name))
+                if known is None or known.confidence < one.confidence:
+                    surest[folded(one.name)] = one
+        return tuple(sorted(surest.values(), key=lambda one: -one.confidence)[:MAX_NAMES])

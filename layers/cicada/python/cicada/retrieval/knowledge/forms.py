@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from cicada.errors import OutOfTime
 from cicada.models.ports import Form, Prompt, StructuredModel
 from cicada.retrieval.knowledge.contracts import Catalogue
-from cicada.retrieval.pipelines.uses import OpenUse, most_of
+from cicada.retrieval.pipelines.stages import OpenUse, most_of
 from cicada.retrieval.ports import Limits
 
 FILLING_MAX_TOKENS = 512

@@ -1,25 +1,129 @@
-"""Known names, ready to be found in a question: as they are written, by an alias, inflected, in part, or misspelt."""
+"""Known names, ready to be found in a question: as written, by an alias, inflected, or misspelt.
+
+Of thousands of words only those are compared letter by letter whose letters are nearly the same: each word has a mask
+of 64 bits, one for each letter that it has, and an edit changes at most two of them.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 from typing import Literal, NamedTuple
 
-from cicada.retrieval.knowledge.gazetteer_likeness import LikeWords
-from cicada.retrieval.knowledge.gazetteer_runs import RunNames
-from cicada.retrieval.knowledge.gazetteer_spellings import Filed, merged, owned, runs_of, ways_of
+import numpy as np
+from rapidfuzz.distance import OSA
+
 from cicada.retrieval.knowledge.gazetteer_words import (
+    Filed,
     Line,
     Word,
     forms_of_one,
     inflection_keys,
     is_frequent,
     line_of,
+    merged,
+    owned,
+    runs_of,
+    ways_of,
 )
 from cicada.text.names import ARTICLES
+
+LEAST_WORD_CHARS = 5
+"""Shorter words have too many neighbours that are words themselves."""
+TWO_EDITS_CHARS = 8
+"""From here on two edits may be between two words, else one."""
+MAX_ALIKE = 3
+REMEMBERED_WORDS = 4_096
+"""Questions use the same words again and again."""
+
+
+class LikeWords:
+    """Some words, ready to be compared: about 100 bytes each. Safe for several threads."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        """Take the words, each once; those below :data:`LEAST_WORD_CHARS` are like nothing."""
+        self._words = [word for word in words if len(word) >= LEAST_WORD_CHARS]
+        self._masks = np.array([_mask(word) for word in self._words], dtype=np.uint64)
+        self._lengths = np.array([len(word) for word in self._words], dtype=np.int16)
+        self._remembered = lru_cache(maxsize=REMEMBERED_WORDS)(self._compared)
+
+    def like(self, word: str) -> tuple[tuple[str, float], ...]:
+        """The words that are most like one, the likest first, each with its likeness in (0, 1).
+
+        Likeness is 1 - d / l: d insertions, deletions, replacements and exchanges of neighbours lead from one to the
+        other (optimal string alignment), and the longer has l letters. With two of them the first letter must be the
+        same. A word that is among them is like no other.
+        """
+        return self._remembered(word) if len(word) >= LEAST_WORD_CHARS and self._words else ()
+
+    def _compared(self, word: str) -> tuple[tuple[str, float], ...]:
+        edits = 2 if len(word) >= TWO_EDITS_CHARS else 1
+        near = np.bitwise_count(self._masks ^ np.uint64(_mask(word))) <= 2 * edits
+        near &= np.abs(self._lengths - len(word)) <= edits
+        found: list[tuple[float, str]] = []
+        for place in np.flatnonzero(near).tolist():
+            other = self._words[place]
+            distance = OSA.distance(word, other, score_cutoff=edits)
+            if distance == 0:
+                return ()
+            if distance <= edits and (distance == 1 or other[0] == word[0]):
+                found.append((distance / max(len(word), len(other)), other))
+        return tuple((other, 1 - share) for share, other in sorted(found)[:MAX_ALIKE])
+
+
+def _mask(word: str) -> int:
+    mask = 0
+    for letter in word:
+        mask |= 1 << (ord(letter) % 64)
+    return mask
+
+
+LEAST_RUN_CHARS = 2
+"""A single character stands inside of too many words."""
+
+
+class RunNames:
+    """Names as runs, ready to be found. Immutable."""
+
+    def __init__(self, names: Iterable[tuple[str, Sequence[int], bool]]) -> None:
+        """Take names: each as its run, whose it is, and whether it is an alias."""
+        self._names = {run: (tuple(owners), alias) for run, owners, alias in names if len(run) >= LEAST_RUN_CHARS}
+        lengths: defaultdict[str, set[int]] = defaultdict(set)
+        for run in self._names:
+            lengths[run[:LEAST_RUN_CHARS]].add(len(run))
+        self._lengths = {begins: sorted(found, reverse=True) for begins, found in lengths.items()}
+
+    def find(self, run: str) -> Iterator[tuple[int, int, tuple[int, ...], bool]]:
+        """The names in a run, the longest at each place: where one begins and ends, whose it is, whether an alias."""
+        at = 0
+        while at < len(run):
+            end = at
+            for length in self._lengths.get(run[at : at + LEAST_RUN_CHARS], ()):
+                part = run[at : at + length]  # at the run's end it is shorter, and can be another name
+                found = self._names.get(part)
+                if found is not None and not _goes_on(run, at) and not _goes_on(run, at + len(part)):
+                    end = at + len(part)
+                    yield (at, end, *found)
+                    break
+            at = max(end, at + 1)
+
+
+def _goes_on(run: str, at: int) -> bool:
+    """Whether a word goes on over a place: a foreign one in katakana, or one of a script with spaces."""
+    if not 0 < at < len(run):
+        return False
+    before, after = _sort(run[at - 1]), _sort(run[at])
+    return before == after != ""
+
+
+def _sort(character: str) -> str:
+    if "\u30a1" <= character <= "\u30fa" or character == "ー":
+        return "katakana"
+    return "spaced" if character < "\u0e00" and character.isalnum() else ""
+
 
 Kind = Literal["exact", "alias", "inflected", "part", "alike"]
 """How a name is found. What is found in two ways at once is called by the later one."""

@@ -1,4 +1,4 @@
-"""Where entities stand: every section in which passages of the selected collections name what a question names.
+"""Where entities stand: every section in which passages of the selected collections name them.
 
 The look-up is exact, over the live passages of all segments of a version. In each collection an entity is found by its
 name, however it is spelt, or by one of its declared other names; where neither is there, by names that the question's
@@ -8,13 +8,13 @@ is a part of (*Tovin* finds *Tovin Ashgrove*), which is less sure.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
+from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION, CollectionDeclaration
 from cicada.errors import OutOfTime
 from cicada.index.columns import METADATA, Mask
 from cicada.index.facets import load_field
@@ -22,11 +22,109 @@ from cicada.index.list_columns import ENTITIES, Postings
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment
 from cicada.index.reader import IndexReader
 from cicada.retrieval.knowledge.contracts import Catalogue, Named, Place
-from cicada.retrieval.knowledge.other_names import OtherNames
-from cicada.retrieval.knowledge.segment_names import SegmentNames
 from cicada.retrieval.ports import UNLIMITED, Limits
-from cicada.retrieval.reading import read_index
+from cicada.retrieval.shards import read_index
+from cicada.text.names import bare_key, spelling_key
 from cicada.text.normal import folded
+from cicada.text.scripts import stands_in, word_pattern
+
+MIN_PART_CHARS = 3
+"""A shorter name is a part of too many."""
+
+
+class SegmentNames:
+    """A segment's entities by the keys of their names: about 400 bytes each. Immutable.
+
+    Each look-up takes as long as there is to be found, however many names there are.
+    """
+
+    def __init__(self, values: Sequence[str]) -> None:
+        """Take the values of the segment's entities, by their numbers."""
+        self._codes: dict[str, list[int]] = {}
+        self._with_article: dict[str, list[str]] = {}
+        for code, value in enumerate(values):
+            name, without = spelling_key(value), bare_key(value)
+            self._codes.setdefault(name, []).append(code)
+            if without != name:
+                self._with_article.setdefault(without, []).append(name)
+        self._having: dict[str, list[str]] = {}
+        """By word."""
+        for name in self._codes:
+            for word in dict.fromkeys(word_pattern().findall(name)):
+                self._having.setdefault(word, []).append(name)
+
+    def __len__(self) -> int:
+        """How many names."""
+        return len(self._codes)
+
+    def codes(self, name: str) -> Sequence[int]:
+        """The numbers of the values that are a name, given as its key."""
+        return self._codes[name]
+
+    def whole(self, wanted: Iterable[str]) -> Iterator[str]:
+        """The names that are, but for an article, one of these; all are keys."""
+        for one in wanted:
+            if one in self._codes:
+                yield one
+            yield from self._with_article.get(one, ())
+
+    def with_part(self, wanted: Iterable[str]) -> Iterator[str]:
+        """The names that one of these, of :data:`MIN_PART_CHARS` at least, is a part of, in whole words."""
+        for one in wanted:
+            words = word_pattern().findall(one)
+            if not words or len(one) < MIN_PART_CHARS:
+                continue
+            rarest = min((self._having.get(word, ()) for word in words), key=len)
+            yield from (name for name in rarest if stands_in(name, one))
+
+
+class OtherNames:
+    """The aliases of a version's declarations, taken together. Immutable.
+
+    An entity that several collections declare is one. So are two of which one is declared as an alias of the other.
+    An alias that several entities have (two captains) is a name of each of them, and makes them no single one: who asks
+    for it may mean any, and who asks for one of them does not mean it.
+    """
+
+    def __init__(self, declarations: Iterable[CollectionDeclaration]) -> None:
+        """Take the declarations."""
+        aliases: defaultdict[str, set[str]] = defaultdict(set)
+        self._owners: defaultdict[str, set[str]] = defaultdict(set)
+        for declared in declarations:
+            for entity, others in declared.names.aliases.items():
+                name = bare_key(entity)
+                aliases[name].update({bare_key(one) for one in others} - {name})
+        for name in aliases:
+            for other in aliases[name]:
+                self._owners[other].add(name)
+        self._names = _joined(aliases, self._owners)
+
+    def of(self, name: str) -> frozenset[str]:
+        """A name and all that declarations say is the same: their keys, without articles."""
+        wanted = bare_key(name)
+        if (own := self._names.get(wanted)) is not None:
+            return own
+        return frozenset({wanted}).union(*(self._names[owner] for owner in self._owners.get(wanted, ())))
+
+
+def _joined(aliases: Mapping[str, set[str]], owners: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    """By entity its names: its own, and those that no other entity has."""
+    names: dict[str, frozenset[str]] = {}
+    for entity in aliases:
+        if entity in names:
+            continue
+        same, left = {entity}, [entity]
+        while left:
+            one = left.pop()
+            near = {other for other in aliases[one] if other in aliases and owners[other] == {one}}
+            near |= owners.get(one, set()) if len(owners.get(one, ())) == 1 else set()
+            left += near - same
+            same |= near
+        others = {other for one in same for other in aliases[one] if other not in aliases and owners[other] <= same}
+        found = frozenset(same | others)
+        names.update(dict.fromkeys(same, found))
+    return names
+
 
 PART_CONFIDENCE = 0.9
 """What a name's confidence is multiplied by where it is only a part of the entity's."""

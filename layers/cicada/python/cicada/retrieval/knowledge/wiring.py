@@ -17,13 +17,10 @@ from cicada.defaults import (
 from cicada.index.reader import IndexReader
 from cicada.models.ports import StructuredModel
 from cicada.retrieval.knowledge.assembling import ContextAssembler
-from cicada.retrieval.knowledge.both import BothExtractors
-from cicada.retrieval.knowledge.catalogue import catalogue_of
-from cicada.retrieval.knowledge.contracts import Catalogue, Extractor
-from cicada.retrieval.knowledge.extracting import ModelExtractor
+from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, catalogue_of
+from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor
 from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
-from cicada.retrieval.knowledge.gazetteer import Gazetteer
-from cicada.retrieval.knowledge.gazetteer_index import IndexNames
+from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada.retrieval.knowledge.search import KnowledgeSearch
 from cicada.retrieval.knowledge.selecting import ModelSelector

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
 from cicada.models.ports import Prompt, Purse, Reranked, StructuredModel, Usage
-from cicada.retrieval.pipelines.uses import OpenUse, most_of
+from cicada.retrieval.pipelines.stages import OpenUse, most_of
 from cicada.retrieval.waiting import within
 
 BATCH_TEXTS = 10

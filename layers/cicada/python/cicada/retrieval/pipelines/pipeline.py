@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from cicada.errors import AnswerMalformed, CicadaError, RetrievalInvalid, SettingsInvalid
 from cicada.models.ports import Embedder, Reranker, StructuredModel
-from cicada.retrieval.model_languages import trust_in
+from cicada.retrieval.calibration import trust_in
 from cicada.retrieval.pipelines.api import (
     MAX_FACET_VALUES,
     ErrorBody,
@@ -24,12 +24,10 @@ from cicada.retrieval.pipelines.api import (
 from cicada.retrieval.pipelines.captions import captions
 from cicada.retrieval.pipelines.documents import document_of
 from cicada.retrieval.pipelines.expansion import hypothetical, wordings
-from cicada.retrieval.pipelines.fusing import candidates_of
-from cicada.retrieval.pipelines.reordering import by_score
+from cicada.retrieval.pipelines.fusion import by_score, candidates_of
 from cicada.retrieval.pipelines.searching import SEMANTIC_RANKED, search
-from cicada.retrieval.pipelines.stages import Allowance, Course, Stage, StageSkipped
+from cicada.retrieval.pipelines.stages import Allowance, Course, Stage, StageSkipped, stage_uses
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
-from cicada.retrieval.pipelines.uses import stage_uses
 from cicada.retrieval.ports import Filters, Retriever
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Copying the current version of the index into S3 Vectors: ``cicada engine load s3vectors``.
+"""Copy the current version of the index into S3 Vectors: ``cicada engine load s3vectors``.
 
 What the vector index holds is listed first; only what it lacks is put, and then what it has too much is deleted. So a
 load that was interrupted goes on where it stopped, and one after a small change writes little. The record of what is
@@ -16,14 +16,17 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from cicada.corpus.passages import Passage
-from cicada.errors import IndexUnavailable, PublishConflict
+from cicada.errors import IndexCorrupt, IndexMissing, IndexUnavailable, PublishConflict
+from cicada.index.manifest import CURRENT_KEY, parse_manifest
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, put
-from cicada.retrieval.s3vectors.calls import IndexCalls
+from cicada.index.segment import SegmentFile
+from cicada.index.segment_reader import read_tombstones
 from cicada.retrieval.s3vectors.held import HELD_KEY, Held, parse_held
 from cicada.retrieval.s3vectors.records import OVERFLOW_PREFIX, Record, record_of
-from cicada.retrieval.s3vectors.setup import VectorIndex
+from cicada.retrieval.s3vectors.setup import IndexCalls, VectorIndex
 
 BATCH = 500
 """Vectors of one PutVectors or DeleteVectors at most. Source: Amazon S3 User Guide, "Limitations and restrictions"."""
@@ -305,3 +308,62 @@ def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
         size_bytes += record_bytes
     if batch:
         yield batch
+
+
+class CurrentVersion:
+    """The version that was current when this was made. One segment is in memory at a time."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        """Read the manifest.
+
+        Raises:
+            IndexMissing: no version is published.
+            IndexCorrupt, IndexMismatch, IndexUnavailable: the manifest cannot be read.
+        """
+        try:
+            found = store.read(CURRENT_KEY)
+        except ObjectMissing as error:
+            raise IndexMissing("no version is published") from error
+        self._store = store
+        self._manifest = parse_manifest(found.data)
+
+    @property
+    def version(self) -> str:
+        """Its id."""
+        return self._manifest.version
+
+    @property
+    def count(self) -> int:
+        """Passages in it."""
+        return self._manifest.count
+
+    @property
+    def embedding_model_id(self) -> str:
+        """What it is embedded with."""
+        return self._manifest.embedding_model_id
+
+    @property
+    def dimensions(self) -> int:
+        """Of its vectors."""
+        return self._manifest.dimensions
+
+    def passages(self) -> Iterator[tuple[Passage, NDArray[np.float32]]]:
+        """Every passage that the version has, with its unit vector as it was stored, segment by segment.
+
+        Raises:
+            IndexCorrupt, IndexMismatch, IndexUnavailable: a segment cannot be read.
+        """
+        for entry in self._manifest.segments:
+            contents = SegmentFile.open(self._store, entry).contents()
+            deleted = read_tombstones(self._store, entry)
+            alive = None if deleted is None else ~deleted[contents.rows]
+            for place, (line, vector) in enumerate(zip(contents.lines, contents.vectors, strict=True)):
+                if alive is None or alive[place]:
+                    yield _passage(line, entry.key), vector
+
+
+def _passage(line: bytes, key: str) -> Passage:
+    try:
+        return Passage.model_validate_json(line)
+    except ValidationError as error:
+        raise IndexCorrupt(f"{key} holds an unreadable passage") from error

@@ -1,9 +1,18 @@
-"""How a passage lies in a vector index: its key, and its metadata.
+"""How a passage lies in a vector index: its key, its metadata, and the labels that it is filtered by.
+
+Keys of the filterable metadata:
+
+- ``collection``, and the locator's own fields: ``episode`` and ``speaker``, or ``source``;
+- ``labels``: the passage's metadata as a list of strings, ``key=value`` or, where that is long, a digest of it. A
+  filter asks by equality alone, so a digest does as well as the value, and any number of entries costs one key;
+- ``entities`` and ``codes``: lists of short digests, as many as there is room for. A list for which there is none is
+  :data:`ANY`, which every filter of its key lets pass. Short digests may be equal by chance, too (one pair in 2^36): so
+  what was found by these keys is looked at once more, see :func:`passes`.
 
 A vector's key is ``<collection>/<passage id>/<digest>``. The digest is of the vector and of all metadata, so that equal
 keys mean equal content: what an interrupted load has written already can be told from the keys alone.
 
-The metadata holds, beside what can be filtered by (:mod:`cicada.retrieval.s3vectors.labels`), ``_text`` and
+The metadata holds, beside what can be filtered by (:mod:`cicada.retrieval.s3vectors.records`), ``_text`` and
 ``_context``, which are searched by words, and ``_passage``, all else of the passage as JSON. A passage that is larger
 than the service takes lies whole in an object beside the index's own, which ``_passage`` names; ``_text`` and
 ``_context`` hold as much of it as there is room for.
@@ -11,9 +20,10 @@ than the service takes lies whole in an object beside the index's own, which ``_
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +32,111 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from cicada.corpus.passages import Passage
-from cicada.errors import IndexCorrupt
+from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.manifest import PREFIX
 from cicada.index.ports import ObjectMissing, ObjectStore
-from cicada.retrieval.s3vectors.labels import Filterable, bytes_of, labels_of
+from cicada.retrieval.ports import Filters
+
+COLLECTION, LABELS, ENTITIES, CODES = "collection", "labels", "entities", "codes"
+ANY = "*"
+"""Stands for a list that is too long."""
+MAX_FILTERABLE_BYTES = 2_000
+"""Of all filterable metadata of a vector. The service's limit is 2,048, however that is counted."""
+MAX_VALUE_BYTES = 96
+MAX_LABEL_BYTES = 20
+MAX_CONSTRAINTS = 100
+"""Of one filter, for an index in ENHANCED mode. Source: Amazon S3 User Guide, "Changing a vector index's mode"."""
+
+_LABEL_DIGEST_CHARS = 18
+_SHORT_DIGEST_CHARS = 6
+_MARKER_BYTES = len(f',"{ENTITIES}":["{ANY}"]')
+_PLACES = ("episode", "speaker", "source")
+
+Filterable = dict[str, str | list[str]]
+
+
+def labels_of(passage: Passage) -> Filterable:
+    """The passage's filterable metadata."""
+    fields = passage.locator.fields()
+    if "source" in passage.metadata:
+        fields.setdefault("source", passage.metadata["source"])
+    places = {name: _short(value, MAX_VALUE_BYTES) for name, value in fields.items() if value and name in _PLACES}
+    labels = sorted({_label(key, value) for key, value in passage.metadata.items() if key != "source"})
+    found: Filterable = {COLLECTION: passage.collection, **places, **({LABELS: labels} if labels else {})}
+    for key, values in ((CODES, passage.codes), (ENTITIES, passage.entities)):
+        if values:
+            listed = {**found, key: sorted({_short_digest(value) for value in values})}
+            room = MAX_FILTERABLE_BYTES - (_MARKER_BYTES if key == CODES and passage.entities else 0)
+            found = listed if bytes_of(listed) <= room else {**found, key: [ANY]}
+    return found
+
+
+def passes(passage: Passage, filters: Filters) -> bool:
+    """Whether a passage that was found has what the filters ask of its lists."""
+    return all(
+        not asked or not set(asked).isdisjoint(values)
+        for asked, values in ((filters.entities, passage.entities), (filters.codes, passage.codes))
+    )
+
+
+def metadata_filter(filters: Filters) -> dict[str, Any] | None:
+    """A search's filters as QueryVectors takes them; None when everything is allowed.
+
+    Raises:
+        IndexMismatch: they have more values than the service takes.
+    """
+    places: dict[str, Sequence[str]] = {
+        COLLECTION: filters.collections,
+        "episode": filters.episodes,
+        "speaker": filters.speakers,
+        "source": filters.metadata.get("source", ()),
+    }
+    constraints = [
+        _any_of(name, [_short(value, MAX_VALUE_BYTES) for value in values]) for name, values in places.items() if values
+    ]
+    labels = {key: values for key, values in filters.metadata.items() if values and key != "source"}
+    for key, values in labels.items():
+        # Of a list the guide promises equality with any element, so each value is a constraint of its own.
+        alternatives = [{LABELS: {"$eq": _label(key, value)}} for value in values]
+        constraints.append({"$or": alternatives} if len(alternatives) > 1 else alternatives[0])
+    lists = {key: values for key, values in ((ENTITIES, filters.entities), (CODES, filters.codes)) if values}
+    for key, values in lists.items():
+        listed = [*dict.fromkeys(map(_short_digest, values)), ANY]
+        constraints.append({"$or": [{key: {"$eq": value}} for value in listed]})
+    asked = sum(len(one["$or"]) if "$or" in one else 1 for one in constraints)
+    if asked > MAX_CONSTRAINTS:
+        raise IndexMismatch(f"S3 Vectors takes {MAX_CONSTRAINTS} constraints in a filter, this one has {asked}")
+    if len(constraints) > 1:
+        return {"$and": constraints}
+    return constraints[0] if constraints else None
+
+
+def _any_of(name: str, values: Sequence[str]) -> dict[str, Any]:
+    condition: Mapping[str, Any] = {"$eq": values[0]} if len(values) == 1 else {"$in": list(values)}
+    return {name: condition}
+
+
+def _label(key: str, value: str) -> str:
+    return _short(f"{key}={value}", MAX_LABEL_BYTES)
+
+
+def bytes_of(value: object) -> int:
+    """Bytes of a value as compact JSON, which is how metadata is taken to be counted."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _short_digest(value: str) -> str:
+    digest = hashlib.sha256(value.encode()).digest()
+    return base64.urlsafe_b64encode(digest)[:_SHORT_DIGEST_CHARS].decode()
+
+
+def _short(value: str, max_bytes: int) -> str:
+    """The value, or a digest that stands for it."""
+    written = value.encode()
+    if len(written) <= max_bytes and not value.startswith("#"):
+        return value
+    return "#" + hashlib.sha256(written).hexdigest()[:_LABEL_DIGEST_CHARS]
+
 
 TEXT_KEY, CONTEXT_KEY, PASSAGE_KEY = "_text", "_context", "_passage"
 SEARCHED_KEYS = (TEXT_KEY, CONTEXT_KEY)
@@ -38,7 +149,7 @@ MAX_METADATA_BYTES = 40_000
 OVERFLOW_PREFIX = PREFIX + "engines/passages/"
 """Where passages lie that are larger."""
 
-_DIGEST_CHARS = 24
+_KEY_DIGEST_CHARS = 24
 _BYTES_A_NUMBER = 24
 _OBJECT = "object"
 
@@ -77,7 +188,7 @@ def record_of(passage: Passage, vector: NDArray[np.float32]) -> Record:
         metadata |= _shortened(searched, MAX_METADATA_BYTES - bytes_of(metadata))
     digest = hashlib.sha256(np.ascontiguousarray(vector, dtype="<f4").tobytes())
     digest.update(json.dumps(metadata, sort_keys=True).encode())
-    key = f"{passage.collection}/{passage.id}/{digest.hexdigest()[:_DIGEST_CHARS]}"
+    key = f"{passage.collection}/{passage.id}/{digest.hexdigest()[:_KEY_DIGEST_CHARS]}"
     return Record(key, vector, metadata, overflow)
 
 

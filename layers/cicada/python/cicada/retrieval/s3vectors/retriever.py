@@ -15,10 +15,9 @@ from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.managed import Laps, read_failure, top_k_capped
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
-from cicada.retrieval.s3vectors.calls import NAME
 from cicada.retrieval.s3vectors.held import Held, HeldReader
-from cicada.retrieval.s3vectors.labels import metadata_filter, passes
-from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, passage_of
+from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, metadata_filter, passage_of, passes
+from cicada.retrieval.s3vectors.setup import NAME
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from cicada.corpus.documents import BlockKind
-from cicada.corpus.readers.blocks import Blocks
-from cicada.corpus.readers.cleaning import one_line
-from cicada.corpus.readers.docx.numbering import BULLET, Numbering
-from cicada.corpus.readers.docx.paragraphs import Pages, words_of
-from cicada.corpus.readers.docx.styles import TITLE, Style, Styles, outline_level
+from cicada.corpus.readers.blocks import Blocks, one_line
+from cicada.corpus.readers.docx.paragraphs import (
+    BULLET,
+    TITLE,
+    Numbering,
+    Pages,
+    Style,
+    Styles,
+    outline_level,
+    words_of,
+)
 from cicada.corpus.readers.docx.xml import Element
 from cicada.corpus.readers.table_rows import add_table
 from cicada.errors import DocumentTooLarge

@@ -1,7 +1,8 @@
-"""One paragraph of a DOCX: its words, without what its readers do not see."""
+"""One paragraph of a DOCX: its words, its style, and the numbers that Word counts by itself."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from cicada.corpus.readers.docx.xml import Element
@@ -79,3 +80,191 @@ def _read(element: Element, words: Words, pages: Pages) -> None:
             words.parts.append(f" (note {child.attributes.get('id', '')})")
         else:
             _read(child, words, pages)
+
+
+BULLET = "-"
+_PLACEHOLDER = re.compile(r"%([1-9])")
+_ROMAN = tuple(
+    zip(
+        (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
+        ("m", "cm", "d", "cd", "c", "xc", "l", "xl", "x", "ix", "v", "iv", "i"),
+        strict=True,
+    )
+)
+_MAX_COUNTED = 3_999
+"""Further on letters and Roman numerals give way to digits."""
+_LETTERS = 26
+
+
+@dataclass(frozen=True)
+class _Level:
+    form: str
+    label: str
+    """With ``%1`` for the first level's number."""
+    start: int
+
+
+_UNKNOWN = _Level("bullet", "", 1)
+
+
+class Numbering:
+    """The lists of a document, counted on as its paragraphs come."""
+
+    def __init__(self, part: Element | None) -> None:
+        """Read ``numbering.xml``; a document without lists has none."""
+        self._levels: dict[tuple[str, int], _Level] = {}
+        self._lists: dict[str, str] = {}
+        self._counts: dict[str, list[int]] = {}
+        for element in part.children if part else []:
+            if element.name == "abstractNum":
+                self._read_levels(element)
+            elif element.name == "num" and (held := element.value("abstractNumId")) is not None:
+                self._lists[element.attributes.get("numId", "")] = held
+
+    def next(self, number_id: str, depth: int) -> str:
+        """The mark of the next paragraph of a list at a depth from 0: ``-``, or its number as Word shows it."""
+        kind = self._lists.get(number_id, number_id)
+        level = self._levels.get((kind, depth), _UNKNOWN)
+        counts = self._counts.setdefault(kind, [])
+        del counts[depth + 1 :]
+        while len(counts) <= depth:
+            above = self._levels.get((kind, len(counts)), _UNKNOWN)
+            counts.append(above.start - (len(counts) == depth))
+        counts[depth] += 1
+        if level.form == "bullet":
+            return BULLET
+        if level.form == "none":
+            return ""
+
+        def shown(match: re.Match[str]) -> str:
+            at = int(match[1]) - 1
+            return _shown(counts[at], self._levels.get((kind, at), level).form) if at < len(counts) else ""
+
+        return _PLACEHOLDER.sub(shown, level.label).strip()
+
+    def _read_levels(self, element: Element) -> None:
+        kind = element.attributes.get("abstractNumId", "")
+        for level in element.children:
+            depth = level.attributes.get("ilvl", "")
+            if level.name == "lvl" and depth.isdecimal():
+                start = level.value("start") or ""
+                self._levels[kind, int(depth)] = _Level(
+                    level.value("numFmt") or "decimal",
+                    level.value("lvlText") or "",
+                    int(start) if start.isdecimal() and len(start) < 6 else 1,
+                )
+
+
+def _shown(count: int, form: str) -> str:
+    if not 0 < count <= _MAX_COUNTED:
+        return str(count)
+    match form:
+        case "lowerLetter" | "upperLetter":
+            letters = chr(ord("a") + (count - 1) % _LETTERS) * ((count - 1) // _LETTERS + 1)
+            return letters.upper() if form == "upperLetter" else letters
+        case "lowerRoman" | "upperRoman":
+            roman = _roman(count)
+            return roman.upper() if form == "upperRoman" else roman
+        case "decimalZero":
+            return f"{count:02}"
+        case _:
+            return str(count)
+
+
+def _roman(count: int) -> str:
+    written = ""
+    for value, letters in _ROMAN:
+        times, count = divmod(count, value)
+        written += letters * times
+    return written
+
+
+TITLE = 0
+"""The level of the document's own title."""
+_HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_QUOTES = frozenset({"quote", "intense quote", "block text"})
+_CODE = frozenset({"html preformatted", "source code", "code", "macro text", "preformatted text"})
+_LIST = re.compile(r"list (?:bullet|number)(?: ([2-9]))?", re.IGNORECASE)
+_BODY_TEXT_LEVEL = 9
+"""Word's outline level of what is no heading."""
+
+
+@dataclass(frozen=True)
+class Style:
+    """What matters of a paragraph's style, with what it takes from those it is based on."""
+
+    name: str = ""
+    level: int | None = None
+    """Of a heading, from 1; :data:`TITLE` for the title; None for other text."""
+    number_id: str | None = None
+    depth: int | None = None
+    hidden: bool = False
+
+    @property
+    def is_quote(self) -> bool:
+        """Whether it sets quotations apart."""
+        return self.name.casefold() in _QUOTES
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it sets code apart."""
+        return self.name.casefold() in _CODE
+
+    @property
+    def is_list(self) -> bool:
+        """Whether it is one of Word's own styles for lists."""
+        return bool(_LIST.fullmatch(self.name))
+
+
+_PLAIN = Style()
+
+
+class Styles:
+    """The styles of a document by their ids."""
+
+    def __init__(self, part: Element | None) -> None:
+        """Read ``styles.xml``; a document may have none."""
+        found = [element for element in part.children if element.name == "style"] if part else []
+        self._elements = {element.attributes.get("styleId", ""): element for element in found}
+        self._styles: dict[str, Style] = {}
+
+    def get(self, style_id: str | None) -> Style:
+        """The style; of an unknown one, plain text."""
+        if style_id is None:
+            return _PLAIN
+        if style_id not in self._styles:
+            self._resolve(style_id)
+        return self._styles.get(style_id, _PLAIN)
+
+    def _resolve(self, style_id: str) -> None:
+        chain: dict[str, Element] = {}  # each style is resolved once, however many are based on it, or on one another
+        while style_id not in self._styles and style_id not in chain and (element := self._elements.get(style_id)):
+            chain[style_id] = element
+            style_id = element.value("basedOn") or ""
+        style = self._styles.get(style_id, _PLAIN)
+        for held_id, element in reversed(chain.items()):
+            style = self._styles[held_id] = _refined(style, element)
+
+
+def _refined(base: Style, element: Element) -> Style:
+    name = element.value("name") or ""
+    level = outline_level(element.value("pPr", "outlineLvl"), base.level)
+    if match := _HEADING.fullmatch(name):
+        level = int(match[1])
+    elif name.casefold() == "title":
+        level = TITLE
+    depth = element.value("pPr", "numPr", "ilvl")
+    return Style(
+        name=name,
+        level=level,
+        number_id=element.value("pPr", "numPr", "numId") or base.number_id,
+        depth=int(depth) if depth and depth.isdecimal() else base.depth,
+        hidden=base.hidden or element.has("rPr", "vanish"),
+    )
+
+
+def outline_level(written: str | None, inherited: int | None) -> int | None:
+    """The level of a heading from 1 by Word's outline level, which counts from 0."""
+    if written is None or not written.isdecimal():
+        return inherited
+    return int(written) + 1 if int(written) < _BODY_TEXT_LEVEL else None

@@ -7,14 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cicada.corpus.documents import Block
-from cicada.corpus.readers.blocks import Blocks, bounded_metadata
-from cicada.corpus.readers.content import Content
-from cicada.corpus.readers.docx.archive import Archive
+from cicada.corpus.readers.blocks import Blocks, Content, bounded_metadata
 from cicada.corpus.readers.docx.body import Body
-from cicada.corpus.readers.docx.numbering import Numbering
-from cicada.corpus.readers.docx.paragraphs import Pages
-from cicada.corpus.readers.docx.styles import Styles
-from cicada.corpus.readers.docx.xml import Element, parsed
+from cicada.corpus.readers.docx.paragraphs import Numbering, Pages, Styles
+from cicada.corpus.readers.docx.xml import Archive, Element, parsed
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentBroken, DocumentEncrypted, DocumentUnsupported
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cicada.corpus.readers.blocks import Blocks
-from cicada.corpus.readers.pdf.lines import Line
-from cicada.corpus.readers.pdf.running import without_running
+from cicada.corpus.readers.pdf.lines import Line, without_running
 
 _LARGER = 1.12
 """A heading's letters are at least so many times those of the text."""

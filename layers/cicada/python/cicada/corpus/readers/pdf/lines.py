@@ -1,11 +1,19 @@
-"""The lines of one page, with the size of their letters and their place."""
+"""The lines of a PDF's pages, and which of them are running heads and page numbers.
+
+Content must not be taken for it: certificates, articles and the totals of tables look alike on many pages, too. So a
+line is left out only where it stands at the edge, apart from the text, and is the same on most pages, or differs in
+nothing but a number that counts up with them; a number alone also where it is not apart.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -99,3 +107,120 @@ def _line(pieces: list[_Piece]) -> Line | None:
     size = max(sizes, key=sizes.__getitem__)
     bold = all(piece.bold for piece in pieces if piece.text.strip())
     return Line(text, pieces[0].x, pieces[0].y, size, bold)
+
+
+_EDGE_ROWS = 2
+"""As many rows at a page's top, and at its bottom, may be running heads."""
+_SHARE = 0.6
+"""Of all pages, that have a running head."""
+_PAGES = 3
+"""That it takes at least; a page's number stands on as many in a row."""
+_SAME_HEIGHT = 0.3
+"""Of a letter's size: lines of one row, or of one height on different pages."""
+_APART = 2.0
+"""Of the letters' usual size, at least: the distance of a running head from the text."""
+_WIDER = 1.3
+"""As many times the rows' usual distance, too."""
+_WIDEST = 2.5
+"""Of the letters' usual size: a distance that is usual only where there are few rows."""
+_FURTHEST = 50
+"""How much a number in words may be more or less than the page's: others, as of certificates, count by themselves."""
+_NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,])")
+_LONE_NUMBER = re.compile(
+    r"(?:page\s+|seite\s+|[-–—]\s*)?\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?(?:\s*[-–—])?", re.IGNORECASE
+)
+
+_Row = Sequence[Line]
+_Key = tuple[str, str, int]
+"""What stands before the number and behind it, and how much more it is than the page's."""
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """A line with a number."""
+
+    page: int
+    line: Line
+
+
+def without_running(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """The pages' lines without running heads and page numbers. A page of nothing else keeps them."""
+    rows = [_rows(page) for page in pages]
+    size = _usual_size(pages)
+    apart = _rows_apart(rows, size)
+    edges = [(_edge(page, apart), _edge(page[::-1], apart)) for page in rows]
+    heads = [[line for edge in page for row in edge for line in row] for page in edges]
+    counts = Counter(text for page in heads for text in {line.text for line in page})
+    same = {text for text, count in counts.items() if count >= max(_PAGES, _SHARE * len(pages))}
+    left_out = {id(line) for page in heads for line in page if line.text in same}
+    counting: defaultdict[_Key, list[_Counted]] = defaultdict(list)
+    for number, (page, edge) in enumerate(zip(rows, edges, strict=True), start=1):
+        for line in _may_count(page, edge, same, size):
+            for digits in _NUMBER.finditer(line.text):
+                further = int(digits[0]) - number
+                if abs(further) <= _FURTHEST or _LONE_NUMBER.fullmatch(line.text):
+                    key = line.text[: digits.start()], line.text[digits.end() :], further
+                    counting[key].append(_Counted(number, line))
+    for found in counting.values():
+        left_out.update(id(one.line) for one in _page_numbers(found, len(pages)))
+    return [[line for line in page if id(line) not in left_out] or list(page) for page in pages]
+
+
+def _rows(page: Sequence[Line]) -> list[_Row]:
+    """A page's lines by their heights, from the top."""
+    rows: list[list[Line]] = []
+    for line in sorted(page, key=lambda line: -line.y):
+        if not rows or rows[-1][0].y - line.y > _SAME_HEIGHT * line.size:
+            rows.append([])
+        rows[-1].append(line)
+    return list(rows)
+
+
+def _usual_size(pages: Sequence[Sequence[Line]]) -> float:
+    sizes: Counter[float] = Counter()
+    for page in pages:
+        for line in page:
+            sizes[line.size] += len(line.text)
+    return max(sizes, key=sizes.__getitem__, default=0.0)
+
+
+def _rows_apart(pages: Sequence[Sequence[_Row]], size: float) -> float:
+    """In points."""
+    distances = [above[0].y - below[0].y for page in pages for above, below in pairwise(page)]
+    usual = min(median(distances), _WIDEST * size) if distances else 0.0
+    return max(_APART * size, _WIDER * usual)
+
+
+def _edge(inwards: Sequence[_Row], apart: float) -> list[_Row]:
+    """The outermost rows, if they are few and stand apart from the others."""
+    for count, (outer, inner) in enumerate(pairwise(inwards[: _EDGE_ROWS + 1]), start=1):
+        if abs(outer[0].y - inner[0].y) > apart:
+            return list(inwards[:count])
+    return []
+
+
+def _may_count(page: Sequence[_Row], edges: Sequence[Sequence[_Row]], same: set[str], size: float) -> Iterator[Line]:
+    """The lines of a page that may be its number: by themselves, but for what is the same on all pages."""
+    for edge in edges:
+        own = [line for row in edge for line in _others(row, same)]
+        if len(own) == 1 and own[0].size <= size and not _LONE_NUMBER.fullmatch(own[0].text):
+            yield own[0]
+    rest = [own for row in page if (own := _others(row, same))]
+    for row in (rest[0], rest[-1]) if len(rest) > 1 else ():
+        if len(row) == 1 and _LONE_NUMBER.fullmatch(row[0].text):
+            yield row[0]
+
+
+def _others(row: _Row, same: set[str]) -> list[Line]:
+    return [line for line in row if line.text not in same]
+
+
+def _page_numbers(found: Sequence[_Counted], pages: int) -> list[_Counted]:
+    """Those of some lines with numbers that stand at one height on enough pages; none if there are too few."""
+    height = median(one.line.y for one in found)
+    level = [one for one in found if abs(one.line.y - height) <= _SAME_HEIGHT * one.line.size]
+    on = {one.page for one in level}
+    if not any(all(page + further in on for further in range(_PAGES)) for page in on):
+        return []
+    lone = all(_LONE_NUMBER.fullmatch(one.line.text) for one in level)
+    return level if lone or len(on) >= _SHARE * pages else []

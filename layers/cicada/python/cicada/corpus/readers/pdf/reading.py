@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from cicada.corpus.readers.blocks import Blocks, bounded_metadata
-from cicada.corpus.readers.cleaning import one_line
-from cicada.corpus.readers.content import Content
+from cicada.corpus.readers.blocks import Blocks, Content, bounded_metadata, one_line
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.pdf.layout import Bookmark, add_pages
 from cicada.corpus.readers.pdf.lines import Line, lines_of

@@ -1,4 +1,4 @@
-"""Tools that change profiles: only words of the user's message, or of a cited passage, are ever kept in one.
+"""Tools that look at profiles and change them: only words that the user or a cited passage said are entered.
 
 They are offered only where the user's message asks for a change. What they add or replace is done at once, and a
 receipt tells the user; what they would remove waits until the user confirms it.
@@ -6,19 +6,107 @@ receipt tells the user; what they would remove waits until the user confirms it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from cicada.agents.ports import Actor, Shelf, ToConfirm, Written
 from cicada.agents.tools.base import DeskTool
-from cicada.agents.tools.forms import CreateProfile, DeleteProfile, Fact, RemoveFields, UndoChange, UpdateProfile
-from cicada.agents.tools.shown import MAX_TOLD, profile_shown, proof_of
+from cicada.agents.tools.forms import (
+    CreateProfile,
+    DeleteProfile,
+    Fact,
+    ListProfiles,
+    ProfileHistory,
+    RemoveFields,
+    ShowProfile,
+    UndoChange,
+    UpdateProfile,
+)
+from cicada.agents.tools.shown import MAX_TOLD, change_source, moment, numbered, profile_shown, proof_of
 from cicada.errors import ToolInvalid
 from cicada.profiles.changes import FieldGiven
-from cicada.profiles.record import Profile
+from cicada.profiles.record import Change, Profile
 from cicada.profiles.rules import name_key
-from cicada.protocol.events import ChangedField
+from cicada.protocol.events import ChangedField, Source
 from cicada.retrieval.ports import Limits
 from cicada.text.words import foreign_words
+
+MAX_CHANGES = 20
+"""Of a history, the newest: each is a source of its own."""
+
+
+class ListProfilesTool(DeskTool):
+    """Lists the actor's profiles."""
+
+    form = ListProfiles
+
+    def run(self, given: ListProfiles, actor: Actor, _shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+        """See the port."""
+        found = self.desk.list(actor.subject, given.kind)
+        return {
+            "profiles": [
+                {
+                    "id": profile.id,
+                    "kind": profile.kind,
+                    "name": profile.name,
+                    "version": profile.version,
+                    "facts": profile.facts,
+                    "changed": moment(profile.changed_at_ms),
+                    **({} if profile.statement is None else {"statement": profile.statement}),
+                }
+                for profile in found
+            ]
+        }
+
+
+class ShowProfileTool(DeskTool):
+    """Shows one of the actor's profiles; each fact's source goes onto the shelf."""
+
+    form = ShowProfile
+
+    def run(self, given: ShowProfile, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+        """See the port."""
+        match given.id, given.name:
+            case str(profile_id), None:
+                profile = self.desk.show(actor.subject, profile_id)
+            case None, str(name):
+                profile = self.desk.find(actor.subject, name)
+            case _:
+                raise ToolInvalid("give either the name or the id")
+        return profile_shown(profile, shelf)
+
+
+class ProfileHistoryTool(DeskTool):
+    """Shows what has changed in one of the actor's profiles."""
+
+    form = ProfileHistory
+
+    def run(self, given: ProfileHistory, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+        """See the port."""
+        profile, history = self.desk.with_history(actor.subject, given.id)
+        newest = list(reversed(history))[:MAX_CHANGES]
+        told: dict[str, Any] = {
+            "id": profile.id,
+            "kind": profile.kind,
+            "name": profile.name,
+            "version": profile.version,
+            **({} if profile.theory is None else {"statement": profile.theory.statement}),
+            "changes": [_shown(change_source(profile, change), change, shelf) for change in newest],
+        }
+        if len(newest) < len(history):
+            told["note"] = f"the newest {MAX_CHANGES} of {len(history)} changes that are remembered"
+        return told
+
+
+def _shown(source: Source, change: Change, shelf: Shelf) -> dict[str, Any]:
+    """A change as the model reads it, with its number: what was there before is in no other source."""
+    return {
+        "citation": numbered(shelf, source),
+        "version": change.version,
+        "operation": change.operation,
+        "text": source.text,
+    }
+
 
 CONFIRMATION_REQUIRED = "confirmation_required"
 """What the model is told in place of a deletion's result."""
