@@ -47,8 +47,7 @@ class _Single:
         return np.bincount(codes, minlength=len(self.column.values) + 1)[1:].astype(np.int64)
 
 
-FieldOfSegment = _Single | Postings
-"""A field in one segment, which numbers its distinct values."""
+FieldOfSegment = _Single | Postings  # a field in one segment, which numbers its distinct values
 
 
 def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> ValueCounts:

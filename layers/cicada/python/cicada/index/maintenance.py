@@ -200,8 +200,7 @@ def _kept_manifest(store: ObjectStore, manifest: Manifest) -> list[Damage]:
 COMPACTION_S = 420.0
 """Seconds that must be left for a collection's compaction to begin. A merge takes about 0.2 ms of CPU time for a row of
 150 words: 50 s for a full segment, so that four of them take half of this."""
-COLLECTION_S = 60.0
-"""Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere."""
+COLLECTION_S = 60.0  # Seconds that must be left for the collection of garbage to begin. It can be cut off anywhere.
 
 RUNTIME_BYTES = 200 * 2**20  # the interpreter, the SDK and numpy
 USED_SHARE = 0.75  # of the rest, for the expected need of a merge: texts differ in how they compress

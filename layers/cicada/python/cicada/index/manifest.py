@@ -35,8 +35,7 @@ class IndexModel(BaseModel):
 
 FORMAT_VERSION = 2
 PREFIX = "index/"
-CURRENT_KEY = PREFIX + "current.json"
-"""The manifest that searches use. Replacing it is what publishes a version."""
+CURRENT_KEY = PREFIX + "current.json"  # The manifest that searches use. Replacing it is what publishes a version.
 VERSIONS_PREFIX = PREFIX + "versions/"  # every manifest that was published, under its version's id
 SEGMENTS_PREFIX = PREFIX + "segments/"
 TOMBSTONES_PREFIX = PREFIX + "tombstones/"
@@ -84,8 +83,7 @@ class Manifest(IndexModel):
     embedding_model_id: str
     dimensions: int = Field(ge=1)
     analyzer_version: int = Field(ge=1)  # of the text analysis that the lexical part was written with
-    allow_partial: bool
-    """Whether a reader may answer from the rest, and say so, when a segment cannot be read."""
+    allow_partial: bool  # whether a reader may answer from the rest, and say so, when a segment cannot be read
     segments: tuple[SegmentEntry, ...]
     declarations: tuple[CollectionDeclaration, ...] = Field((), exclude_if=lambda declarations: not declarations)
     """What collections with segments declare of themselves, in the order of their names. Left out where there is none:

@@ -30,8 +30,7 @@ WORKER_CONFIG = CLIENT_CONFIG.merge(
 """The same for a worker that somebody waits for: a store that hangs soon leaves the answer to the next strategy."""
 
 BODY_ATTEMPTS = 3  # the SDK retries a request, but not a response that breaks off in its body
-CONFLICT_ATTEMPTS = 5
-"""S3 answers 409 to a conditional write that met another one in flight, and asks to try again."""
+CONFLICT_ATTEMPTS = 5  # S3 answers 409 to a conditional write that met another one in flight, and asks to try again
 
 _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
 

@@ -32,19 +32,11 @@ function does not notice that."""
 class Connections:
     """Opens connections, and reuses idle ones. Safe for several threads; a forked process opens its own."""
 
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        *,
-        connect_timeout_s: float,
-        environ: Mapping[str, str],
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, *, connect_timeout_s: float, environ: Mapping[str, str]) -> None:
         """Take the endpoint; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
         self._endpoint = endpoint
         self._connect_timeout_s = connect_timeout_s
         self._bundle = environ.get("AWS_CA_BUNDLE")
-        self._clock = clock
         self._idle: list[tuple[HTTPConnection, float]] = []
         self._tls: ssl.SSLContext | None = None
         self._making_tls = threading.Lock()
@@ -59,7 +51,7 @@ class Connections:
                 connection, since = self._idle.pop()
             except IndexError:
                 return None
-            if 0 <= self._clock() - since < IDLE_S and not _readable(connection.sock):
+            if 0 <= time.time() - since < IDLE_S and not _readable(connection.sock):
                 return connection
             connection.close()
 
@@ -77,7 +69,7 @@ class Connections:
 
     def give_back(self, connection: HTTPConnection) -> None:
         """Keep a connection whose last response was read to its end."""
-        self._idle.append((connection, self._clock()))
+        self._idle.append((connection, time.time()))
 
     def _context(self) -> ssl.SSLContext:
         with self._making_tls:

@@ -25,8 +25,7 @@ KEEP_ATTEMPTS = 3  # write; replace a damaged object; write again if that object
 GRACE_S = 86_400.0
 """Seconds (24 hours) for which nothing that was written, or was current, is deleted: writers publish what they wrote
 within it, and readers may hold on to a version that long."""
-MAX_WRITE_S = GRACE_S / 2
-"""Seconds between a writer's first object and its publication: well within the grace."""
+MAX_WRITE_S = GRACE_S / 2  # seconds between a writer's first object and its publication: well within the grace
 
 
 def utc_now() -> datetime:

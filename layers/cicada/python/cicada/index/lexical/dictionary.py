@@ -34,8 +34,7 @@ class Entry(NamedTuple):
     postings_size: int
     positions_start: int
     positions_size: int
-    bound: float
-    """No posting's saturated weight, tf / (tf + norm), is larger, at the segment's own average length."""
+    bound: float  # no posting's saturated weight, tf / (tf + norm), is larger, at the segment's own average length
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ besides the passage's own text) is a single 1. Numbers have a variable length: s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,21 +227,25 @@ def phrase_list(steps: Sequence[tuple[int, Alternatives]]) -> PostingList | None
     """
     if not steps or not all(alternatives for _, alternatives in steps):
         return None
-    rows: NDArray[np.intp] | None = None
-    for _, alternatives in steps:
-        here = np.unique(np.concatenate([postings.rows() for postings, _ in alternatives]))
-        rows = here if rows is None else np.intersect1d(rows, here, assume_unique=True)
-    if rows is None or not len(rows):
+    rows = _intersection([postings.rows() for postings, _ in alternatives] for _, alternatives in steps)
+    if not len(rows):
         return None
-    starts: NDArray[np.int64] | None = None
-    for offset, alternatives in steps:
-        places = [_starts(postings, data, rows, offset) for postings, data in alternatives]
-        here = np.unique(np.concatenate(places))
-        starts = here if starts is None else np.intersect1d(starts, here, assume_unique=True)
-        if not len(starts):
-            return None
-    found, times = np.unique((starts if starts is not None else rows) >> _ROW_SHIFT, return_counts=True)
-    return MergedList(found.astype(np.intp), times.astype(np.float32), 1.0)
+    starts = _intersection(
+        [_starts(postings, data, rows, offset) for postings, data in alternatives] for offset, alternatives in steps
+    )
+    found, times = np.unique(starts >> _ROW_SHIFT, return_counts=True)
+    return MergedList(found.astype(np.intp), times.astype(np.float32), 1.0) if len(found) else None
+
+
+def _intersection(steps: Iterable[Sequence[NDArray[np.int64]]]) -> NDArray[np.int64]:
+    """The numbers that every step has in one of its arrays, ascending; no step is made once there are none."""
+    common: NDArray[np.int64] | None = None
+    for arrays in steps:
+        here = np.unique(np.concatenate(arrays))
+        common = here if common is None else np.intersect1d(common, here, assume_unique=True)
+        if not len(common):
+            break
+    return np.zeros(0, np.int64) if common is None else common
 
 
 def _starts(postings: PostingList, data: memoryview, rows: NDArray[np.intp], offset: int) -> NDArray[np.int64]:

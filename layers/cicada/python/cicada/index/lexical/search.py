@@ -10,7 +10,6 @@ A query reads in two rounds: blocks of dictionaries (and lengths), then postings
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -26,8 +25,7 @@ from cicada.index.lexical.query_parser import Clause, Phrase, Prefix, QueryAnaly
 from cicada.index.lexical.ranking import Weighed, best_rows, kth_largest, scores_of
 from cicada.index.segment_format import Gather, Span
 
-MAX_EXPANSIONS = 256
-"""Terms that a prefix stands for at most: the first in alphabetical order, over all parts."""
+MAX_EXPANSIONS = 256  # terms that a prefix stands for at most: the first in alphabetical order, over all parts
 _EXPANSION_BLOCKS = MAX_EXPANSIONS // TERMS_PER_BLOCK + 1
 
 Entries = list[dict[bytes, Entry]]  # for each part, the entries of the terms that it has
@@ -50,13 +48,21 @@ def read_entries(
     expansions: list[dict[bytes, dict[bytes, Entry]]] = [{prefix: {} for prefix in prefixes} for _ in parts]
     for (number, _, wanted), data in zip(asked, read[len(besides) :], strict=True):
         _read_block(parts[number], data, wanted, entries[number], expansions[number])
+    stands_for = _expanded(entries, expansions, prefixes) if prefixes else {}
+    return entries, stands_for, read[: len(besides)]
+
+
+def _expanded(
+    entries: Entries, expansions: Sequence[dict[bytes, dict[bytes, Entry]]], prefixes: Iterable[bytes]
+) -> dict[bytes, list[bytes]]:
+    """The terms that each prefix stands for, over all parts; adds their entries to each part's."""
     stands_for = {
         prefix: sorted({term for found in expansions for term in found[prefix]})[:MAX_EXPANSIONS] for prefix in prefixes
     }
     for known, found in zip(entries, expansions, strict=True):
         for prefix, expanded in stands_for.items():
             known.update((term, found[prefix][term]) for term in expanded if term in found[prefix])
-    return entries, stands_for, read[: len(besides)]
+    return stands_for
 
 
 def _known_entries(
@@ -290,9 +296,10 @@ class LexicalQuery:
         return scores
 
 
-def _languages(parts: Sequence[LexicalPart]) -> Counter[str]:
+def _languages(parts: Sequence[LexicalPart]) -> dict[str, int]:
     """How many rows there are in each language."""
-    languages: Counter[str] = Counter()
+    languages: dict[str, int] = {}
     for part in parts:
-        languages.update(part.languages)
+        for language, rows in part.languages.items():
+            languages[language] = languages.get(language, 0) + rows
     return languages

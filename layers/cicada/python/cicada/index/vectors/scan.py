@@ -126,14 +126,12 @@ SCANNED_SHARE = 0.33
 """Of more rows, the likeliest clusters are scanned until they have this share of the rows that may be found."""
 _BLOCK_WORDS = 98_304
 """Words of codes scanned at a time: enough to hide the cost of the calls, few enough to stay in a cache."""
-_FILLED_GAP_UNITS = 24
-"""Gaps of up to so many units are scanned too: that takes less time than leaving them out."""
+_FILLED_GAP_UNITS = 24  # gaps of up to so many units are scanned too: that takes less time than leaving them out
 _STRETCH_UNITS = 4_096  # units after which the bound is updated
 _ALL_BITS = np.iinfo(np.uint16).max
 _UNIT_SHIFT = UNIT_ROWS.bit_length() - 1
 _SEGMENT_SHIFT = 32  # a row and its segment are one number
-_LEAST_SLOPE = np.float32(1e-6)
-"""For a query or rows at the centroid, whose distances do not depend on the bits."""
+_LEAST_SLOPE = np.float32(1e-6)  # for a query or rows at the centroid, whose distances do not depend on the bits
 _SAMPLED = 16  # one row in so many is sampled for the first bound
 _MARGIN = 1.4  # the first bound is meant to let through so many times the wanted rows
 

@@ -141,10 +141,9 @@ def _joined(ranges: Sequence[RowRange], gaps: dict[int, int]) -> list[RowRange]:
 
 DIRECT_ROWS = 4_096  # up to so many rows that may be found are scored without scanning their codes
 _DIRECT_SHARE = 64  # so is up to a 64th of all rows: a filter then costs less than a search without it
-_RESCORED_SHARE = 512
-"""After the scan, one in so many of the rows that may be found is scored, within these limits;"""
+_RESCORED_SHARE = 512  # after the scan, one in so many of the rows that may be found is scored, within these limits
 _RESCORED_ROWS, _RESCORED_AT_MOST = 1_000, 2_000
-_RESCORED_PER_HIT = 10  # and at least so many for each hit that is asked for
+_RESCORED_PER_HIT = 10  # at least so many for each hit that is asked for
 
 
 @dataclass(frozen=True)
