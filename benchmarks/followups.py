@@ -21,9 +21,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, refusal, tidied
+from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, refusal
 from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.turns import Turn
+from cicada.text.quotes import unquoted
 from cicada.text.words import content_words
 from local.bedrock.extractive.completing import complete_from
 from training.models import DATA
@@ -70,7 +71,7 @@ def outcome_of(case: Case) -> Outcome:
     """Ask, complete and check as an answer does."""
     if is_whole(case.query):
         return Outcome(case, called=False, changed=False, completed=False)
-    written = tidied(complete_from(completing_prompt(case.query, [case.turn]).user))
+    written = unquoted(complete_from(completing_prompt(case.query, [case.turn]).user).strip())
     taken = written != UNCHANGED and refusal(written, case.query, [case.turn]) is None
     changed = taken and written != case.query
     own = set(content_words(case.query))

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.conversation.keeping import MAX_COMPLETED_CHARS, refusal, tidied
+from cicada.answering.conversation.keeping import MAX_COMPLETED_CHARS, refusal
 from cicada.answering.conversation.turns import Turn
+from cicada.text.quotes import unquoted
 from cicada.text.words import content_words, ways_of_asking, words_of
 
 BOATHOUSE = Turn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
@@ -114,15 +115,15 @@ def test_a_foreign_name_in_katakana_must_be_known():
     ],
 )
 def test_one_pair_of_quotation_marks_is_taken_off(written, text):
-    assert tidied(written) == text
+    assert unquoted(written.strip()) == text
 
 
 @given(st.text(max_size=MAX_COMPLETED_CHARS + 50), st.text(max_size=80))
 @settings(max_examples=60)
 def test_any_text_is_judged_and_what_is_taken_is_one_line_within_its_bound(completed, question):
-    if refusal(tidied(completed), question, [BOATHOUSE]) is None:
-        assert len(tidied(completed)) <= MAX_COMPLETED_CHARS
-        assert len(tidied(completed).splitlines()) == 1
+    if refusal(unquoted(completed.strip()), question, [BOATHOUSE]) is None:
+        assert len(unquoted(completed.strip())) <= MAX_COMPLETED_CHARS
+        assert len(unquoted(completed.strip()).splitlines()) == 1
 
 
 @given(st.text(max_size=120))

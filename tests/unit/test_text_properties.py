@@ -18,7 +18,7 @@ from cicada.text import normal, quotes
 from cicada.text.detection import indexed_language, language_of
 from cicada.text.features import features_of, spelling_of
 from cicada.text.features import plain as featured
-from cicada.text.languages import STEMMED, canonical
+from cicada.text.languages import STEMMED, canonical, script_of_language
 from cicada.text.linear import LinearClassifier, dumped
 from cicada.text.names import bare_key, capitalised_in, name_words, spelling_key
 from cicada.text.numbers import digits_in, quantities
@@ -139,6 +139,7 @@ def test_normal_forms_stay_what_they_are(text):
     assert not any(is_unseen(sign) for sign in visible(text) if sign not in "\n\t\u200c\u200d")
     assert bare_key(text) == bare_key(text.strip())
     assert canonical(canonical(text)) == canonical(text)
+    assert script_of_language(canonical(text))
 
 
 @given(digits, digits, st.sampled_from((RAISED, LOWERED)))
@@ -186,6 +187,8 @@ def test_what_is_quoted_stands_there(text, other):
     assert quotes_words(f"{other} {text} {other}", text) == bool(mine)
     assert foreign_words(text, text) == ()
     assert set(foreign_words(text, other)) == set(mine) - set(all_words(other))
+    assert quotes.unquoted(text) in text
+    assert quotes.unquoted("«Where is it?»") == "Where is it?"
     for inside in quotes.quotations(text):
         assert inside in text
     assert Counter(told(quotes.without_quotations(text))) <= Counter(told(text))

@@ -103,8 +103,7 @@ class Finding:
     """What came of one claim and one of its passages."""
 
     verdict: Verdict
-    objection: Objection | None = None
-    """Why it is unverified."""
+    objection: Objection | None = None  # why it is unverified
 
 
 class Checker:

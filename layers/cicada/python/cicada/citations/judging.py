@@ -18,16 +18,11 @@ from cicada.protocol.events import Source
 
 Judged = Literal["supported", "contradicted", "not_stated", "cannot_tell"]
 
-MAX_CLAIMS = 40
-"""Sentences that one call judges; those after them stay unchecked."""
-MAX_PASSAGE_CHARS = 4_000
-"""Of a passage, how much the judge reads."""
-JUDGE_MAX_TOKENS = 1_024
-"""Of the judge's answer: some 20 tokens a sentence."""
-JUDGE_TIME_S = 4.0
-"""Seconds for the call; what takes longer leaves the sentences unchecked."""
-JUDGE_COST_USD = 0.02
-"""What the call may cost; one that could cost more is not made."""
+MAX_CLAIMS = 40  # sentences that one call judges; those after them stay unchecked
+MAX_PASSAGE_CHARS = 4_000  # of a passage, how much the judge reads
+JUDGE_MAX_TOKENS = 1_024  # of the judge's answer: some 20 tokens a sentence
+JUDGE_TIME_S = 4.0  # seconds for the call; what takes longer leaves the sentences unchecked
+JUDGE_COST_USD = 0.02  # what the call may cost; one that could cost more is not made
 
 _SYSTEM = """\
 You are given numbered passages, and numbered sentences of an answer that was written from them. For each sentence judge

@@ -12,8 +12,7 @@ from cicada.protocol.events import Source
 from cicada.protocol.markers import Reference
 from cicada.text.normal import normalised
 
-NO_NUMBER = 0
-"""Stands for the number of a marker that has none and names no passage."""
+NO_NUMBER = 0  # stands for the number of a marker that has none and names no passage
 
 _EXTENSION = re.compile(r"\.[a-z][a-z0-9]{1,5}$")
 _UNSIGNED = re.compile(r"[\s_\-]+")

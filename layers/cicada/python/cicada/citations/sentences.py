@@ -17,8 +17,7 @@ MIN_PIECE_WORDS = 4
 
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _LETTER = re.compile(r"[^\W\d_]")
-_LAST_WORD_CHARS = 40
-"""How far before a marker the word is looked for that a stop follows."""
+_LAST_WORD_CHARS = 40  # how far before a marker the word is looked for that a stop follows
 _STOPPED = re.compile(r"(?<=[\w,;:]\s)(?P<word>[^\W\d_][\w.]*)(?P<stop>\.)[\"'”’»)\]*_]*\s*\Z")
 _BEGINS = re.compile(r"\s+[^\w\s]{0,3}(?P<letter>[^\W\d_])")
 
@@ -35,11 +34,9 @@ class Citing:
 class Sentence:
     """A sentence of an answer."""
 
-    text: str
-    """Without its markers."""
+    text: str  # without its markers
     start: int
-    end: int
-    """In characters of the answer, its markers included."""
+    end: int  # in characters of the answer, its markers included
     citing: tuple[Citing, ...] = field(default=())
 
 

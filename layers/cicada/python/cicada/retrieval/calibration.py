@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cicada.text.detection import language_of
-from cicada.text.languages import STEMMED, UNSTEMMED_SCRIPTS
+from cicada.text.languages import script_of_language
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
     language = query_language(text, languages)
     if language == _ENGLISH:
         return 1.0
-    return NEIGHBOUR_TRUST if _script(language) == "latin" else FOREIGN_TRUST
+    return NEIGHBOUR_TRUST if script_of_language(language) == "latin" else FOREIGN_TRUST
 
 
 def query_language(text: str, languages: Mapping[str, int]) -> str:
@@ -99,7 +99,3 @@ def _knows_english_alone(model_id: str) -> bool:
 def _accented_share(text: str) -> float:
     letters = [letter for letter in text if letter.isalpha()]
     return sum(not letter.isascii() for letter in letters) / max(len(letters), 1)
-
-
-def _script(language: str) -> str:
-    return STEMMED[language].script if language in STEMMED else UNSTEMMED_SCRIPTS.get(language, "latin")

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-
 from cicada.text.linear import LinearClassifier
 
-LEAST_PROBABILITY = 0.5
-"""Of the label ``change``: below it no tool that changes anything is offered to an agent."""
+LEAST_PROBABILITY = 0.5  # of the label ``change``: below it no tool that changes anything is offered to an agent
 _CHANGE = "change"
 
 
@@ -18,9 +14,5 @@ def asks_for_change(message: str) -> bool:
     A trained classifier decides (``python -m training.changes``). It opens and closes the door for tools that write; it
     is no permission: what is deleted is confirmed, and every change has a receipt and can be taken back.
     """
-    return _classifier().decide(message, most_telling=0).probabilities[_CHANGE] >= LEAST_PROBABILITY
-
-
-@cache
-def _classifier() -> LinearClassifier:
-    return LinearClassifier.read(files("cicada.routing") / "changes.bin")
+    classifier = LinearClassifier.of("cicada.routing", "changes")
+    return classifier.decide(message, most_telling=0).probabilities[_CHANGE] >= LEAST_PROBABILITY

@@ -7,8 +7,6 @@ questions, never by a rule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import cast, get_args
 
 from cicada.protocol.events import Route
@@ -33,10 +31,8 @@ class Classification:
     """A route, how sure it is, and why in words an operator understands."""
 
     route: Route
-    confidence: float
-    """The calibrated probability of the route, in [0, 1]."""
-    reasoning: str
-    """Quotes words of the question: not for logs."""
+    confidence: float  # the calibrated probability of the route, in [0, 1]
+    reasoning: str  # quotes words of the question: not for logs
 
 
 def classify(query: str) -> Classification:
@@ -45,7 +41,7 @@ def classify(query: str) -> Classification:
     Deterministic and total: any text has a route. Takes a bounded time: of a long text the beginning and the end are
     read.
     """
-    decision = _classifier().decide(query)
+    decision = LinearClassifier.of("cicada.routing", "routing").decide(query)
     route = cast(Route, decision.label)
     probability = decision.probabilities[route]
     searched = decision.probabilities["rag"] + decision.probabilities["hybrid"]
@@ -58,8 +54,3 @@ def classify(query: str) -> Classification:
 def _reasoning(route: Route, decision: Decision) -> str:
     telling = ", ".join(f"“{word}”" for word in decision.telling)
     return f"{_MEANINGS[route]}, mainly by {telling}." if telling else f"{_MEANINGS[route]}."
-
-
-@cache
-def _classifier() -> LinearClassifier:
-    return LinearClassifier.read(files("cicada.routing") / "routing.bin")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
-from importlib.resources import files
 
 from cicada.text.features import spelling_of
 from cicada.text.frequent import EVIDENCE
-from cicada.text.languages import BY_SCRIPT, STEMMED, UNSTEMMED_SCRIPTS
+from cicada.text.languages import BY_SCRIPT, script_of_language
 from cicada.text.linear import LinearClassifier
 from cicada.text.normal import normalised
 from cicada.text.scripts import main_script, most_used, script_of
@@ -17,16 +15,11 @@ from cicada.text.tokens import tokens
 
 TOLD_APART = ("deu", "eng", "fra", "ita", "por", "spa")
 """Languages that a trained classifier tells apart, by ISO 639-3; ``python -m training.languages`` makes its weights."""
-SAMPLE_TOKENS = 200
-"""How much of a text is looked at."""
-MAX_SAMPLE_CHARS = 4_000
-"""Of a text whose tokens are not told yet."""
-LEAST_SURE = 0.5
-"""The probability from which on the classifier is believed."""
-MIN_EVIDENCE = 1.5
-"""What must speak for a language that no classifier knows: about two frequent words that only it has."""
-MIN_LEAD = 1.5
-"""How many times more must speak for it than for any other one."""
+SAMPLE_TOKENS = 200  # how much of a text is looked at
+MAX_SAMPLE_CHARS = 4_000  # of a text whose tokens are not told yet
+LEAST_SURE = 0.5  # the probability from which on the classifier is believed
+MIN_EVIDENCE = 1.5  # what must speak for a language that no classifier knows: about two frequent words that only it has
+MIN_LEAD = 1.5  # how many times more must speak for it than for any other one
 
 _BY_SCRIPT = BY_SCRIPT | {
     "hangul": "kor", "kana": "jpn", "han": "zho", "thai": "tha", "lao": "lao", "burmese": "mya", "khmer": "khm",
@@ -57,7 +50,7 @@ def language_of(
     most = max(least, lead * evidence[others[0]] if others else 0.0)
     if evidence and first not in TOLD_APART and evidence[first] >= most:
         return first
-    shares = _classifier().decide(text, most_telling=0).probabilities
+    shares = LinearClassifier.of("cicada.text", "languages", spelling_of).decide(text, most_telling=0).probabilities
     likely = {name: shares[name] for name in TOLD_APART if not among or name in among}
     best = max(likely, key=likely.__getitem__, default=otherwise)
     sure = bool(likely) and likely[best] >= LEAST_SURE * sum(likely.values())
@@ -77,7 +70,7 @@ def indexed_language(tokens: Iterable[str]) -> str:
     evidence = _evidence(sample)
     best, most = usual, max(MIN_EVIDENCE, MIN_LEAD * evidence[usual])
     for language, found in evidence.items():
-        if found > most and _script_of_language(language) == script:
+        if found > most and script_of_language(language) == script:
             best, most = language, found
     return best
 
@@ -99,13 +92,3 @@ def _evidence(sample: Sequence[str]) -> Counter[str]:
     for token in sample:
         evidence.update(EVIDENCE.get(token, {}))
     return evidence
-
-
-@cache
-def _script_of_language(language: str) -> str:
-    return STEMMED[language].script if language in STEMMED else UNSTEMMED_SCRIPTS.get(language, "latin")
-
-
-@cache
-def _classifier() -> LinearClassifier:
-    return LinearClassifier.read(files("cicada.text") / "languages.bin", spelling_of)

@@ -17,12 +17,10 @@ from zlib import crc32
 from cicada.text.normal import compatible, unaccented
 from cicada.text.scripts import UNSPACED
 
-MAX_HEAD_CHARS = 400
-"""Characters that are read from the beginning of a text."""
+MAX_HEAD_CHARS = 400  # characters that are read from the beginning of a text
 MAX_TAIL_CHARS = 400
 """Characters that are read from the end of a longer text: a long message states its question first or last."""
-MAX_WORD_CHARS = 24
-"""Characters of one word from which n-grams are made."""
+MAX_WORD_CHARS = 24  # characters of one word from which n-grams are made
 
 _SIGNS = str.maketrans(
     {
@@ -42,8 +40,7 @@ _SIGNS = str.maketrans(
 _QUOTED = re.compile(r'"[^"\n]{1,200}"|(?<!\w)\'[^\'\n]{3,200}\'(?!\w)')
 _RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)?|[?!.,;:\"()\-/]|\S")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
-_COPIES = 3
-"""Of a feature that is given beside the text."""
+_COPIES = 3  # of a feature that is given beside the text
 _SENTENCE_END = frozenset(".?!;:")
 _FIRST_WORDS, _LAST_WORDS = 5, 2
 """Words at either end of a text that count a second time, as its first and its last."""
@@ -56,8 +53,7 @@ class Feature(NamedTuple):
     """One feature of a text."""
 
     bucket: int
-    word: int
-    """Index of the word that it was made from, or of the first of several; -1 for a feature of the whole text."""
+    word: int  # index of the word that it was made from, or of the first of several; -1 for a feature of the whole text
 
 
 class Featured(NamedTuple):

@@ -66,8 +66,7 @@ _SAME = {  # bibliographic codes, members of a macrolanguage, and what shares a 
     "arb": "ara", "cmn": "zho", "npi": "nep", "ydd": "yid", "ekk": "est", "iw": "heb", "in": "ind",
 }  # fmt: skip
 
-CAPITALISES_NOUNS = frozenset({"deu"})
-"""Languages that write all their nouns with capitals."""
+CAPITALISES_NOUNS = frozenset({"deu"})  # languages that write all their nouns with capitals
 
 UNSTEMMED_SCRIPTS = {
     "jpn": "kana", "zho": "han", "kor": "hangul", "tha": "thai", "lao": "lao", "khm": "khmer", "mya": "burmese",
@@ -96,3 +95,8 @@ def canonical(code: str) -> str:
     primary = code.lower().replace("_", "-").partition("-")[0].strip()
     primary = _SAME.get(primary, primary)
     return _TWO_LETTERS.get(primary, primary)
+
+
+def script_of_language(code: str) -> str:
+    """The script that a language (ISO 639-3) is written in."""
+    return STEMMED[code].script if code in STEMMED else UNSTEMMED_SCRIPTS.get(code, "latin")

@@ -13,13 +13,14 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import accumulate
 
 from cicada.text.features import Featured, Featuring, features_of
 
-FORMAT = 2
-"""Of the file."""
+FORMAT = 2  # of the file
 _LONGEST_STEP = 255
 
 
@@ -27,10 +28,8 @@ _LONGEST_STEP = 255
 class Decision:
     """What a classifier makes of a text."""
 
-    label: str
-    """The most probable."""
-    probabilities: Mapping[str, float]
-    """Of every label; they add up to 1."""
+    label: str  # the most probable
+    probabilities: Mapping[str, float]  # of every label; they add up to 1
     telling: tuple[str, ...]
     """Words of the text that speak most for ``label`` against the second most probable, the strongest first."""
 
@@ -70,6 +69,12 @@ class LinearClassifier:
         self._weights = weights
         self._featuring = featuring
         self._starts = dict(zip(rows, range(0, len(weights), len(labels)), strict=True))
+
+    @classmethod
+    @cache
+    def of(cls, package: str, name: str, featuring: Featuring = features_of) -> LinearClassifier:
+        """The trained model of a name that lies with a package, read once."""
+        return cls.read(files(package) / f"{name}.bin", featuring)
 
     @classmethod
     def read(cls, file: Traversable, featuring: Featuring = features_of) -> LinearClassifier:

@@ -14,18 +14,14 @@ from cicada.text.word_lists import word_lists
 JOINING = r"[\s\-\u2010-\u2013'’]+"
 """A regular expression of what may stand between the words of a name, whatever stands there elsewhere."""
 
-ARTICLES = word_lists("cicada.text", "name_words.json")["articles"]
-"""What a name may stand with or without, folded."""
+ARTICLES = word_lists("cicada.text", "name_words.json")["articles"]  # what a name may stand with or without, folded
 
 _JOINED = re.compile(JOINING)
 _NAME_WORD = re.compile(r"[^\W_]+(?:(?:[-'’&]|\.(?=\w))[^\W_]+)*")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_INSIDE = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")
-"""A word that does not begin its sentence."""
-_ALWAYS_TELL = 4
-"""Words of a sentence up to which its capitals always tell names."""
-_MOSTLY = 0.4
-"""The share of a sentence's words that are capitalised, above which capitals say nothing."""
+_INSIDE = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")  # A word that does not begin its sentence
+_ALWAYS_TELL = 4  # words of a sentence up to which its capitals always tell names
+_MOSTLY = 0.4  # the share of a sentence's words that are capitalised, above which capitals say nothing
 
 
 class NameWord(NamedTuple):

@@ -21,21 +21,17 @@ def _table(name: str) -> dict[str, str]:
 
 NUMBER_WORDS = {word: int(value) for word, value in _table("numbers").items()}
 """By word in lower case. Where languages disagree about a word (*sei*, *once*) it is no number."""
-DOUBTFUL_WORDS = {word: int(value) for word, value in _table("doubtful").items()}
-"""What such words can stand for."""
+DOUBTFUL_WORDS = {word: int(value) for word, value in _table("doubtful").items()}  # what such words can stand for
 MULTIPLIERS = {word: Decimal(value) for word, value in _table("multipliers").items()}
-UNITS = _table("units")
-"""By word in lower case: the unit's canonical name."""
+UNITS = _table("units")  # by word in lower case: the unit's canonical name
 CURRENCIES = _table("currencies")
 TIMES = {sign: unit.replace("-", "") for sign, unit in _table("unspaced_units").items()}
 COUNTERS = frozenset("".join(_LISTS["counters"]))
 """What stands after a number that counts things: such a number is none of days, or of hours."""
 
-_FRACTION = re.compile("(?<![0-9])([0-9]{0,12})([\u00bc-\u00be\u2150-\u215e])")
-"""Of one character: 1½ is 1.5, not 11⁄2."""
+_FRACTION = re.compile("(?<![0-9])([0-9]{0,12})([\u00bc-\u00be\u2150-\u215e])")  # of one character: 1½ is 1.5, not 11⁄2
 _DIGIT_RUN = re.compile(r"\d+")
-_KEPT = 512
-"""Texts whose reading is remembered."""
+_KEPT = 512  # texts whose reading is remembered
 _MAX_DIGITS = 18
 _TEN, _TWENTY = 10, 20
 _DIGITS = r"\d{1,3}(?:[,.\u00a0\u202f '’]\d{3})+(?:[.,]\d{1,2})?(?!\d)|\d+(?:[.,:]\d+)*"
@@ -51,12 +47,10 @@ _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
 _THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
 _CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
-_ALONE = _LISTS["multipliers_alone"]
-"""Multipliers that are numbers without one before them."""
+_ALONE = _LISTS["multipliers_alone"]  # multipliers that are numbers without one before them
 _AND = _LISTS["joining"]
 _ONES = _LISTS["ones_after_joining"]
-_UNIT_REACH = 2
-"""Words after a number among which its unit is looked for."""
+_UNIT_REACH = 2  # words after a number among which its unit is looked for
 _NO_ADJECTIVES = _LISTS["no_adjectives"]
 """Words after which no unit belongs to the number before them: *three every day*."""
 
@@ -80,13 +74,10 @@ class Quantity:
     """A number, in one form whatever it is written in."""
 
     value: str
-    unit: str
-    """Canonical; empty where none is known."""
-    shown: str
-    """As the text has it."""
+    unit: str  # canonical; empty where none is known
+    shown: str  # as the text has it
     start: int
-    end: int
-    """Of the number alone, in characters of the text in compatibility form (NFKC)."""
+    end: int  # of the number alone, in characters of the text in compatibility form (NFKC)
 
     @property
     def measure(self) -> tuple[str, Decimal]:

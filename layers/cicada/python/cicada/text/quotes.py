@@ -16,8 +16,7 @@ QUOTED = re.compile(
     r"|(?<!\w)‘([^‘’\n]{2,@}?)’(?!\w)".replace("@", str(MAX_QUOTED_CHARS))
 )
 """Quotation marks that open and close. Of nested ones, the outermost."""
-_KEPT = 512
-"""Texts whose reading is remembered."""
+_KEPT = 512  # texts whose reading is remembered
 _EDGES = " .,;:!?…。、，！？-—–"
 _ELLIPSIS = re.compile(r"\s*(?:\[?(?:…|\.\s?\.\s?\.\.?)\]?|⋯+)\s*")
 _INSERTED = re.compile(r"\[[^\]]*\]")
@@ -27,10 +26,8 @@ _VARIANTS = str.maketrans(
 _RAISED = re.compile("(?<=[0-9])(?=[\u00b2\u00b3\u00b9\u2070-\u209c\u00bc-\u00be\u2150-\u215e])")
 """Before raised digits and fractions of one character: neither 10² nor 10½ begins with 101 or 102."""
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_MIN_PART = 2
-"""Characters of a part between ellipses that are looked for."""
-_GAP = r"[^.!?。！？]{0,60}?"
-"""What an inserted word may stand for."""
+_MIN_PART = 2  # characters of a part between ellipses that are looked for
+_GAP = r"[^.!?。！？]{0,60}?"  # what an inserted word may stand for
 
 
 def quotations(text: str) -> Iterator[str]:
@@ -39,6 +36,12 @@ def quotations(text: str) -> Iterator[str]:
         inside = next(filter(None, match.groups()), "").strip()
         if plain(inside).strip(_EDGES + "'"):
             yield inside
+
+
+def unquoted(text: str) -> str:
+    """A text without the quotation marks around it, where it is one quotation."""
+    whole = QUOTED.fullmatch(text)
+    return next(filter(None, whole.groups())).strip() if whole else text
 
 
 def without_quotations(text: str) -> str:

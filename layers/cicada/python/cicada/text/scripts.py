@@ -125,10 +125,8 @@ _BY_LETTER = (  # the first that fits; a script without an entry has no stemmer 
 )
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _UNSPACED_SCRIPTS = frozenset({"hangul", "kana", "han", "thai", "lao", "burmese", "khmer"})
-_UNSPACED_WEIGHT = 3
-"""Letters that one of a script without spaces counts as: *Energiprojekt AB公司位于何处?* is Chinese."""
-_MIN_KANA = 0.1
-"""A share of kana that Japanese does not fall below, and names in Chinese texts do not reach."""
+_UNSPACED_WEIGHT = 3  # letters that one of a script without spaces counts as: *Energiprojekt公司位于何处?* is Chinese
+_MIN_KANA = 0.1  # A share of kana that Japanese does not fall below, and names in Chinese texts do not reach
 _SCRIPTS = tuple((name, re.compile(f"[{letters}]")) for name, letters in _BY_LETTER)
 
 

@@ -21,26 +21,20 @@ _LISTS = word_lists("cicada.text", "abbreviations.json")
 NEVER_LAST = _LISTS["never_last"]
 """Abbreviations that are always followed by more of the sentence. The lists are one for all languages: a splitter that
 must be told the language is wrong wherever a document mixes them."""
-_SELDOM_LAST = _LISTS["seldom_last"]
-"""Followed by more of the sentence unless the next word begins one."""
-_BEFORE_NUMBER = _LISTS["before_number"]
-"""Followed by more of the sentence where that begins with a number."""
-_STARTERS = _LISTS["starters"]
-"""Words that, with a capital letter, begin a sentence even after an abbreviation."""
+_SELDOM_LAST = _LISTS["seldom_last"]  # followed by more of the sentence unless the next word begins one
+_BEFORE_NUMBER = _LISTS["before_number"]  # followed by more of the sentence where that begins with a number
+_STARTERS = _LISTS["starters"]  # words that, with a capital letter, begin a sentence even after an abbreviation
 _AFTER_ORDINAL = _LISTS["after_ordinal"]
 """Nouns with a capital letter that follow an ordinal number written with a period."""
 
-MAX_QUOTED_CHARS = 240
-"""Longer quotations are split like other text: their end may be missing."""
+MAX_QUOTED_CHARS = 240  # longer quotations are split like other text: their end may be missing
 
 MAX_NOTE_CHARS = 40
 """Of a note in square brackets right after a sentence's end, which belongs to it: ``[3]``, ``[citation needed]``."""
 
-MAX_LEAD_CHARS = 12
-"""Of white space and signs before the number of a list's item."""
+MAX_LEAD_CHARS = 12  # of white space and signs before the number of a list's item
 
-_CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")
-"""The signs that open a quotation in one language close it in another."""
+_CLOSERS = re.escape("\"'”’“»›«‹」』）〉》】〕)]}*_")  # what opens a quotation in one language closes it in another
 _OPENERS = "\"'“‘„«‹「『（〈《【〔([{*_¿¡-–—•"
 _ALONE = "。！？｡．।॥؟۔။።፧፨։"
 _SPACED = ".!?‼⁇⁈⁉…\u037e"
@@ -67,8 +61,7 @@ _LAST_WORD = re.compile(r"[°º]?[^\W_](?:[\w&./-]*[\w°º])?$")
 _NEXT_WORD = re.compile(r"\w+")
 _GOES_ON_AFTER_A_QUOTE = "".join(_LISTS["goes_on_after_a_quote"])
 """Japanese particles, and commas: the sentence around a quotation goes on."""
-_WORD_CHARS = 32
-"""How far back the last word is looked for."""
+_WORD_CHARS = 32  # how far back the last word is looked for
 
 
 def sentences(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from functools import cache
 
 import Stemmer  # type: ignore[import-not-found]  # it has no stubs
 
-from cicada.text.languages import BY_SCRIPT, STEMMED, UNSTEMMED_SCRIPTS, Language
+from cicada.text.languages import BY_SCRIPT, STEMMED, Language, script_of_language
 from cicada.text.scripts import clusters, is_unspaced, is_wordlike, pairs, script_of
 from cicada.text.tokens import MAX_TOKEN_CHARS
 
@@ -96,7 +96,7 @@ def language_for(word: str, language: str) -> Language | None:
     script = script_of(word[0])
     if language in STEMMED and STEMMED[language].script == script:
         return STEMMED[language]
-    if language not in STEMMED and language and UNSTEMMED_SCRIPTS.get(language, "latin") == script:
+    if language not in STEMMED and language and script_of_language(language) == script:
         return None
     return STEMMED.get(BY_SCRIPT.get(script, ""))
 

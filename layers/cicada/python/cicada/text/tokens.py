@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from cicada.text.scripts import UNSPACED, marks, spaced_letter
 
-MAX_TOKEN_CHARS = 64
-"""What is longer (encoded data, mostly) is cut, in texts and queries alike."""
+MAX_TOKEN_CHARS = 64  # what is longer (encoded data, mostly) is cut, in texts and queries alike
 
 _JOINERS = r"(?:::|[-_.:@'’])"
 _ASCII_WORD = "[a-z0-9]"

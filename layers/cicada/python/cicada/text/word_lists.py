@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 
 _HYPHEN, _SPACES = re.escape("-"), r"\s+"
-SOURCE = "source"
-"""The entry that says where the words come from."""
+SOURCE = "source"  # the entry that says where the words come from
 
 
 def word_lists(package: str, file: str) -> Mapping[str, frozenset[str]]:

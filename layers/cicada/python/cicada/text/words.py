@@ -17,23 +17,18 @@ _ASKING = frozenset(map(normalised, _LISTS["asking"]))
 _NEGATIONS = frozenset(map(normalised, _LISTS["negations"]))
 _UNSPACED = (*_LISTS["unspaced_negations"], *_LISTS["unspaced_asking"])
 _UNSPACED_SMALL = _LISTS["unspaced_small"]
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")
-"""In Japanese, grammar for the most part."""
-POSSESSIVE = re.compile(r"['’]s$")
-"""An English ending, which is no part of a name."""
+_HIRAGANA = re.compile(r"[\u3041-\u309f]+")  # in Japanese, grammar for the most part
+POSSESSIVE = re.compile(r"['’]s$")  # an English ending, which is no part of a name
 _LEAST_STEM = 3
 _MOST_ENDING = 3
 _IDENTIFIER_RUNS = re.compile(r"\d+|[^\W\d_]+")
-_ROUGH_STEM = 6
-"""Letters that words are cut to, so that inflections meet."""
-_LEAST_ROUGH = 4
-"""Letters of a word: shorter ones join sentences rather than tell what they are about."""
+_ROUGH_STEM = 6  # letters that words are cut to, so that inflections meet
+_LEAST_ROUGH = 4  # letters of a word: shorter ones join sentences rather than tell what they are about
 _PAIRED = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
 _FIRST_OF_STEM_PAIRS = "\u0e00"
 _STEM_PAIRS = re.compile(f"[{_PAIRED}]")
 _STEM_RUN = re.compile(rf"[{_PAIRED}]+|[^\W\d_{_PAIRED}]{{{_LEAST_ROUGH},}}|\d{{2,}}")
-_JOINER = re.compile(r"[-']")
-"""Of what is one token and two words: *sale-room*, *l'arma*, *fut-elle*."""
+_JOINER = re.compile(r"[-']")  # of what is one token and two words: *sale-room*, *l'arma*, *fut-elle*
 
 
 def all_words(text: str) -> tuple[str, ...]:

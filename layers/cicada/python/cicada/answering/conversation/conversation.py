@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cicada.answering.conversation.allowance import OneCall
-from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, in_askers_words, refusal, tidied
+from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, in_askers_words, refusal
 from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.sessions import SessionChanged, Sessions
 from cicada.answering.conversation.turns import Bounds, SessionKey, Turn
@@ -23,13 +23,12 @@ from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
 from cicada.story import tell
+from cicada.text.quotes import unquoted
 
 logger = logging.getLogger(__name__)
 
-WRITE_TRIES = 8
-"""How often a turn is written while others write the same session: of as many at once, each succeeds."""
-LEAST_CALLS = 2
-"""Calls to models that must be left for a question to be completed by one: the other is the answer's."""
+WRITE_TRIES = 8  # how often a turn is written while others write the same session: of as many at once, each succeeds
+LEAST_CALLS = 2  # calls to models that must be left for a question to be completed by one: the other is the answer's
 
 NOT_READ = "The question seems to lean on the conversation, which could not be read, so it was taken as it was asked."
 FORGOTTEN = "The question seems to lean on a conversation that is no longer kept, so it was taken as it was asked."
@@ -41,10 +40,8 @@ class Completed:
     """A question as it can be understood by itself."""
 
     query: str
-    by: Literal["as_is", "model"]
-    """``as_is``: in the asker's own words, which needed nothing or could not be helped."""
-    degraded: Degraded | None = None
-    """What is to be told if it could not be completed as it should."""
+    by: Literal["as_is", "model"]  # ``as_is``: in the asker's own words, which needed nothing or could not be helped
+    degraded: Degraded | None = None  # what is to be told if it could not be completed as it should
     in_own_words: bool = False
     """Of a completed question: every telling word is the asker's, of this question or an earlier one."""
 
@@ -151,7 +148,7 @@ class Conversation:
         except CicadaError as error:
             tell(logger, "fault", "question not completed", level=logging.WARNING, code=error.code, why=str(error))
             return None
-        completed = tidied(written.text)
+        completed = unquoted(written.text.strip())
         if completed.rstrip(".").upper() == UNCHANGED or completed == query.strip():
             return Completed(query, "as_is")
         why = refusal(completed, query, turns)

@@ -12,19 +12,7 @@ from cicada.text.scripts import main_script
 from cicada.text.words import content_words, is_among, ways_of_asking, words_of
 
 MAX_COMPLETED_CHARS = 400
-UNCHANGED = "UNCHANGED"
-"""What a model writes for a question that needs nothing."""
-_MARKS = (('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("「", "」"), ("'", "'"), ("‘", "’"))
-
-
-def tidied(written: str) -> str:
-    """What a model wrote without the white space and the one pair of quotation marks that may stand around it."""
-    text = written.strip()
-    for opening, closing in _MARKS:
-        if len(text) > 1 and text.startswith(opening) and text.endswith(closing):
-            inner = text[1:-1]
-            return inner.strip() if opening not in inner and closing not in inner else text
-    return text
+UNCHANGED = "UNCHANGED"  # what a model writes for a question that needs nothing
 
 
 def refusal(completed: str, question: str, turns: Sequence[Turn]) -> str | None:

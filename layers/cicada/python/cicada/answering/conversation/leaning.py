@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.resources import files
 
 from cicada.routing.classifier import classify
 from cicada.text.linear import LinearClassifier
@@ -18,8 +16,7 @@ has it, and nineteen of twenty that lean."""
 SURE_SMALL_TALK = 0.95
 """The probability of the route ``direct`` from which on a question is small talk; *why?* is routed there, too, less
 surely."""
-MOST_CHARS = 400
-"""A question longer than this says itself what it is about."""
+MOST_CHARS = 400  # A question longer than this says itself what it is about
 _LEANS = "leans"
 _MOST_COUNTED = 9
 _CAPITAL = re.compile(r"(?<=\s)[^\W\d_]")
@@ -38,7 +35,8 @@ def leaning(query: str) -> float:
 
     ``python -m training.followups`` makes its weights from labelled questions.
     """
-    return _classifier().decide(query, beside=shape_of(query), most_telling=0).probabilities[_LEANS]
+    classifier = LinearClassifier.of("cicada.answering.conversation", "followups")
+    return classifier.decide(query, beside=shape_of(query), most_telling=0).probabilities[_LEANS]
 
 
 def shape_of(query: str) -> tuple[str, ...]:
@@ -54,8 +52,3 @@ def shape_of(query: str) -> tuple[str, ...]:
         f"number {any(map(str.isdigit, query))}",
         f"long {min(len(query) // 6, 15)}",
     )
-
-
-@cache
-def _classifier() -> LinearClassifier:
-    return LinearClassifier.read(files("cicada.answering.conversation") / "followups.bin")

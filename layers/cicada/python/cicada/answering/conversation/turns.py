@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from cicada.protocol.markers import without_markers
 from cicada.text.token_estimates import estimated_tokens
 
-MAX_ASKED_CHARS = 1_000
-"""As much of a question as its turn keeps."""
-MAX_ANSWER_CHARS = 600
-"""As much of an answer as its turn keeps: who and what it is about stands at its beginning."""
+MAX_ASKED_CHARS = 1_000  # as much of a question as its turn keeps
+MAX_ANSWER_CHARS = 600  # as much of an answer as its turn keeps: who and what it is about stands at its beginning
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,10 @@ class Turn:
     """One question and the beginning of its answer."""
 
     request_id: str
-    at_ms: int
-    """When it was answered, in epoch milliseconds."""
-    asked: str
-    """The question in the asker's words."""
-    query: str
-    """The question as it was understood: the same, or completed from the turns before."""
-    answer: str
-    """Its beginning, without citation markers."""
+    at_ms: int  # when it was answered, in epoch milliseconds
+    asked: str  # the question in the asker's words
+    query: str  # the question as it was understood: the same, or completed from the turns before
+    answer: str  # its beginning, without citation markers
 
     @classmethod
     def of(cls, *, request_id: str, at_ms: int, asked: str, query: str, answer: str) -> Turn:
@@ -68,18 +62,15 @@ class Bounds:
     """How much of a conversation is kept."""
 
     turns: int = 6
-    tokens: int = 2_000
-    """Of all turns together."""
-    age_s: int = 12 * 3600
-    """Of each turn."""
+    tokens: int = 2_000  # of all turns together
+    age_s: int = 12 * 3600  # of each turn
 
 
 @dataclass(frozen=True)
 class Session:
     """A conversation as it is kept."""
 
-    turns: tuple[Turn, ...] = ()
-    """Oldest first."""
+    turns: tuple[Turn, ...] = ()  # oldest first
     forgotten_until_ms: int = 0
     """When the newest turn was answered that is no longer kept, 0 if none was dropped: nothing as old is kept again."""
 
