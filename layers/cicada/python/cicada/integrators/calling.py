@@ -34,12 +34,7 @@ def respond(
 ) -> dict[str, Any]:
     """Answer a call: the function's response, or a :class:`FailedCall`; as plain JSON.
 
-    A failure that is no :class:`~cicada.errors.CicadaError` is a bug, and fails the invocation.
-
-    Args:
-        event: what the caller sent.
-        parse: reads the request in it, as :func:`reading` makes one.
-        function: what is done about it.
+    A failure that is not a :class:`~cicada.errors.CicadaError` is a bug, and fails the invocation.
     """
     try:
         return _bounded(function(parse(event)).model_dump(mode="json"))
@@ -49,11 +44,7 @@ def respond(
 
 
 def reading(request: type[Request]) -> Callable[[object], Request]:
-    """What reads requests of one kind.
-
-    It raises RetrievalInvalid for an event that is none; the message names each field that is wrong, and never repeats
-    its value.
-    """
+    """A parser of requests of one kind; see :func:`problems_of` for what its RetrievalInvalid says."""
 
     def read(event: object) -> Request:
         try:

@@ -19,11 +19,7 @@ class CitationsResponse(ExtractedCitations):
 
 
 def extract(request: ExtractCitationsRequest) -> CitationsResponse:
-    """Resolve and check every marker of an answer.
-
-    Raises:
-        RetrievalInvalid: two passages have one number.
-    """
+    """Resolve and check every marker of an answer; raises RetrievalInvalid if two passages have one number."""
     try:
         found = extract_citations(request.answer, request.passages)
     except ValueError as error:

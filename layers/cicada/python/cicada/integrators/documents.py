@@ -101,11 +101,7 @@ class IndexDocumentRequest(CallRequest):
         return self
 
     def data(self) -> bytes:
-        """The document's bytes.
-
-        Raises:
-            RetrievalInvalid: they are not base64.
-        """
+        """The document's bytes; raises RetrievalInvalid if they are not base64."""
         if self.content is not None:
             return self.content.encode()
         try:
@@ -165,17 +161,11 @@ def index_document(
 ) -> IndexDocumentResponse:
     """Load a document, or delete it.
 
-    Args:
-        request: which.
-        prepare_for: what prepares the documents of a collection.
-        publish: what publishes.
-
     Raises:
-        DocumentRefused: it cannot be read, a passage of it stands in another's way, or the source is another
-            workflow's; nothing was changed.
+        DocumentRefused: it cannot be read, a passage's id is taken, or the source is another workflow's; nothing was
+            changed.
         DocumentUnknown: the source to be deleted is another workflow's; nothing was changed.
         RetrievalInvalid: its bytes are not base64.
-        ModelError, IndexFailure: as their names say.
     """
     metadata = request.metadata | ({WORKFLOW_ID: request.workflow_id} if request.workflow_id else {})
     owner = Owner(workflow_id=metadata.get(WORKFLOW_ID))
@@ -207,12 +197,8 @@ def index_document(
 def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: Summaries) -> SummaryResponse:
     """The summary of a document: the one that was made before of just these passages, or a new one.
 
-    Of a document that can be read in part the summary is of that part, and ``degraded`` says so. It is never taken for
-    the whole's: a summary is kept by the passages that it was made of.
-
-    Raises:
-        DocumentUnknown: the collection holds no such document.
-        ModelError, IndexFailure: as their names say.
+    If only part of a document can be read, the summary covers that part, and ``degraded`` says so. A summary is kept
+    by the passages that it was made of, so it is never taken for the whole's.
     """
     document = reader.read(request.collection, request.source, request.workflow_id)
     texts = [passage.text for passage in document.passages]

@@ -157,12 +157,7 @@ class FacetsResponse(ApiModel):
 
 
 def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
-    """Answer a question about entities.
-
-    Raises:
-        RetrievalInvalid: it is beyond the graph's limits.
-        IndexFailure: the index cannot serve it.
-    """
+    """Answer a question about entities; raises RetrievalInvalid beyond the graph's limits, or IndexFailure."""
     filters = filters_of(request.filters, request.workflow_id)
     bounds = {"limit": request.limit, "show": request.passages}
     match request.operation:
@@ -176,12 +171,7 @@ def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
 
 
 def count_facets(request: FacetsRequest, facets: ShardFacets) -> FacetsResponse:
-    """Count the values of fields.
-
-    Raises:
-        RetrievalInvalid: two filters of one field have no value in common.
-        IndexFailure: the index cannot serve it.
-    """
+    """Count the values of fields; raises RetrievalInvalid if two filters of one field have no value in common."""
     filters = filters_of(request.filters, request.workflow_id)
     counted = facets.count(request.fields, filters, limit=request.limit)
     return FacetsResponse(

@@ -115,7 +115,6 @@ class SchemaExplainer:
     def __init__(
         self, retriever: Retriever, model: StructuredModel, *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        """Take what finds passages, and what writes."""
         self._retriever = retriever
         self._model = model
         self._monotonic = monotonic
@@ -123,9 +122,7 @@ class SchemaExplainer:
     def explain(self, request: SchemaRequest) -> SchemaResponse:
         """Explain every table; one that cannot be explained is named in ``degraded``, and the rest go on.
 
-        Raises:
-            RetrievalInvalid: two filters of one field have no value in common.
-            IndexFailure, ModelError, OutOfTime: no table could be explained, the first of them because of this.
+        If no table can be explained, the first table's error is raised.
         """
         deadline = self._monotonic() + request.time_budget_s
         filters = filters_of(request.filters, request.workflow_id)

@@ -36,10 +36,7 @@ LOOK_PATIENCE_S = 2.0
 
 
 def index_reader(settings: IndexSettings) -> IndexReader:
-    """The index; it is read while the rest of the function starts.
-
-    A call waits for a look that is due; a new version that takes long to load takes over before it is loaded.
-    """
+    """The index, loaded while the rest of the function starts; a call waits for a check of the version that is due."""
     reader = IndexReader(
         store_for_answers(settings.index_bucket),
         embedding_model_id=settings.embedding_model_id,

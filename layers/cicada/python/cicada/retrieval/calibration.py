@@ -65,13 +65,10 @@ _ACCENTED = 0.1
 
 
 def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
-    """How much of the weight that a model's cosines have for English they keep for a query, in (0, 1].
+    """The share of an English query's weight that a model's cosines keep for this query, in (0, 1].
 
-    Args:
-        model_id: the embedding model.
-        text: the query.
-        languages: how many of the passages searched are in each language (ISO 639-3). They decide where the query
-            does not: *Super Bowl*, asked of Chinese passages, is a question about Chinese.
+    ``languages`` counts the searched passages by language (ISO 639-3). They decide where the query does not: *Super
+    Bowl*, asked of Chinese passages, is a question about Chinese.
     """
     if not _knows_english_alone(model_id):
         return 1.0
@@ -82,10 +79,7 @@ def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
 
 
 def query_language(text: str, languages: Mapping[str, int]) -> str:
-    """The language of a query to passages in some languages (ISO 639-3); ``und`` for one in accented Latin letters.
-
-    Where no frequent word speaks for a language, the passages' most frequent one is told.
-    """
+    """The language of a query (ISO 639-3); ``und`` for accented Latin letters, else the passages' most frequent one."""
     usual = max(languages, key=lambda name: languages[name], default=_ENGLISH)
     language = language_of(text, otherwise=usual, by_frequent_words=bool(languages))
     return "und" if language == _ENGLISH and _accented_share(text) >= _ACCENTED else language

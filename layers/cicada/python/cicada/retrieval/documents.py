@@ -45,16 +45,10 @@ class DocumentReader:
     """Reads documents back from the index."""
 
     def __init__(self, reader: IndexReader) -> None:
-        """Take the index."""
         self._reader = reader
 
     def read(self, collection: str, source: str, workflow_id: str | None = None) -> DocumentPassages:
-        """All passages of a document.
-
-        Args:
-            collection: that it is in.
-            source: what it is known by there.
-            workflow_id: only passages with this label; a document with another is unknown.
+        """All passages of a document; if ``workflow_id`` is given, of one with this label.
 
         Raises:
             DocumentUnknown: there is none.
@@ -77,15 +71,12 @@ class DocumentReader:
 
 
 def in_order(segments: Sequence[Sequence[WrittenPassage]]) -> list[Passage]:
-    """A document's live passages in its order, as far as their places tell it.
+    """Put a document's live passages, given by segment (oldest first) as written, into its order.
 
     By page; on a page, or where there are none, a later segment's passages stand where their section has lost some, or
     else after what the section has already. A section that is new stands last in the one above it. So an edit at one
     place of a section is put back exactly. What is edited at several places of a section stands together; what takes
     the place of a section's last passages, after compaction has left these behind, stands as a new section does.
-
-    Args:
-        segments: of the document, oldest first; in each the passages as they were written.
     """
     order: list[WrittenPassage] = []
     for written in segments:

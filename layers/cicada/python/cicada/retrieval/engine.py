@@ -36,17 +36,12 @@ def build_retriever(
     store: ObjectStore,
     client: Callable[..., Any],
 ) -> Retriever:
-    """The retriever that the settings name: the shards, or a managed engine with the shards behind it.
+    """The retriever that the settings name: the shards, or a managed engine with the shards as its fallback.
 
-    Args:
-        settings: the choice.
-        shards: makes the retriever over the index's own shards, with an embedder.
-        embedder: the model that the index is embedded with.
-        store: the index's bucket.
-        client: makes boto3's client of a service, as ``boto3.client`` does; only the chosen engine's is made.
+    ``client`` makes boto3's client of a service, as ``boto3.client`` does; only the chosen engine's is made.
 
     Raises:
-        SettingsInvalid: the chosen engine's place is not named.
+        SettingsInvalid: the chosen engine's index is not named.
     """
     if settings.retrieval_engine == "shards":
         return shards(embedder)
@@ -69,10 +64,10 @@ def build_retriever(
 def managed_engine(
     settings: EngineSettings, *, embedder: Embedder, store: ObjectStore, client: Callable[..., Any]
 ) -> tuple[ManagedEngine, str]:
-    """The managed engine alone, as an evaluation compares it, and its name for people.
+    """The managed engine without a fallback, for an evaluation, and its display name.
 
     Raises:
-        SettingsInvalid: the engine's place is not named, or the settings name no managed engine.
+        SettingsInvalid: the engine's index is not named, or the settings name no managed engine.
     """
     from cicada.retrieval.managed import (
         query_config,  # a function that has the shards alone loads no more than it needs

@@ -44,15 +44,7 @@ class _Beginning:
 
 
 def entity_paths(scoped: ScopedMentions, start: int, end: int, *, max_hops: int, limit: int) -> FoundPaths:
-    """The simple paths between two different entities.
-
-    Args:
-        scoped: the mentions to go by.
-        start: where paths begin.
-        end: where they end.
-        max_hops: of one path at most.
-        limit: paths at most.
-    """
+    """The strongest simple paths between two different entities."""
     search = _Search(scoped, end, max_hops)
     found: list[tuple[int, ...]] = []
     complete = True
@@ -220,10 +212,9 @@ SAME_WORDS = 0.6
 
 
 def closest_names(wanted: str, known: Iterable[str], limit: int) -> list[str]:
-    """The names that are most like one, best first; names are compared as they are given.
+    """The names most similar to one, best first, by the Dice coefficient of their trigrams; case is significant.
 
-    Likeness is the Dice coefficient of the names' trigrams: 2 × those in common / those of both.
-    (Adamson and Boreham, The use of an association measure based on character structure, 1974.)
+    Source: Adamson and Boreham, The use of an association measure based on character structure, 1974.
     """
     grams, words = _trigrams(wanted), set(wanted.split())
     found: list[tuple[float, str]] = []

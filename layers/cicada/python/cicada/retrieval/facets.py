@@ -50,16 +50,12 @@ class ShardFacets:
     """Counts over an :class:`~cicada.index.reader.IndexReader`. Safe for several threads."""
 
     def __init__(self, reader: IndexReader) -> None:
-        """Take the index."""
         self._reader = reader
 
     def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
-        """Count the values of fields.
+        """Count the values of fields: of :data:`OWN_FIELDS`, or keys of the metadata.
 
-        Args:
-            fields: of :data:`OWN_FIELDS`, or keys of the metadata; a field that no passage has has no values.
-            filters: which passages are counted.
-            limit: values a field at most, 0 for none; ``unique`` counts all.
+        ``limit`` bounds the values listed a field, 0 for none; ``unique`` counts all.
 
         Raises:
             RetrievalInvalid: ``limit`` is below 0.

@@ -60,11 +60,10 @@ class FallbackRetriever:
         Args:
             primary: the managed engine.
             shards: searches the index itself.
-            budget_s: seconds that the engine may take, less where the search itself has less.
-            name: the engine's, for people.
-            prepare: what both need, such as the query's vector, done before the engine's time begins; what it raises
-                is raised.
-            clock: monotonic seconds.
+            budget_s: seconds for the engine, less where the search itself has less.
+            name: the engine's display name.
+            prepare: what both need, such as the query's vector, done before the engine's time begins; its errors are
+                raised.
         """
         self._primary = primary
         self._shards = shards
@@ -78,11 +77,7 @@ class FallbackRetriever:
         self._rests_until_s = float("-inf")
 
     def search(self, query: SearchQuery) -> SearchResult:
-        """Return the best passages for the query: see :class:`cicada.retrieval.ports.Retriever`.
-
-        Raises:
-            IndexUnavailable: neither can answer.
-        """
+        """See the port. Raises IndexUnavailable if neither can answer."""
         self._prepare(query)
         if self._clock() < self._rests_until_s:
             why = f"{self._name} has failed {FAILURES_TO_REST} times in a row and is left alone for a while."
@@ -147,7 +142,6 @@ class LearningEmbedder:
     """An embedder that knows the last texts it was told to learn: a query is embedded once for two engines."""
 
     def __init__(self, embedder: Embedder) -> None:
-        """Take the model."""
         self._embedder = embedder
         self._lock = threading.Lock()
         self._known: OrderedDict[str, list[float] | ModelError] = OrderedDict()
@@ -163,11 +157,7 @@ class LearningEmbedder:
         return self._embedder.dimensions
 
     def learn(self, text: str, *, time_budget_s: float) -> None:
-        """Embed a text, or find out that the model cannot in time: :meth:`embed` gives or raises it again.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: as the model does.
-        """
+        """Embed a text, or fail as the model does; :meth:`embed` then returns or raises the same."""
         with self._lock:
             if isinstance(self._known.get(text), list):
                 return

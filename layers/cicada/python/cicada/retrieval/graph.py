@@ -53,15 +53,7 @@ class GraphView:
     def __init__(
         self, index: LoadedIndex, scope: Scope, mentions: ScopedMentions, places: Sequence[int], show: int
     ) -> None:
-        """Take a scope and its mentions.
-
-        Args:
-            index: the version.
-            scope: the passages that pass the filters.
-            mentions: in those of its segments that have some.
-            places: of these segments in the scope.
-            show: passages that are shown of one thing, at most.
-        """
+        """``places`` are the segments' positions in the scope; ``show`` bounds the passages shown of one thing."""
         self.mentions = mentions
         self._index = index
         self._scope = scope
@@ -156,10 +148,10 @@ class EntityGraph:
     What it needs of a version's segments is made by the first question and kept while a later version has them too.
     Every method raises ``IndexMissing``, ``IndexCorrupt``, ``IndexMismatch`` or ``IndexUnavailable`` when the index
     cannot serve it, and ``RetrievalInvalid`` for a question beyond the limits or over more than :data:`MAX_MENTIONS`.
+    Names are given in any case. ``limit`` bounds what is returned, ``show`` the passages shown of each.
     """
 
     def __init__(self, reader: IndexReader, *, max_mentions: int = MAX_MENTIONS) -> None:
-        """Take the index. Nothing is read yet."""
         self._reader = reader
         self._max_mentions = max_mentions
         self._held: OrderedDict[tuple[str, ...], Mentions] = OrderedDict()
@@ -168,14 +160,7 @@ class EntityGraph:
     def cooccurring(
         self, entities: Sequence[str], filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN
     ) -> Cooccurring:
-        """Pairs of entities that passages name together.
-
-        Args:
-            entities: names, in any case. Two or more: the pairs among them. One: its pairs with others. None: of all.
-            filters: which passages are looked at.
-            limit: pairs at most.
-            show: passages a pair at most.
-        """
+        """Pairs that passages name together: among several entities, of one with others, or, without any, of all."""
         _check(limit, show)
         if len(entities) > MAX_NAMED:
             raise RetrievalInvalid(f"entities: at most {MAX_NAMED} can be named")
@@ -206,14 +191,7 @@ class EntityGraph:
         return read_index(self._reader, answered)[0]
 
     def neighbours(self, entity: str, filters: Filters, *, limit: int, show: int = DEFAULT_SHOWN) -> Neighbours:
-        """The entities that passages name together with one.
-
-        Args:
-            entity: its name, in any case.
-            filters: which passages are looked at.
-            limit: neighbours at most.
-            show: passages a neighbour at most.
-        """
+        """The entities that passages name together with one."""
         _check(limit, show)
 
         def answered(index: LoadedIndex) -> Neighbours:
@@ -231,13 +209,7 @@ class EntityGraph:
     ) -> Paths:
         """The ways from one entity to another, from each to the next by a passage that names both.
 
-        Args:
-            start: a name, in any case.
-            end: another; from an entity to itself there is no way.
-            filters: which passages are looked at.
-            max_hops: passages from start to end at most, 1 to :data:`~cicada.retrieval.entity_paths.MAX_HOPS`.
-            limit: ways at most.
-            show: passages a tie at most.
+        ``max_hops`` is 1 to :data:`~cicada.retrieval.entity_paths.MAX_HOPS`. An entity has no way to itself.
         """
         _check(limit, show)
         if not 1 <= max_hops <= MAX_HOPS:

@@ -52,12 +52,7 @@ class KendraRetriever:
     """The retrieval port over one Kendra index. What Kendra ranks first is first here."""
 
     def __init__(self, client: Any, index_id: str) -> None:
-        """Wire the engine.
-
-        Args:
-            client: boto3's ``kendra`` client, made with :func:`cicada.retrieval.managed.query_config`.
-            index_id: of the Kendra index.
-        """
+        """``client`` is boto3's ``kendra`` client, made with :func:`cicada.retrieval.managed.query_config`."""
         self._client = client
         self._index_id = index_id
 

@@ -38,12 +38,7 @@ def query_config(budget_s: float) -> Config:
 
 
 def read_failure(engine: str, error: Exception) -> IndexFailure | None:
-    """What a call to a managed engine raised, in the domain's words; None if it is none of its failures, but a bug.
-
-    Args:
-        engine: the service's name for people.
-        error: what boto3 raised.
-    """
+    """What boto3 raised for the named engine, as the domain's error; None if it is a bug, not an engine failure."""
     if isinstance(error, ClientError):
         code = str(error.response.get("Error", {}).get("Code", ""))
         told = f"{engine}: {error}"

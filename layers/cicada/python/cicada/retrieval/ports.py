@@ -92,11 +92,7 @@ class SearchQuery:
     pin: Pin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what no search can be made of.
-
-        Raises:
-            ValueError: ``top_k`` is below 1.
-        """
+        """Raise ValueError if ``top_k`` is below 1."""
         if self.top_k < 1:
             raise ValueError(f"top_k is {self.top_k}: at least one passage is to be returned")
 
@@ -147,17 +143,14 @@ class Retriever(Protocol):
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
             ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded.
-            OutOfTime: the query's limits leave no time.
-            Stopped: their stop.
+            OutOfTime, Stopped: the query's limits leave no time, or stopped it.
         """
         ...
 
     def version(self) -> str:
-        """The version of the index that a search would use now, as :class:`SearchResult` names it.
-
-        Once the index is loaded it reads nothing.
+        """The version of the index that a search would use now, as :class:`SearchResult` names it, without reading.
 
         Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: there is none to search.
+            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: no version could be loaded.
         """
         ...

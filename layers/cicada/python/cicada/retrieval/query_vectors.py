@@ -40,12 +40,7 @@ def embedding_time_s(query: SearchQuery, most_s: float = EMBED_BUDGET_S) -> floa
 
 
 def in_time(embed: Callable[[], R], time_s: float) -> R:
-    """What an embedder gives within some seconds, which a call under way could outlast by its client's read time-out.
-
-    Raises:
-        ModelUnavailable: nothing.
-        Exception: what the embedder raises.
-    """
+    """What an embedder gives, or ModelUnavailable after some seconds, which a call's own read time-out could exceed."""
     try:
         return within(beside(embed, "embed"), time_s)
     except OutOfTime as late:

@@ -76,18 +76,10 @@ class QueryEvidence:
 
 
 def fuse(candidates: Candidates, evidence: QueryEvidence, calibration: Calibration | None = None) -> Scores:
-    """Score candidates by meaning and words together.
+    """Score candidates by meaning and words together: shape ``(k,)``, in [0, 1]; 0.5 is as likely relevant as not.
 
     Scores depend on nothing but a candidate's own cosine and BM25 and on the query, so that they are the same however
     the index is cut into segments, and whatever other candidates there are. Without words, they are the dense ones.
-
-    Args:
-        candidates: ``k`` rows.
-        evidence: of their query.
-        calibration: of the model's cosines; None for what is known of the model.
-
-    Returns:
-        Shape ``(k,)``, in [0, 1]: 0.5 is as likely relevant as not.
     """
     if evidence.ideal <= 0:
         return dense_score(candidates.cosine, evidence.model_id, calibration)
@@ -150,16 +142,9 @@ def _union(found: VectorHits, words: LexicalHits) -> tuple[Indices, Indices]:
 def rank(
     index: LoadedIndex, scope: Scope, text: str, vector: Vector | None, mode: SearchMode, model_id: str, depth: int
 ) -> Ranking:
-    """The best rows for a query.
+    """The best rows of a scope for a query, ``depth`` at most.
 
-    Args:
-        index: the version.
-        scope: the rows to rank.
-        text: the query.
-        vector: the query's, shape ``(d,)``; None in keyword mode.
-        mode: by what.
-        model_id: of the embedding model.
-        depth: rows at most.
+    ``vector`` is the query's, shape ``(d,)``; None in keyword mode.
 
     Raises:
         IndexCorrupt, IndexUnavailable: ranges had to be read, and could not be.

@@ -31,7 +31,6 @@ class ShardRetriever:
     """The retrieval port over an :class:`~cicada.index.reader.IndexReader`."""
 
     def __init__(self, reader: IndexReader, embedder: Embedder, *, embed_budget_s: float = EMBED_BUDGET_S) -> None:
-        """Take the index, the model that it was embedded with, and how many seconds embedding a query may take."""
         self._reader = reader
         self._embedder = embedder
         self._embed_budget_s = embed_budget_s
@@ -159,11 +158,7 @@ _Found = TypeVar("_Found")
 
 
 def read_index(reader: IndexReader, work: Callable[[LoadedIndex], _Found]) -> tuple[_Found, LoadedIndex]:
-    """Do something with the current version; what it came to, and the version as far as it could be read.
-
-    Raises:
-        IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
-    """
+    """Do something with the current version; returns its result and the version, or raises IndexFailure."""
     reader.refresh_soon()
     index = reader.current()
     while True:

@@ -30,17 +30,9 @@ def beside(do: Callable[[], R], name: str) -> Future[R]:
 
 
 def within(done: Future[R], time_s: float, *, stopped: Future[None] | None = None) -> R:
-    """What comes within some seconds; what has come just when they are over is taken, too.
+    """What comes within some seconds, below 0 counting as 0; a result that comes just then is taken, too.
 
-    Args:
-        done: waited for.
-        time_s: at most; below 0 counts as 0.
-        stopped: is done as soon as nobody wants it any more.
-
-    Raises:
-        OutOfTime: nothing has come.
-        Stopped: nobody wants it any more.
-        Exception: what ended it.
+    Raises OutOfTime, Stopped once ``stopped`` is done (the result is not wanted any more), or the work's own exception.
     """
     either: list[Future[Any]] = [done] if stopped is None else [done, stopped]
     wait(either, timeout=max(0.0, time_s), return_when=FIRST_COMPLETED)

@@ -83,9 +83,8 @@ class ContextAssembler:
 
         Args:
             budget_tokens: of all passages together; a single one may have more, where it is the first.
-            tokens_of: what a passage takes of it, with all that is shown of it.
-            min_score: a passage that no name and no intention vouches for must score as much, in [0, 1].
-            max_passages: at most.
+            tokens_of: a passage's tokens, with all that is shown of it.
+            min_score: for a passage that no name and no intention vouches for, in [0, 1].
         """
         self._budget_tokens = budget_tokens
         self._tokens_of = tokens_of

@@ -117,17 +117,13 @@ class Resolver(Protocol):
         """Every place of every name in these collections, in the order of the names.
 
         Raises:
-            IndexFailure: the index cannot serve it.
-            OutOfTime: the limits leave no time.
+            IndexFailure, OutOfTime: the index cannot serve it, or the limits leave no time.
         """
         ...
 
 
 def catalogue_of(manifest: Manifest) -> Catalogue:
-    """The declarations of a version.
-
-    They were read with its manifest: nothing is read here, and nothing needs to be kept.
-    """
+    """The declarations of a version, which its manifest holds: nothing is read here."""
     declared = {one.collection for one in manifest.declarations}
     undeclared = tuple(sorted(one for one in manifest.collections if one not in declared))
     return Catalogue(manifest.version, manifest.declarations, undeclared)

@@ -34,7 +34,7 @@ Rules:
 
 
 class ModelExtractor:
-    """A :class:`cicada.retrieval.knowledge.contracts.Extractor` over a model that fills in forms. Thread-safe.
+    """Extracts names by a model that fills in forms. Thread-safe.
 
     What a model gives counts only if it stands in the question. Where the index knows it, it is given as the index
     spells it.
@@ -52,11 +52,10 @@ class ModelExtractor:
         """Wire the extractor.
 
         Args:
-            model: names; see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
+            model: see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
             names: knows how the index spells names; without it they are given as the question has them.
             min_confidence: names below it are dropped.
             time_budget_s: seconds at most, less where a question's limits leave less.
-            clock: monotonic seconds.
         """
         self._model = model
         self._names = names
@@ -65,13 +64,7 @@ class ModelExtractor:
         self._clock = clock
 
     def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
-        """The names in a question: see the port.
-
-        Raises:
-            ModelError: the model could not name anything.
-            BudgetSpent, OutOfTime, Stopped: it may not be asked, or not any more.
-            IndexFailure: the index's names could not be read.
-        """
+        """See the port."""
         prompt = extracting_prompt(question, catalogue)
         found = fill_form(
             self._model, prompt, NamesFound, PURPOSE, limits, time_budget_s=self._time_budget_s, clock=self._clock
@@ -90,14 +83,7 @@ def extracting_prompt(question: str, catalogue: Catalogue) -> Prompt:
 
 
 def named_of(question: str, found: NamesFound, known: KnownNames | None, min_confidence: float) -> tuple[Named, ...]:
-    """What a model found, as far as the question has it: each name once, surest first, none below the threshold.
-
-    Args:
-        question: whose words count.
-        found: what the model gave.
-        known: how the index spells names.
-        min_confidence: what is below it is dropped.
-    """
+    """What a model found, as far as the question has it: each name once, surest first, none below the threshold."""
     asked = line_of(question)
     surest: dict[str, Named] = {}
     for one in found.names:
@@ -117,9 +103,9 @@ def named_of(question: str, found: NamesFound, known: KnownNames | None, min_con
 
 
 class BothExtractors:
-    """A :class:`cicada.retrieval.knowledge.contracts.Extractor` of all that two others find. Thread-safe if they are.
+    """Joins the names of two extractors. Thread-safe if they are.
 
-    One fails, both fail: an answer must not rest on half of what was to be looked for without saying so.
+    If one fails, both fail: an answer must not rest on half of what was to be looked for without saying so.
     """
 
     def __init__(self, quick: Extractor, thorough: Extractor) -> None:
@@ -128,11 +114,7 @@ class BothExtractors:
         self._thorough = thorough
 
     def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
-        """The names that either finds, each once as its surest finder says, surest first, and no more than may be.
-
-        Raises:
-            ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: one of them could not.
-        """
+        """See the port. A name that both find has the confidence of the surer."""
         surest: dict[str, Named] = {}
         for extractor in (self._quick, self._thorough):
             for one in extractor.extract(question, catalogue, limits):

@@ -54,12 +54,10 @@ class NamesFound(BaseModel):
 
 
 def selection_form(catalogue: Catalogue) -> type[Selection]:
-    """The selection among what a catalogue has: a need that it has not does not fit the form.
+    """The form of a selection, restricted to a catalogue's collections and intentions.
 
-    A collection and its intention are one value, so that none can be chosen of another collection.
-
-    Raises:
-        ValueError: the catalogue is empty.
+    A collection and its intention are one value, so that none can be chosen of another collection. Raises ValueError if
+    no collection declares itself.
     """
     pairs = tuple(
         needed(one.collection, intention.name) for one in catalogue.collections for intention in one.intentions
@@ -93,14 +91,7 @@ def fill_form(
 ) -> Form:
     """Have a model fill in a form within limits, which are told what it took, however it ends.
 
-    Args:
-        model: fills it in.
-        prompt: what to do.
-        form: see :class:`cicada.models.ports.StructuredModel`.
-        purpose: see :class:`cicada.models.ports.ModelUse`.
-        limits: of the question.
-        time_budget_s: seconds at most, less where the limits leave less.
-        clock: monotonic seconds.
+    ``time_budget_s`` bounds it in seconds, less where the limits leave less.
 
     Raises:
         ModelError: as the model's.

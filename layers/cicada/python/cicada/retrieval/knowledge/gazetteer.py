@@ -42,8 +42,7 @@ class NameSource(Protocol):
         """The names of a catalogue's collections, of others too, or those of a version before.
 
         Raises:
-            IndexFailure: they cannot be read.
-            OutOfTime, Stopped: they were not read within the limits.
+            IndexFailure, OutOfTime, Stopped: they cannot be read, or not within the limits.
         """
         ...
 
@@ -78,7 +77,6 @@ class IndexNames:
     """
 
     def __init__(self, reader: IndexReader, *, concurrency: Concurrency = THREADS) -> None:
-        """Take the index, and what reading runs on. Nothing is read yet."""
         self._reader = reader
         self._concurrency = concurrency
         self._changed = concurrency.condition()
@@ -87,12 +85,7 @@ class IndexNames:
         self._making: _Making | None = None
 
     def names(self, catalogue: Catalogue, limits: Limits = UNLIMITED) -> KnownNames:
-        """See the port.
-
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: there are none, and they cannot be read.
-            OutOfTime, Stopped: there are none, and they were not read in time; for later questions it goes on.
-        """
+        """See the port. It fails only where no names are held; reading then goes on for later questions."""
         with self._changed:
             held = self._serving(catalogue)
             if held is None or held.index_version != catalogue.index_version:
@@ -158,11 +151,7 @@ class IndexNames:
 
 
 def known_names(index: LoadedIndex, catalogue: Catalogue) -> KnownNames:
-    """The names of a catalogue's collections in a version of the index.
-
-    Raises:
-        IndexCorrupt, IndexUnavailable: they had to be read, and could not be.
-    """
+    """The names of a catalogue's collections in a version of the index; raises IndexFailure if they are unreadable."""
     scope = index.scope({COLLECTION: tuple(one.collection for one in catalogue.collections)})
     unique = count_values(index, scope, ENTITIES, 0).unique
     entries = entry_names(index, catalogue)
@@ -177,8 +166,7 @@ def known_names(index: LoadedIndex, catalogue: Catalogue) -> KnownNames:
 def entry_names(index: LoadedIndex, catalogue: Catalogue) -> frozenset[str]:
     """What has an entry of its own, by the innermost headings of the sections that name entities, folded.
 
-    Raises:
-        IndexCorrupt, IndexUnavailable: they had to be read, and could not be.
+    Raises IndexFailure if the sections are unreadable.
     """
     found: set[str] = set()
     for one in catalogue.collections:
@@ -195,16 +183,11 @@ class WordCounts:
     """How many passages of a scope have a word, in any of its forms. Safe for several threads."""
 
     def __init__(self, index: LoadedIndex, scope: Scope) -> None:
-        """Take the passages."""
         self._gather = index.rounds.gather
         self._parts = [segment.lexical for segment in scope.segments]
 
     def __call__(self, word: str) -> int:
-        """Count, deleted passages included; what is not in memory is read.
-
-        Raises:
-            IndexCorrupt, IndexUnavailable: it could not be read.
-        """
+        """Count, deleted passages included; raises IndexFailure if what is not in memory is unreadable."""
         return sum(self._in_part(number, word) for number in range(len(self._parts)))
 
     def _in_part(self, number: int, word: str) -> int:
@@ -223,24 +206,14 @@ class WordCounts:
 
 
 class Gazetteer:
-    """A :class:`cicada.retrieval.knowledge.contracts.Extractor` that looks known names up. Thread-safe.
-
-    It knows the entities of the index's passages and the declared aliases, and finds nothing else: see
-    :class:`cicada.retrieval.knowledge.gazetteer_names.KnownNames` for how.
-    """
+    """Looks names up; see :class:`~cicada.retrieval.knowledge.gazetteer_names.KnownNames`. Thread-safe."""
 
     def __init__(self, names: NameSource, *, min_confidence: float = MIN_ENTITY_CONFIDENCE) -> None:
-        """Take where names come from, and the confidence below which one is dropped."""
         self._names = names
         self._min_confidence = min_confidence
 
     def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
-        """The names in a question: see the port. Of the limits it takes time, where the names have yet to be read.
-
-        Raises:
-            IndexFailure: the names could not be read.
-            OutOfTime, Stopped: they were not read in time, or nobody wants them any more.
-        """
+        """See the port. Of the limits it takes time, where the names have yet to be read."""
         sure = (
             Named(one.name, one.confidence, one.matched, "gazetteer")
             for one in self._names.names(catalogue, limits).find(question)

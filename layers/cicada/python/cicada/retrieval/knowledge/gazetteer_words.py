@@ -192,7 +192,7 @@ class Filed(NamedTuple):
 
 
 def merged(filed: Iterable[Filed], aliases: Sequence[tuple[str, Sequence[str]]]) -> list[Filed]:
-    """The names, each once, as most passages spell it; those that aliases stand for among them.
+    """The names, each once, as most passages spell it, with those that aliases stand for.
 
     Spellings that differ in case, in what joins their words or by an article are of one name.
     """

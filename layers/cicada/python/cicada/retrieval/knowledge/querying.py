@@ -91,11 +91,7 @@ def collection_queries(
 ) -> tuple[CollectionQuery, ...]:
     """The searches of the plans, each filtered by its collection and sections beside the question's own filters.
 
-    Args:
-        plans: by collection.
-        catalogue: says which sections an intention needs.
-        asked: the question, with its filters and limits.
-        passages_per_collection: searched for of each collection, shared out among its intentions.
+    ``passages_per_collection`` is shared out among a collection's intentions.
     """
     queries = [query for plan in plans for query in _of_plan(plan, catalogue, asked, passages_per_collection)]
     places = _in_turn([place for plan in plans for place in plan.places])
@@ -109,10 +105,7 @@ def plain_query(asked: SearchQuery, collections: Sequence[str]) -> CollectionQue
 
 
 def search_all(queries: Sequence[CollectionQuery], retriever: Retriever, concurrency: Concurrency) -> tuple[Found, ...]:
-    """Run the searches side by side, :data:`AT_ONCE` at most, and return what they found in their order.
-
-    Raises as :class:`cicada.retrieval.ports.Retriever` does.
-    """
+    """Run the searches side by side, :data:`AT_ONCE` at most, and return what they found in their order."""
     lanes = [range(first, len(queries), AT_ONCE) for first in range(min(AT_ONCE, len(queries)))]
 
     def run(lane: range) -> list[tuple[int, Found]]:

@@ -33,13 +33,9 @@ MIN_PART_CHARS = 3
 
 
 class SegmentNames:
-    """A segment's entities by the keys of their names: about 400 bytes each. Immutable.
-
-    Each look-up takes as long as there is to be found, however many names there are.
-    """
+    """A segment's entities by the keys of their names: about 400 bytes each. Immutable."""
 
     def __init__(self, values: Sequence[str]) -> None:
-        """Take the values of the segment's entities, by their numbers."""
         self._codes: dict[str, list[int]] = {}
         self._with_article: dict[str, list[str]] = {}
         for code, value in enumerate(values):
@@ -87,7 +83,6 @@ class OtherNames:
     """
 
     def __init__(self, declarations: Iterable[CollectionDeclaration]) -> None:
-        """Take the declarations."""
         aliases: defaultdict[str, set[str]] = defaultdict(set)
         self._owners: defaultdict[str, set[str]] = defaultdict(set)
         for declared in declarations:
@@ -161,12 +156,12 @@ class IndexResolver:
         answers_held: int = ANSWERS_HELD,
         names_held: int = NAMES_HELD,
     ) -> None:
-        """Take the index; nothing is read yet.
+        """Wire the resolver; nothing is read yet.
 
         Args:
             reader: holds the version that is looked in.
             catalogue_of: the declarations of a version: the other names, and which collections are immutable.
-            answers_held: names whose places in immutable collections are remembered, those asked for last.
+            answers_held: names whose places in immutable collections are remembered, least recently used dropped first.
             names_held: names of segments that are kept ready to be looked up.
         """
         self._reader = reader
@@ -182,12 +177,7 @@ class IndexResolver:
     def resolve(
         self, names: Sequence[Named], collections: Sequence[str], limits: Limits = UNLIMITED
     ) -> tuple[Place, ...]:
-        """See the port. Of an entity that two names lead to, the places are told once, of the surer name.
-
-        Raises:
-            IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: the index cannot serve it.
-            OutOfTime: the limits leave no time.
-        """
+        """See the port. Of an entity that two names lead to, the places are told once, of the surer name."""
 
         def found(index: LoadedIndex) -> tuple[Place, ...]:
             catalogue = self._catalogue_of(index)

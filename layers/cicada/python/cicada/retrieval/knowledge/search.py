@@ -47,7 +47,6 @@ class StoppableLimits(Stoppable):
     """
 
     def __init__(self, limits: Limits, time_s: float, clock: Callable[[], float]) -> None:
-        """Take the limits that hold, the seconds from now on at most, and a clock of monotonic seconds."""
         super().__init__()
         self._limits = limits
         self._clock = clock
@@ -85,11 +84,8 @@ def both(
 ) -> tuple[R, S]:
     """Do two things at the same time, and return what both give.
 
-    As soon as one fails the limits are stopped, and with them whatever the other has under way; its use is accounted
-    for before the failure is raised.
-
-    Raises:
-        Exception: the first failure, whatever it is.
+    The first failure stops the limits, and with them whatever the other has under way; the other's use is accounted for
+    before the failure is raised.
     """
     failures: list[BaseException] = []
     ones: list[R] = []
@@ -172,14 +168,9 @@ class KnowledgeSearch:
 
         Args:
             catalogue: the declarations of the version that a search would use now.
-            selector: chooses collections and intentions.
-            extractor: finds who and what is named.
-            resolver: finds where that stands.
             retriever: searches the index of the declarations, without models of its own beside the embedding's.
-            assembler: chooses passages.
             passages_per_collection: searched for of each collection, shared out among its intentions.
-            budget_s: for the whole way, less where the question's limits leave less.
-            concurrency: what runs side by side runs on.
+            budget_s: seconds for all steps, less where the question's limits leave less.
             clock: monotonic seconds.
         """
         self._catalogue = catalogue
@@ -196,8 +187,7 @@ class KnowledgeSearch:
     def gather(self, asked: SearchQuery) -> Gathered | None:
         """The context of a question; None where no collection that it may search declares anything.
 
-        Args:
-            asked: the question: its filters hold for every search, its ``top_k`` and ``min_score`` for a plain one.
+        Its filters hold for every search, its ``top_k`` and ``min_score`` for a plain one.
 
         Raises:
             IndexFailure, ModelError, BudgetSpent, DependencyDown, OutOfTime: one of the steps failed, and so the whole.
@@ -282,7 +272,7 @@ class KnowledgeSearch:
     ) -> tuple[tuple[Found, ...], tuple[Degradation, ...]]:
         """What the searches brought, and whether what was chosen had to be done without.
 
-        What declares nothing cannot be chosen, and is searched beside what was: all of the corpus is searched, always.
+        Collections that declare nothing cannot be chosen, and are always searched too.
         """
         queries = collection_queries(plans, catalogue, asked, passages_per_collection=self._passages_per_collection)
         if not any(plan.choices for plan in plans):

@@ -68,11 +68,10 @@ class ModelSelector:
         """Wire the selector.
 
         Args:
-            model: chooses; see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
+            model: see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
             min_confidence: choices below it are dropped.
             examples_shown: of each intention's examples, at most.
             time_budget_s: seconds at most, less where a question's limits leave less.
-            clock: monotonic seconds.
         """
         self._model = model
         self._min_confidence = min_confidence
@@ -83,12 +82,7 @@ class ModelSelector:
         self._making = threading.Lock()
 
     def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
-        """What the question needs: see the port. Of an empty catalogue nothing is chosen, and no model called.
-
-        Raises:
-            ModelError: the model could not choose; AnswerMalformed if it twice chose what the catalogue has not.
-            BudgetSpent, OutOfTime, Stopped: it may not be asked, or not any more.
-        """
+        """See the port. With an empty catalogue it chooses nothing and calls no model."""
         if not catalogue.collections:
             return ()
         asked = self._asked(catalogue)

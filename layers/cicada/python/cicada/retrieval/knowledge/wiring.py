@@ -61,14 +61,14 @@ def build_knowledge(
     tokens_of: Callable[[Hit], int],
     guard_model: Callable[[StructuredModel], StructuredModel] = lambda model: model,
 ) -> KnowledgeSearch:
-    """Wire the way.
+    """Wire selecting, extracting, resolving, searching and assembling.
 
     Args:
         options: the choice.
         reader: the index, whose declarations and names are used.
         retriever: one plain search of that index a query; a pipeline would call its models for each of them.
         models: makes models that fill in forms.
-        tokens_of: what a passage takes of a prompt.
+        tokens_of: a passage's tokens in a prompt.
         guard_model: what stands in front of a model, such as its circuit breaker.
 
     Raises:

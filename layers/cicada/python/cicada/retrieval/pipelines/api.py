@@ -223,11 +223,7 @@ class RetrieveResponse(ApiModel):
 
 
 def parse_retrieve_request(found: object) -> RetrieveRequest:
-    """Read a request.
-
-    Raises:
-        RetrievalInvalid: the message names each field that is wrong, and never repeats its value.
-    """
+    """Read a request. A RetrievalInvalid names each field that is wrong, and never repeats its value."""
     try:
         request = RetrieveRequest.model_validate(found)
     except ValidationError as error:

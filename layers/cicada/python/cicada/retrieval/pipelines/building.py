@@ -43,18 +43,8 @@ def build_pipelines(
 ) -> Pipelines:
     """Wire the pipelines.
 
-    Args:
-        chosen: the models.
-        retriever: searches.
-        embedder: the model that the index is embedded with.
-        models: makes models that fill in forms.
-        bedrock: makes boto3's ``bedrock-runtime`` client, for a re-ranking model.
-        facets: counts.
-        guard_reranker: what stands in front of the re-ranker, such as its circuit breaker.
-        guard_model: likewise, of the model that writes.
-
-    Raises:
-        SettingsInvalid: no endpoint has such a model.
+    The guards are what stands in front of the re-ranker and of the model that writes, such as circuit breakers. Raises
+    SettingsInvalid if no endpoint has such a model.
     """
     reranker = reranker_of(chosen.reranker_model_id, models, bedrock) if chosen.reranker_model_id else None
     model = None

@@ -27,17 +27,13 @@ class QueryWords:
     """A query's content words, by the analysis that searches them."""
 
     def __init__(self, query: str) -> None:
-        """Take the query."""
         self._tokens = tokens(normalised(query))
         self._of: dict[str, frozenset[str]] = {}
 
     def spans(self, text: str, language: str = "") -> list[Span]:
         """Where a text has words of the query, in order; neighbouring characters of unspaced scripts as one.
 
-        Args:
-            text: to look through.
-            language: of it (ISO 639-3), as :func:`language_of` tells it of the whole that it is part of; told by the
-                text alone when empty.
+        ``language`` (ISO 639-3) is that of the whole, by :func:`language_of`; when empty the text alone tells it.
         """
         language = language or language_of(text)
         wanted = self._terms(language)
@@ -122,14 +118,9 @@ class _Candidate:
 def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Allowance) -> list[tuple[Caption, ...]]:
     """One or two captions a text, the best first; none of a text without words.
 
-    A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it.
-
-    Args:
-        query: what was asked.
-        texts: the passages' texts.
-        embedder: the model that the index is embedded with.
-        allowance: what it may take. How many requests the sentences take only the embedder knows, and not what they
-            took: a sentence counts as a call, with its estimated tokens. The query's own vector is mostly at hand.
+    A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it. Only
+    the embedder knows how many requests the sentences take, and does not report it: on the allowance each sentence
+    counts as a call, with its estimated tokens. The query's own vector is mostly cached.
 
     Raises:
         ModelBusy, ModelUnavailable, ModelRefused, OutOfTime: the sentences could not be embedded.

@@ -121,8 +121,7 @@ def wordings(query: str, model: StructuredModel, allowance: Allowance) -> tuple[
     """At most :data:`MAX_WORDINGS` other wordings of a query, each with all of its names and numbers.
 
     Raises:
-        ModelError, OutOfTime: the model could not write any.
-        StageSkipped: none of what it wrote can be used.
+        ModelError, OutOfTime, StageSkipped: the model could not write any, or none that can be used.
     """
     written = _filled(model, Prompt(EXPAND_SYSTEM, _question(query)), Wordings, "expand_query", allowance)
     kept = usable(query, written.queries)
@@ -153,8 +152,7 @@ def hypothetical(query: str, model: StructuredModel, allowance: Allowance) -> st
     """A made-up passage that might answer a query, for the search by meaning alone.
 
     Raises:
-        ModelError, OutOfTime: the model could not write one.
-        StageSkipped: what it wrote is empty.
+        ModelError, OutOfTime, StageSkipped: the model could not write one, or left it empty.
     """
     written = _filled(model, Prompt(HYDE_SYSTEM, _question(query)), HypotheticalPassage, "hyde", allowance)
     passage = " ".join(written.passage.split())[:MAX_HYPOTHETICAL_CHARS]

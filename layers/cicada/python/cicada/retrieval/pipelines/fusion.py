@@ -19,19 +19,10 @@ T = TypeVar("T", bound=Hashable)
 
 
 def fused(rankings: Sequence[Sequence[T]], weights: Sequence[float] | None = None, *, k: int = K) -> dict[T, float]:
-    """Fuse rankings.
+    """Fuse rankings, each best first without repeats; the weights are above 0, and equal by default.
 
-    Args:
-        rankings: each best first, with nothing twice.
-        weights: how much each counts, above 0; alike without them.
-        k: see :data:`K`.
-
-    Returns:
-        Scores by item, best first, ties in the order of first appearance: ``sum(weight / (k + rank))`` over the
-        rankings that have it, ranks from 1, as a share of what an item scores that is first in all of them; in (0, 1].
-
-    Raises:
-        ValueError: there are not as many weights as rankings.
+    Scores come by item, best first, ties in the order of first appearance: ``sum(weight / (k + rank))`` over the
+    rankings that have it, ranks from 1, as a share of what an item scores that is first in all of them; in (0, 1].
     """
     counts = [1.0] * len(rankings) if weights is None else weights
     sums: dict[T, float] = {}
@@ -49,13 +40,10 @@ HYDE_WEIGHT = 1.0
 def candidates_of(rankings: Sequence[Ranking], original_weight: float) -> tuple[Candidate, ...]:
     """The passages of several searches, best first; of one alone, as it ranked them, with its scores.
 
-    Several are fused by their ranks. A made-up passage resembles passages more than any question does, so its search's
-    scores do not compare with those of the others: what it alone has found counts, for later comparisons of scores, as
-    the least relevant of what the wordings have found; and where they have found nothing, there is nothing.
-
-    Args:
-        rankings: the first is that of the query as it was asked.
-        original_weight: what that one counts beside the others, which count 1.
+    Several are fused by their ranks; the first, of the query as asked, counts ``original_weight``, the others 1. A
+    made-up passage resembles passages more than any question does, so its search's scores do not compare with those of
+    the others: what it alone has found counts, for later comparisons of scores, as the least relevant of what the
+    wordings have found; and where they have found nothing, there is nothing.
     """
     if len(rankings) == 1:
         return tuple(Candidate(hit.passage, hit.score, hit.score) for hit in rankings[0].hits)

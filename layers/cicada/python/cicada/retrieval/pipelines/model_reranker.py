@@ -72,13 +72,9 @@ class ModelReranker:
         at_once: int = BATCHES_AT_ONCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the re-ranker.
+        """Wire the re-ranker, with ``batch_texts`` passages a call and ``at_once`` calls at the same time.
 
-        Args:
-            model: marks; its ``max_tokens`` must suffice for the marks of a batch, about 50 a passage.
-            batch_texts: passages a call.
-            at_once: calls at the same time.
-            clock: monotonic seconds.
+        The model's ``max_tokens`` must suffice for the marks of a batch, about 50 a passage.
         """
         self._model = model
         self._batch_texts = batch_texts
@@ -91,13 +87,7 @@ class ModelReranker:
         return self._model.model_id
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
-        """Score every text: see the port. A blank text scores 0 and is not shown to the model.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: no batch succeeded; the failure of the first.
-            BudgetSpent: none may be marked.
-            Stopped: the leash's stop.
-        """
+        """See the port. A blank text scores 0 unseen; if no batch succeeds, the first one's failure is raised."""
         ends_s = self._clock() + time_budget_s
         shown = [place for place, text in enumerate(texts) if text.strip()]
         batches: list[_Batch] = []
@@ -180,11 +170,7 @@ def scores_of(marked: PassageMarks, count: int) -> dict[int, float]:
 
 
 def _marked(ask: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[str]) -> dict[int, float]:
-    """The scores of a batch's texts, by their places in it; those that the model leaves out are asked for again.
-
-    Raises:
-        CicadaError: there is not one.
-    """
+    """The scores of a batch's texts, by their places in it; those that the model leaves out are asked for again."""
     scores = ask(texts)
     if not scores:
         raise AnswerMalformed("the model marked none of the passages that it was shown")

@@ -82,13 +82,11 @@ class Pipelines:
 
         Args:
             retriever: searches.
-            embedder: the model that the index is embedded with, for captions; one that remembers the query's vector
-                saves a call.
+            embedder: the index's embedding model, for captions; one that caches query vectors saves a call.
             facets: counts; without it the pipeline ``facets`` fails.
-            reranker: judges; without it what is found keeps its order, and the response says so.
+            reranker: judges; without it the order stays, and the response says so.
             model: writes other wordings and made-up passages; likewise.
             original_weight: what the query as it was asked counts in the fusion, beside 1 for another wording.
-            clock: monotonic seconds.
         """
         self._retriever = retriever
         self._embedder = embedder
@@ -141,11 +139,7 @@ class Pipelines:
         )
 
     def find(self, wanted: Wanted, course: Course[State]) -> State:
-        """Run a pipeline's stages on a course.
-
-        Raises:
-            CicadaError: the search, or the count, failed; OutOfTime if it was late.
-        """
+        """Run a pipeline's stages on a course; raises the CicadaError of the search or the count."""
         return course.run(self._plans[wanted.pipeline], State(wanted))
 
     def version(self) -> str:

@@ -37,24 +37,14 @@ class PipelineRetriever:
         time_budget_s: float = DEFAULT_PIPELINE_BUDGET_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Choose a pipeline.
-
-        Args:
-            pipelines: runs it.
-            name: which one.
-            time_budget_s: for all its stages, less where the query's limits leave less; what is late is left out, and
-                said.
-            clock: monotonic seconds.
-        """
+        """``time_budget_s`` bounds all stages within the query's limits; what is late is left out and named."""
         self._pipelines = pipelines
         self._name: RankingPipeline = name
         self._time_budget_s = time_budget_s
         self._clock = clock
 
     def search(self, query: SearchQuery) -> SearchResult:
-        """Return the best passages for the query: see the port.
-
-        The query's limits bound the models that the stages call, and are told what these took, however it ends.
+        """See the port. The query's limits bound the stages' models, and are told what these took, however it ends.
 
         Raises:
             OutOfTime: the search itself took longer than all stages may.

@@ -41,16 +41,9 @@ class _Under:
 def search(
     state: State, allowance: Allowance, retriever: Retriever, clock: Callable[[], float]
 ) -> tuple[SearchResult, tuple[Ranking, ...]]:
-    """Search for everything at once.
+    """Search for everything at once: the query's result, and the rankings of all, its own first.
 
-    What the other searches cannot bring is left out, and said.
-
-    Returns:
-        What the search for the query found, and the rankings of all, that one's first.
-
-    Raises:
-        OutOfTime: the search for the query took too long.
-        IndexFailure, ModelError: it failed.
+    Other searches that fail are left out and named; the query's own raises IndexFailure, ModelError or OutOfTime.
     """
     patient_until_s = clock() + PATIENCE * allowance.time_left_s()
     first, *others = [

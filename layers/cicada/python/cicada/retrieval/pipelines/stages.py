@@ -43,15 +43,7 @@ class OpenUse(Stoppable):
         leash: Purse = _UNHELD,
         most: Usage | None = None,
     ) -> None:
-        """Begin.
-
-        Args:
-            purpose: see :class:`cicada.models.ports.ModelUse`.
-            model_id: the service's id of the model.
-            clock: monotonic seconds.
-            leash: what holds this use in turn.
-            most: what each of its calls can take, where that is known beforehand.
-        """
+        """``leash`` holds this use in turn; ``most`` is what each of its calls can take, if known beforehand."""
         super().__init__()
         self._purpose = purpose
         self._model_id = model_id
@@ -153,7 +145,6 @@ class StageSkipped(Exception):
     """A stage has nothing to work with, or made nothing of use; ``code`` and ``told`` are what the response says."""
 
     def __init__(self, code: str, told: str) -> None:
-        """Name the reason."""
         super().__init__(told)
         self.code = code
         self.told = told
@@ -163,7 +154,6 @@ class Allowance:
     """What a stage may take, and where it says what it did without. Thread-safe."""
 
     def __init__(self, stage: StageName, time_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
-        """Allow a stage some seconds from now on, and models within limits; ``clock`` gives monotonic seconds."""
         self._stage = stage
         self._clock = clock
         self._limits = limits
@@ -180,11 +170,7 @@ class Allowance:
 
     @contextmanager
     def time_for_model(self, share: float = 1.0) -> Iterator[float]:
-        """Give a model a share of the seconds left. One that fails when they are over was late, whatever it is called.
-
-        Raises:
-            OutOfTime: it was.
-        """
+        """Give a model a share of the seconds left; a failure after they are over is raised as OutOfTime."""
         time_s = share * self.time_left_s()
         ends_s = self._clock() + time_s
         try:
@@ -243,13 +229,7 @@ class Course(Generic[S]):
     """Runs stages, and keeps the account."""
 
     def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
-        """Begin.
-
-        Args:
-            time_budget_s: for all stages together, at most.
-            clock: monotonic seconds.
-            limits: what all of it may take.
-        """
+        """``time_budget_s`` is for all stages together, at most; ``limits`` bound all models."""
         self._time_budget_s = min(time_budget_s, limits.time_left_s())
         self._clock = clock
         self._limits = limits

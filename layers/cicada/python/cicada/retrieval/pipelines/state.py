@@ -121,10 +121,9 @@ class State:
 
 
 def filters_of(asked: RetrieveFilters, workflow_id: str | None = None) -> Filters:
-    """The filters of a request, its workflow's among them: what names a workflow besides can only narrow.
+    """The filters of a request, with its workflow's, which can only narrow them.
 
-    Raises:
-        RetrievalInvalid: two filters of one field have no value in common, so that nothing could pass.
+    Raises RetrievalInvalid if two filters of one field have no value in common, so that nothing could pass.
     """
     metadata = {key: tuple(values) for key, values in asked.metadata.items()}
     if asked.sources:

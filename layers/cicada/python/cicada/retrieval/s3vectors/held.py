@@ -49,11 +49,7 @@ class Held(IndexModel):
 
 
 def parse_held(data: bytes) -> Held:
-    """Read a stored record.
-
-    Raises:
-        IndexCorrupt: it is none.
-    """
+    """Read a stored record; raises IndexCorrupt if it is malformed."""
     try:
         return Held.model_validate_json(data)
     except ValidationError as error:
@@ -61,10 +57,7 @@ def parse_held(data: bytes) -> Held:
 
 
 class HeldReader:
-    """Knows what a vector index holds, without making a search wait: the record is read while the search is under way.
-
-    Safe for several threads.
-    """
+    """Knows what a vector index holds; it reads the record while a search is under way. Safe for several threads."""
 
     def __init__(
         self,
@@ -74,7 +67,6 @@ class HeldReader:
         check_interval_s: float = CHECK_INTERVAL_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take where the record is. Nothing is read yet."""
         self._store = store
         self._index_arn = index_arn
         self._check_interval_s = check_interval_s

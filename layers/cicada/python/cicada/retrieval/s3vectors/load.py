@@ -93,31 +93,20 @@ class Loader:
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """Wire the load.
-
-        Args:
-            calls: to the vector index.
-            store: the index's bucket, where the record of what is held lies.
-            now: the time of day.
-        """
+        """``store`` is the index's bucket, where the record of what is held lies."""
         self._calls = calls
         self._store = store
         self._now = now
         self._settings = VectorIndex(calls)
 
     def load(self, source: Version, told: Told = lambda *_: None, *, language: str | None = None) -> Loaded:
-        """Make the vector index hold exactly the passages of a version.
+        """Make the vector index hold exactly the passages of a version, and report progress to ``told``.
 
-        Args:
-            source: the version.
-            told: is told how it goes.
-            language: of the analyzer for full-text search; the service's standard one when None.
+        ``language`` is that of the analyzer for full-text search; None for the service's standard one.
 
         Raises:
-            IndexMismatch: the vector index was created with other settings.
-            IndexMissing: there is no such vector index.
-            IndexUnavailable: the service or the store does not respond; what was written stays, and the next load goes
-                on from there.
+            IndexMismatch, IndexMissing: the vector index was created with other settings, or does not exist.
+            IndexUnavailable: the service or the store does not respond; the next load resumes from what was written.
             PublishConflict: another load has begun.
             IndexCorrupt: the version cannot be read.
         """
@@ -314,12 +303,7 @@ class CurrentVersion:
     """The version that was current when this was made. One segment is in memory at a time."""
 
     def __init__(self, store: ObjectStore) -> None:
-        """Read the manifest.
-
-        Raises:
-            IndexMissing: no version is published.
-            IndexCorrupt, IndexMismatch, IndexUnavailable: the manifest cannot be read.
-        """
+        """Read the manifest; raises IndexMissing if no version is published, else IndexFailure if unreadable."""
         try:
             found = store.read(CURRENT_KEY)
         except ObjectMissing as error:
@@ -348,11 +332,7 @@ class CurrentVersion:
         return self._manifest.dimensions
 
     def passages(self) -> Iterator[tuple[Passage, NDArray[np.float32]]]:
-        """Every passage that the version has, with its unit vector as it was stored, segment by segment.
-
-        Raises:
-            IndexCorrupt, IndexMismatch, IndexUnavailable: a segment cannot be read.
-        """
+        """Every passage with its unit vector as stored, by segment; raises IndexFailure if one is unreadable."""
         for entry in self._manifest.segments:
             contents = SegmentFile.open(self._store, entry).contents()
             deleted = read_tombstones(self._store, entry)

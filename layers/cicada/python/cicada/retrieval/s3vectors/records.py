@@ -80,11 +80,7 @@ def passes(passage: Passage, filters: Filters) -> bool:
 
 
 def metadata_filter(filters: Filters) -> dict[str, Any] | None:
-    """A search's filters as QueryVectors takes them; None when everything is allowed.
-
-    Raises:
-        IndexMismatch: they have more values than the service takes.
-    """
+    """Filters for QueryVectors, None for no filter; raises IndexMismatch beyond the service's number of values."""
     places: dict[str, Sequence[str]] = {
         COLLECTION: filters.collections,
         "episode": filters.episodes,
@@ -193,11 +189,7 @@ def record_of(passage: Passage, vector: NDArray[np.float32]) -> Record:
 
 
 def passage_of(metadata: object, store: ObjectStore) -> Passage:
-    """Read a passage back from a record's metadata.
-
-    Args:
-        metadata: as QueryVectors returned it.
-        store: holds the passages that are larger than the service takes.
+    """Read a passage back from metadata as QueryVectors returned it; ``store`` holds those too large for the service.
 
     Raises:
         IndexCorrupt: this was not written by :func:`record_of`, or the passage's object is missing or another one.

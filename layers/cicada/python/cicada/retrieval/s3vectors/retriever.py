@@ -60,7 +60,6 @@ class S3VectorsRetriever:
             store: the index's bucket: the record of what was loaded, and passages too large for the service.
             held: reads that record; made from the store when absent.
             calibration: of the model; looked up when absent.
-            embed_budget_s: seconds for embedding a query at most.
         """
         self._client = client
         self._index_arn = index_arn
@@ -110,12 +109,7 @@ class S3VectorsRetriever:
         return SearchResult(hits, version, 0, laps.ms, ENGINE, (*notes, *loading))
 
     def _request(self, query: SearchQuery) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
-        """What to search by, and what that is short of.
-
-        Raises:
-            IndexUnavailable: words alone are left to search by, and cannot be.
-            ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded, and meaning alone was asked for.
-        """
+        """What to search by, and its degradations; raises the model's failure, or IndexUnavailable, if nothing is."""
         notes: list[Degradation] = []
         request: dict[str, Any] = {}
         if query.mode != "keyword":
@@ -201,11 +195,7 @@ class S3VectorsRetriever:
 
     @staticmethod
     def _version(held: Held) -> tuple[str, tuple[Degradation, ...]]:
-        """The version to name, and what it is short of.
-
-        Raises:
-            IndexUnavailable: the first version is only being loaded.
-        """
+        """The version to name, with degradations; raises IndexUnavailable while the first version is being loaded."""
         if held.status == "ready":
             return held.version, ()
         if held.previous is None:

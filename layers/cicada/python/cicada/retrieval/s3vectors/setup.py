@@ -39,15 +39,7 @@ class IndexCalls:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take the index.
-
-        Args:
-            client: boto3's ``s3vectors`` client, made with :data:`LOAD_CONFIG`.
-            index_arn: of the vector index.
-            retry: for throttled and failed calls.
-            clock: monotonic seconds.
-            sleep: waits between retries.
-        """
+        """``client`` is boto3's ``s3vectors`` client, made with :data:`LOAD_CONFIG`; ``clock`` is monotonic."""
         self._client = client
         self.index_arn = index_arn
         self._retry = retry
@@ -55,11 +47,7 @@ class IndexCalls:
         self.sleep = sleep
 
     def __call__(self, operation: str, **request: Any) -> Mapping[str, Any]:
-        """Call an operation, as boto3 names it, as often as it takes within the budget.
-
-        Raises:
-            IndexMissing, IndexMismatch, IndexUnavailable: in the service's words.
-        """
+        """Call an operation by its boto3 name, retried within the budget; its IndexFailure has the service's words."""
         deadline_s = self.clock() + CALL_BUDGET_S
         attempts = 0
         while True:
@@ -89,20 +77,16 @@ class VectorIndex:
     """One vector index's settings."""
 
     def __init__(self, calls: IndexCalls) -> None:
-        """Take the calls to the index."""
         self._calls = calls
 
     def prepare(self, dimensions: int, language: str | None) -> None:
         """Make sure that passages can be put into the index, and be searched by words.
 
-        Args:
-            dimensions: of the vectors.
-            language: of the analyzer for full-text search, such as ``en``; the service's standard one when None.
+        ``language`` is the analyzer's for full-text search, such as ``en``; None for the service's standard one.
 
         Raises:
             IndexMismatch: the index was created with other settings, which cannot be changed.
-            IndexMissing: there is no such index.
-            IndexUnavailable: the service does not respond, or refuses.
+            IndexMissing, IndexUnavailable: there is no such index, or the service does not respond or refuses.
         """
         index = self._described()
         self._check(index, dimensions)
@@ -123,11 +107,7 @@ class VectorIndex:
             self._calls("update_metadata_configuration", add={"textSearchConfigurations": added})
 
     def wait_for_words(self) -> None:
-        """Wait until full-text search serves queries.
-
-        Raises:
-            IndexMissing, IndexUnavailable: it does not come to that.
-        """
+        """Wait until full-text search serves queries; raises IndexMissing or IndexUnavailable if it never does."""
         deadline_s = self._calls.clock() + ANALYZER_BUDGET_S
         while any(one.get("status") == "BUILDING" for one in _searched(self._described())):
             if self._calls.clock() >= deadline_s:
