@@ -57,11 +57,8 @@ class _Problems:
 
 
 def script_files(paths: Iterable[Path]) -> list[Path]:
-    """The files that paths stand for: a file itself, a folder's ``.json`` and ``.jsonl`` files in order of name.
-
-    Raises:
-        CorpusInvalid: a path does not exist, has another ending, or is a folder without such files.
-    """
+    """The files that paths stand for: a file itself, a folder's ``.json`` and ``.jsonl`` files in order of name. Raises
+    CorpusInvalid if a path does not exist, has another ending, or is a folder without such files."""
     files: list[Path] = []
     problems: list[str] = []
     for path in paths:
@@ -82,13 +79,9 @@ def script_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def read_script(files: Sequence[Path]) -> list[Message]:
-    """Read the messages of all files as one script, in order.
-
-    Raises:
-        CorpusInvalid: a file cannot be read or breaks the format, a ``messageId`` comes twice, or an episode has two
-            names; every line of the error names the file, the line (of a JSON array, the one where the element
-            begins), and the field.
-    """
+    """Read the messages of all files as one script, in order. Raises CorpusInvalid if a file cannot be read or breaks
+    the format, a ``messageId`` comes twice, or an episode has two names; every line of the error names the file, the
+    line (of a JSON array, the one where the element begins), and the field."""
     problems = _Problems()
     script = _Script(problems)
     try:

@@ -21,7 +21,6 @@ class YamlInvalid(Exception):
     """The text is not YAML that is read; the message says why, without the line."""
 
     def __init__(self, line: int | None, told: str) -> None:
-        """Take the line, counted from 1, where it is known."""
         super().__init__(told)
         self.line = line
 
@@ -30,7 +29,6 @@ class YamlTooLarge(Exception):
     """The text is nested too deeply, or is more than may be read; the message names the limit, without the line."""
 
     def __init__(self, line: int, told: str) -> None:
-        """Take the line, counted from 1, where the limit is reached."""
         super().__init__(told)
         self.line = line
 
@@ -51,7 +49,6 @@ def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = Tru
     """The documents of a text, as they are read.
 
     Args:
-        text: what is written.
         max_depth: of values in one another.
         max_nodes: of all documents, with what aliases stand for.
         aliases: whether there may be any, and mappings merged into others (``<<``).

@@ -92,8 +92,6 @@ def admit(
 
     Args:
         store: where the documents are, to name a passage.
-        files: the documents, in their order.
-        held: what the collection holds.
         staying: the ids of what it holds that none of these documents replaces.
         fields: what that can be filtered by.
 
@@ -156,13 +154,7 @@ def counted_sections(found: Iterable[Mapping[str, int]], declares: Declares) -> 
 def notes_of_kept(
     sources: Iterable[str], declares: Declares, before: CollectionDeclaration | None
 ) -> dict[str, tuple[str, ...]]:
-    """Notes on documents whose passages stay as they are, though the collection is divided otherwise from now on.
-
-    Args:
-        sources: the documents.
-        declares: what the collection declares of itself now.
-        before: what it declared before.
-    """
+    """Notes on documents that keep their passages, though the collection is divided otherwise from now on."""
     if declares == "as before" or rules_digest(declares) == rules_digest(before):
         return {}
     note = KEPT_UNDIVIDED if before is None else KEPT_SECTIONS

@@ -67,9 +67,7 @@ def commit(
     stays, as it does of those that were quarantined before. A commit that finds nothing new publishes nothing.
 
     Args:
-        store: the bucket.
         embedder: the model that the documents were prepared with.
-        collection: its name.
         prepared: the documents, each source once; of two that are in each other's way the later one is quarantined.
         gone: sources whose passages are deleted.
         owner: whose documents may be replaced or deleted, whatever is published meanwhile; None for everybody's.
@@ -81,7 +79,6 @@ def commit(
         verify: with ``exactly``, read every byte that the collection has, to find all damage.
         declares: what the collection declares of itself; it is published even where no document is new.
         joins: the documents join others, so that ``declares`` must not divide them otherwise than these are divided.
-        progress: told of each segment.
 
     Raises:
         CorpusInvalid: there are more passages than one commit may have.
@@ -194,12 +191,8 @@ class _Plan:
         return True
 
     def __call__(self, held: CollectionSnapshot) -> Change:
-        """The change of the collection.
-
-        Raises:
-            _NothingToWriteError: it would be left with nothing, or there is nothing to do.
-            DocumentConflict, DocumentUnknown: a document is not the owner's.
-        """
+        """The change of the collection. Raises _NothingToWriteError if it would be left with nothing, or there is
+        nothing to do, and DocumentConflict or DocumentUnknown if a document is not the owner's."""
         self._refuse_others(held)
         self.quarantined = list(self._refused)
         candidates = self._candidates

@@ -39,9 +39,7 @@ def cut(
     """Cut a document into passages: a script into its messages, all else by its structure.
 
     Args:
-        document: what was read.
         path: the file that it was read from: a script's messages are read from it.
-        collection: of the passages.
         options: where to cut, for all but scripts.
         metadata: of every passage.
         embed: makes the vectors that tell where the subject changes, where the options ask for that.

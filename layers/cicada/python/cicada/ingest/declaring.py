@@ -21,23 +21,15 @@ logger = logging.getLogger(__name__)
 
 
 def declaration_of(found: Found, collection: str | None = None) -> CollectionDeclaration | None:
-    """What the declaration among the files of a load says; None where there is none.
-
-    Raises:
-        CorpusInvalid: it cannot be read, is no declaration, or is another collection's; every line of the message names
-            file, line and field.
-    """
+    """What the declaration among the files of a load says; None where there is none. Raises CorpusInvalid if it cannot
+    be read, is no declaration, or is another collection's; every line of the message names file, line and field."""
     if found.declaration is None:
         return None
     return declaration_in(found.declaration.path, name=str(found.declaration.path), collection=collection)
 
 
 def declaration_in(path: Path, *, name: str, collection: str | None = None) -> CollectionDeclaration:
-    """The declaration in a file, see :func:`cicada.corpus.declared.reading.read_declaration`.
-
-    Raises:
-        CorpusInvalid: as above.
-    """
+    """The declaration in a file. Raises as :func:`cicada.corpus.declared.reading.read_declaration`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
@@ -47,21 +39,15 @@ def declaration_in(path: Path, *, name: str, collection: str | None = None) -> C
 
 
 def published_declaration(store: ObjectStore, collection: str) -> CollectionDeclaration | None:
-    """What the current version's collection declares, as far as that can be read.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
+    """What the current version's collection declares, as far as that can be read. Raises IndexUnavailable if the store
+    does not respond."""
     current = _current(store)
     return None if current is None else current.declaration(collection)
 
 
 def as_published(recipe: Recipe, store: ObjectStore, collection: str) -> Recipe:
-    """The recipe by which a document that is loaded by itself joins a collection: in the sections that it has.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
+    """The recipe by which a document that is loaded by itself joins a collection: in the sections that it has. Raises
+    IndexUnavailable if the store does not respond."""
     return divided(recipe, published_declaration(store, collection))
 
 
@@ -81,11 +67,9 @@ def settled(
     """What a load goes by, and has the collection declare from then on.
 
     What stands beside the documents counts. Where nothing does, a collection that is to hold exactly these documents
-    declares nothing any more, and one that they are added to goes on as before.
-
-    Raises:
-        CorpusInvalid: documents are to be added to others, which are divided otherwise than the declaration says.
-        IndexUnavailable: the store does not respond.
+    declares nothing any more, and one that they are added to goes on as before. Raises CorpusInvalid if documents are
+    to be added to others, which are divided otherwise than the declaration says, and IndexUnavailable if the store does
+    not respond.
     """
     if exactly:
         return divided(recipe, declaration), declaration
@@ -102,11 +86,8 @@ def settled(
 def refuse_divided_otherwise(
     prepared: Sequence[Prepared], current: Manifest | None, collection: str, declares: Declares
 ) -> None:
-    """Refuse documents that are to join others, if they are divided by other rules than the collection declares.
-
-    Raises:
-        DeclarationChanged: somebody else has changed the declaration since they were prepared.
-    """
+    """Refuse documents that are to join others, if they are divided by other rules than the collection declares. Raises
+    DeclarationChanged if somebody else has changed the declaration since they were prepared."""
     for one in prepared:
         if declares == "as before":
             joins = one.divided_by == rules_digest(None if current is None else current.declaration(collection))
@@ -139,10 +120,6 @@ def rules_digest(declaration: CollectionDeclaration | None) -> str:
 
 
 def refuse_own_section(recipe: Recipe, metadata: Mapping[str, str]) -> None:
-    """Refuse metadata that gives the section of a collection that declares its own.
-
-    Raises:
-        CorpusInvalid: it does.
-    """
+    """Raise CorpusInvalid if metadata gives the section of a collection that declares its own."""
     if recipe.sections is not None and SECTION in metadata:
         raise CorpusInvalid(f"the metadata key {SECTION} is reserved: the collection declares its sections")

@@ -23,7 +23,6 @@ class IndexVectors:
     """
 
     def __init__(self, store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int) -> None:
-        """Take the bucket, and the model whose vectors are of use."""
         self._store = store
         self._collection = collection
         self._model = (embedding_model_id, dimensions)
@@ -31,11 +30,8 @@ class IndexVectors:
         self._held: CollectionSnapshot | None = None
 
     def __call__(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
-        """The vectors that were made by some of these recipes.
-
-        Raises:
-            IndexUnavailable: the store does not respond.
-        """
+        """The vectors that were made by some of these recipes. Raises IndexUnavailable if the store does not
+        respond."""
         with self._lock:
             if self._held is None:
                 self._held = self._open()
@@ -48,11 +44,8 @@ class IndexVectors:
 def read_collection(
     store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int
 ) -> CollectionSnapshot:
-    """What the current version holds of a collection, as far as it can be read; nothing of another model's.
-
-    Raises:
-        IndexUnavailable: the store does not respond.
-    """
+    """What the current version holds of a collection, as far as it can be read; nothing of another model's. Raises
+    IndexUnavailable if the store does not respond."""
     try:
         current = read_current(store)
         if current is None or (current.manifest.embedding_model_id, current.manifest.dimensions) != (

@@ -64,9 +64,7 @@ def load_documents(
     Args:
         paths: files, and folders of files, see :func:`cicada.ingest.sources.source_files`.
         collection: its name: letters, digits, '_' and '-', at most 64.
-        store: the bucket.
         embedder: the recipe's model.
-        recipe: how documents are cut, enriched and embedded.
         enricher: by the recipe's enrichment options; None to add nothing.
         exactly: the collection holds nothing else afterwards; False to add these documents, or replace those of
             the same sources.
@@ -75,7 +73,6 @@ def load_documents(
         verify: with ``exactly``, read every byte that the collection has, to find all damage and mend it.
         progress: told of each document that is done with, and of the steps of publishing.
         workers: documents that are prepared at a time.
-        read: reads a file.
 
     Raises:
         CorpusInvalid: a path does not exist, there is no document, two have one name, a name breaks its rule, the
@@ -163,12 +160,9 @@ def scripts_alone(found: Found) -> bool:
 def prepare_all(
     preparer: Preparer, items: Sequence[tuple[SourceItem, Path]], *, workers: int, progress: Progress
 ) -> list[Prepared | Quarantined]:
-    """Prepare documents side by side; what became of each, in their order.
-
-    Raises:
-        ModelError: a model failed for :data:`MODEL_FAILURES` documents one after another, or refuses every call.
-        IndexFailure: the store does not respond, or what is there cannot be used.
-    """
+    """Prepare documents side by side; what became of each, in their order. Raises ModelError if a model failed for
+    :data:`MODEL_FAILURES` documents one after another, or refuses every call, and IndexFailure if the store does not
+    respond, or what is there cannot be used."""
     outcomes: dict[int, Prepared | Quarantined] = {}
     waiting = iter(enumerate(items))
     running: dict[Future[Prepared], int] = {}

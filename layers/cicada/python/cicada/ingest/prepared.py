@@ -87,10 +87,7 @@ class PreparedText:
 def prepared_key(item: SourceItem, digest: str, recipe: Recipe) -> str:
     """The key of a prepared document, by everything that it depends on.
 
-    Args:
-        item: the document: its source, title and metadata count, not where its bytes lie.
-        digest: SHA-256 of its bytes.
-        recipe: how it is prepared.
+    Its source, title and metadata count, not where its bytes lie; ``digest``: SHA-256 of these.
     """
     metadata = sorted(item.metadata.items())
     made_of = [PREPARING, item.collection, item.source, item.title, metadata, digest, recipe.model_dump(mode="json")]
@@ -112,12 +109,8 @@ def encode_prepared(
     """Write a prepared document of at least one passage.
 
     Args:
-        source: what it is known by.
         digest: SHA-256 of its bytes.
-        items: its passages.
-        vectors: a unit vector each, rounded as the index keeps it.
-        model_id: what made them.
-        notes: what the loader should know.
+        vectors: a unit vector a passage, rounded as the index keeps it.
         complete: whether nothing is left that another try could add.
         divided: whether its passages are of sections that its collection declares.
     """
@@ -154,7 +147,6 @@ class PreparedFile:
     """A prepared document in the store: its head and rows; texts and vectors are read as needed, and verified."""
 
     def __init__(self, key: str, head: _Head, rows: bytes, blocks_at: int) -> None:
-        """Take what was read; :meth:`open` and :meth:`whole` read it."""
         count = head.passages
         self.key = key
         self.source = head.source
@@ -177,12 +169,8 @@ class PreparedFile:
 
     @classmethod
     def open(cls, store: ObjectStore, key: str) -> Self:
-        """Read head and rows.
-
-        Raises:
-            IndexCorrupt: the object is missing or damaged.
-            IndexUnavailable: the store does not respond.
-        """
+        """Read head and rows. Raises IndexCorrupt if the object is missing or damaged, and IndexUnavailable if the
+        store does not respond."""
         try:
             first = store.read_range(key, 0, FIRST_BYTES)
 
@@ -197,11 +185,7 @@ class PreparedFile:
 
     @classmethod
     def whole(cls, key: str, data: bytes) -> Self:
-        """Check every byte of an object.
-
-        Raises:
-            IndexCorrupt: it is damaged.
-        """
+        """Check every byte of an object. Raises IndexCorrupt if it is damaged."""
         found = cls._parse(key, lambda start, length: data[start : start + length])
         if len(data) != found._offsets[-1]:
             raise IndexCorrupt(f"{key} does not have {found._offsets[-1]} bytes", key=key)
@@ -215,12 +199,8 @@ class PreparedFile:
         return len(self.ids)
 
     def read(self, store: ObjectStore, places: Sequence[int]) -> PreparedText:
-        """Some passages, by their places in ascending order.
-
-        Raises:
-            IndexCorrupt: the object is missing or damaged.
-            IndexUnavailable: the store does not respond.
-        """
+        """Some passages, by their places in ascending order. Raises IndexCorrupt if the object is missing or damaged,
+        and IndexUnavailable if the store does not respond."""
         items: list[Indexable] = []
         vectors = np.empty((len(places), self.dimensions), dtype=np.float32)
         in_block = np.searchsorted(self._starts, places, side="right") - 1

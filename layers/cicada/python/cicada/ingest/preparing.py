@@ -108,22 +108,9 @@ class Preparer:
         time_left_s: Callable[[], float] = lambda: PATIENCE_S,
         checkpoint_texts: int = CHECKPOINT_TEXTS,
     ) -> None:
-        """Wire the preparation.
-
-        Args:
-            store: the bucket.
-            embedder: the model of the recipe, with retries for as long as its time allows.
-            recipe: how documents are cut, enriched and embedded.
-            enricher: by the recipe's enrichment options; None to add nothing.
-            read: reads a file.
-            known: finds vectors that are made already, by the recipe of what they are made of.
-            turn: entered around every batch of texts to embed: a semaphore bounds how many are under way at once.
-            time_left_s: seconds that one batch may take, the model's retries included.
-            checkpoint_texts: texts of a large document that are embedded between two times that they are kept.
-
-        Raises:
-            IndexMismatch: the embedder is not the recipe's.
-        """
+        """``known`` finds vectors that are made already, by their recipes; ``turn``, entered around every batch of
+        texts to embed, bounds how many are under way at once; ``time_left_s``: seconds that a batch may take, retries
+        included. Raises IndexMismatch if the embedder is not the recipe's."""
         if (embedder.model_id, embedder.dimensions) != (recipe.embedding_model_id, recipe.dimensions):
             raise IndexMismatch(f"the recipe is for {recipe.embedding_model_id}, the embedder is {embedder.model_id}")
         self._store = store
@@ -276,11 +263,7 @@ class Preparer:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        DocumentBroken: it cannot be read.
-    """
+    """SHA-256 of a file, in hexadecimal. Raises DocumentBroken if it cannot be read."""
     digest = hashlib.sha256()
     try:
         with path.open("rb") as file:

@@ -49,11 +49,8 @@ def load_script(
     Loading it again calls the model only for what has changed, and publishes nothing if nothing has.
 
     Args:
-        paths: files, or folders of files.
         collection: its name: letters, digits, '_' and '-', at most 64.
-        store: where the index is.
         embedder: the model that queries are embedded with too.
-        progress: receives a report of each step.
         start_over: leave all other collections out: for another embedding model, or a damaged index.
         verify: read every byte that the collection has, to find and repair all damage.
 

@@ -57,10 +57,8 @@ def source_files(paths: Sequence[Path]) -> Found:
     A ``collection.yaml`` that is named, or at the top of a folder that is, declares the collection and is no document.
     What begins with a dot is left out without a word, unless it is named itself: it is not meant as a document. A link
     to a file is followed where it stays within the folder that was named; any other is refused, as is what is no file.
-
-    Raises:
-        CorpusInvalid: a path does not exist, a folder cannot be listed, there is no document, two have one name, or
-            there are more than :data:`MAX_DOCUMENTS`.
+    Raises CorpusInvalid if a path does not exist, a folder cannot be listed, there is no document, two have one name,
+    or there are more than :data:`MAX_DOCUMENTS`.
     """
     problems = [problem for path in paths if (problem := _problem_of(path)) is not None]
     if problems:
@@ -105,11 +103,8 @@ def _problem_of(path: Path) -> str | None:
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Metadata that may be given to every passage of a document.
-
-    Raises:
-        CorpusInvalid: a key or value is empty, too long or not to be printed, a key is reserved, or there are too many.
-    """
+    """Metadata that may be given to every passage of a document. Raises CorpusInvalid if a key or value is empty, too
+    long or not to be printed, a key is reserved, or there are too many."""
     if len(metadata) > MAX_METADATA_ENTRIES:
         raise CorpusInvalid(f"metadata has more than {MAX_METADATA_ENTRIES} keys")
     for key, value in metadata.items():

@@ -41,16 +41,8 @@ class TextVectors:
         time_left_s: Callable[[], float],
         checkpoint_texts: int = CHECKPOINT_TEXTS,
     ) -> None:
-        """Take what makes the vectors, and where they are kept.
-
-        Args:
-            embedder: the model.
-            store: the bucket.
-            folder: begins the keys of what is kept.
-            turn: entered around every batch: it bounds how many are under way at once.
-            time_left_s: seconds that a batch may take, retries included.
-            checkpoint_texts: vectors that are made between two times that they are kept.
-        """
+        """``folder`` begins the keys of kept vectors; ``turn``, entered around every batch, bounds how many are under
+        way at once; ``time_left_s``: seconds that a batch may take, retries included."""
         self.asked = 0
         """Texts that the model was asked for."""
         self.tokens = 0
@@ -90,9 +82,7 @@ class TextVectors:
         """Make the vectors of these texts; those that are kept are found again, all others are asked for.
 
         Give all texts at once: whether a document is large enough for its vectors to be kept is told by their number.
-
-        Raises:
-            As :meth:`embed`.
+        Raises as :meth:`embed`.
         """
         missing = self._missing(texts)
         if not self._looked_up and len(missing) + len(self._made) >= self._checkpoint_texts:
@@ -103,11 +93,7 @@ class TextVectors:
             self._ask(missing[start : start + EMBED_BATCH])
 
     def forget(self) -> None:
-        """Delete what was kept: the document is prepared.
-
-        Raises:
-            IndexUnavailable: the store does not respond.
-        """
+        """Delete what was kept: the document is prepared. Raises IndexUnavailable if the store does not respond."""
         if self._looked_up:
             for entry in self._store.entries(self._folder):
                 self._store.delete(entry.key)

@@ -30,13 +30,8 @@ def preparer(
 ) -> Preparer:
     """What prepares a collection's documents.
 
-    Args:
-        recipe: how.
-        collection: whose.
-        store: the bucket.
-        bedrock: boto3's ``bedrock-runtime`` client, for embeddings.
-        models: makes the model that enriches, where the recipe wants one.
-        time_left_s: seconds that one batch of texts may take, retries included.
+    ``bedrock``: boto3's ``bedrock-runtime`` client, for embeddings; ``models`` makes the model that enriches, where the
+    recipe wants one; ``time_left_s``: seconds that one batch of texts may take, retries included.
     """
     return Preparer(
         store,

@@ -84,11 +84,8 @@ def created(
     at_ms: int,
     limits: ProfileLimits,
 ) -> Record:
-    """The record of a new profile; ``old`` is what a deleted one of its name has left.
-
-    Raises:
-        ProfileInvalid: it breaks a rule or a limit.
-    """
+    """The record of a new profile; ``old`` is what a deleted one of its name has left. Raises ProfileInvalid if it
+    breaks a rule or a limit."""
     name = line("the name", name, MAX_NAME_CHARS)
     if (kind == "theory") != (stated is not None):
         raise ProfileInvalid("a theory has a statement, and nothing else has one")
@@ -124,9 +121,7 @@ def updated(
     """The record with fields set and removed, and a theory's statement refined: what was gathered for the old one goes.
 
     A value that stands there already is left as it is, with its proof; where nothing is changed, the record is the old.
-
-    Raises:
-        ProfileInvalid: it breaks a rule or a limit, or removes what is not there.
+    Raises ProfileInvalid if it breaks a rule or a limit, or removes what is not there.
     """
     if len(given) + len(remove) > MAX_EDITS:
         raise ProfileInvalid(f"one change sets and removes {MAX_EDITS} fields at most")
@@ -154,17 +149,8 @@ def judged(
 ) -> Record:
     """The record of a theory with what speaks for and against it, and what is concluded from that.
 
-    Args:
-        old: what stands.
-        profile: of it.
-        verdict: the conclusion.
-        evidence: all that was gathered; what the verdict rests on is kept, and the strongest of the rest.
-        by: who concludes it.
-        at_ms: when.
-        limits: of the record.
-
-    Raises:
-        ProfileInvalid: it is no theory, or the verdict rests on nothing that was gathered.
+    Of the evidence, all that was gathered, is kept what the verdict rests on, and the strongest of the rest. Raises
+    ProfileInvalid if it is no theory, or the verdict rests on nothing that was gathered.
     """
     if profile.theory is None:
         raise ProfileInvalid("only a theory has a verdict")

@@ -25,13 +25,7 @@ WHOLE_PAGE = 3
 
 
 def operation(request_id: str, name: str, given: Any) -> str:
-    """The id of an operation: that of a repeated one is the same.
-
-    Args:
-        request_id: the request that it is done for.
-        name: what is done: a tool's name, or an action's operation.
-        given: its input, as JSON can hold it.
-    """
+    """The id of an operation (a tool, or an action's) on an input that JSON can hold: the same where it is repeated."""
     canonical = json.dumps(given, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(f"{request_id}\0{name}\0{canonical}".encode()).hexdigest()[:32]
 
@@ -67,12 +61,8 @@ class ProfileDesk:
         return self._read(subject, profile_id)[1]
 
     def find(self, subject: str, name: str, kind: Kind | None = None) -> Profile:
-        """The profile of a name.
-
-        Raises:
-            ProfileUnknown: there is none.
-            ProfileInvalid: there are some of several kinds, and ``kind`` is not given.
-        """
+        """The profile of a name. Raises ProfileUnknown if there is none, and ProfileInvalid if there are some of
+        several kinds, and ``kind`` is not given."""
         if kind is not None:
             return self.show(subject, profile_id(kind, name))
         found = [head for head in self.list(subject) if name_key(head.name) == name_key(name)]
@@ -103,8 +93,6 @@ class ProfileDesk:
         """Make a profile.
 
         Args:
-            by: in whose name, and because of what.
-            kind: what it is of.
             name: one user has one profile of a kind and name; case does not count.
             fields: what is known already.
             stated: what a theory says; of kind ``theory`` alone.
@@ -145,9 +133,7 @@ class ProfileDesk:
         """Set and remove fields, or refine a theory: its evidence and verdict were the old statement's, and go.
 
         Args:
-            by: in whose name, and because of what.
-            profile_id: which.
-            expected_version: that whoever asks has seen.
+            expected_version: the one that the caller last read.
             given: what is to be kept; a value that stands there already keeps its proof.
             remove: names of fields.
             stated: what the theory says now.
@@ -174,9 +160,7 @@ class ProfileDesk:
     ) -> Profile:
         """Keep what speaks for and against a theory, and what is concluded from it.
 
-        Raises:
-            ProfileUnknown, ProfileConflict: see :meth:`update`.
-            ProfileInvalid: it is no theory, or no piece of the evidence is cited.
+        Raises ProfileInvalid if it is no theory, or no piece of the evidence is cited, and else as :meth:`update`.
         """
 
         def change(old: Record, profile: Profile) -> Record:
@@ -188,8 +172,7 @@ class ProfileDesk:
     def undo(self, by: By, profile_id: str, version: int) -> Record:
         """Take back the change that made a version: what it replaced stands again, what it added is gone.
 
-        Returns:
-            The record; without a profile where the change was the profile's creation.
+        The record has no profile where the change was the profile's creation.
 
         Raises:
             ProfileUnknown: this user has no such profile.
@@ -203,11 +186,7 @@ class ProfileDesk:
         return self._change(by, profile_id, None, change)
 
     def delete(self, by: By, profile_id: str, expected_version: int) -> int:
-        """Delete a profile with its history, and return the version that this makes.
-
-        Raises:
-            ProfileUnknown, ProfileConflict: see :meth:`update`.
-        """
+        """Delete a profile with its history, and return the version that this makes. Raises as :meth:`update`."""
         return self._change(
             by,
             profile_id,
@@ -223,10 +202,7 @@ class ProfileDesk:
     def changes_for(self, subject: str, request_id: str, since_ms: int) -> Iterator[tuple[Profile, Change]]:
         """What a request has changed in profiles that still stand, each change with its profile.
 
-        Args:
-            subject: whose.
-            request_id: of the request.
-            since_ms: when it was accepted, in epoch milliseconds: what was not changed since is not read.
+        ``since_ms``: when it was accepted, in epoch milliseconds: what was not changed since is not read.
         """
         for head in self.heads(subject):
             if head.changed_at_ms < since_ms - MAX_SKEW_MS:
@@ -320,11 +296,8 @@ def _living(record: Record | None) -> tuple[Record, Profile]:
 
 
 def _done(record: Record | None, by: By) -> Profile | None:
-    """The profile as it stands, where this very operation has made it; None where it has not.
-
-    Raises:
-        ProfileUnknown: it has, and the profile was deleted since: whoever does it again does not bring it back.
-    """
+    """The profile as it stands, where this very operation has made it; None where it has not. Raises ProfileUnknown if
+    it has, and the profile was deleted since: whoever does it again does not bring it back."""
     if record is None or record.change_of(by.operation_id) is None:
         return None
     return _profile(record)

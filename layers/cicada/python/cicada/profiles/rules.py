@@ -80,11 +80,8 @@ def is_profile_id(given: str) -> bool:
 
 
 def line(what: str, given: str, max_chars: int) -> str:
-    """A text on one line, without characters that nobody sees.
-
-    Raises:
-        ProfileInvalid: nothing is left of it, or it is longer than ``max_chars``; the message calls it ``what``.
-    """
+    """A text on one line, without characters that nobody sees. Raises ProfileInvalid if nothing is left of it, or it is
+    longer than ``max_chars``; the message calls it ``what``."""
     return _bounded(what, " ".join(visible(given).split()), max_chars)
 
 
@@ -121,8 +118,7 @@ def full_bytes(limits: ProfileLimits) -> int:
     """UTF-8 bytes of the largest record that these limits allow beside ``record_bytes``, with its newest change alone.
 
     It is a theory whose every part is full, with what that change has replaced, in letters of one byte each; in others
-    it has up to four times as many, and
-    ``record_bytes`` refuses some of them.
+    it has up to four times as many, and ``record_bytes`` refuses some of them.
     """
     stated = MAX_NAME_CHARS + MAX_STATEMENT_CHARS + MAX_EPISODES * (MAX_EPISODE_CHARS + 3) + _PROOF_BYTES
     fact = MAX_FIELD_NAME_CHARS + MAX_VALUE_CHARS + _PROOF_BYTES
@@ -137,8 +133,6 @@ def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) 
     Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then.
 
     Args:
-        record: what is to be written.
-        limits: of it.
         stands: what it replaces. Where that is over the limits, which have been others, this may be so too if it is no
             larger: it can be made smaller step by step.
 

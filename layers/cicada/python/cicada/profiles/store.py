@@ -35,14 +35,8 @@ class ProfileStore(Protocol):
         ...
 
     def write(self, subject: str, record: Record, *, over: int) -> None:
-        """Replace a record, whole.
+        """Replace a record, whole. Raises RecordChanged if another version than ``over`` stands.
 
-        Args:
-            subject: whose.
-            record: what it becomes.
-            over: the version that it replaces; 0 where there is none.
-
-        Raises:
-            RecordChanged: another version stands.
+        ``over``: the version that it replaces; 0 where there is none.
         """
         ...

@@ -76,13 +76,7 @@ class Chunk:
 def chunks_of(
     document: Document, options: ChunkOptions, embed: Embed | None = None, sectioning: Sectioning | None = None
 ) -> Iterator[Chunk]:
-    """Cut a document, in order.
-
-    Args:
-        document: not a script.
-        options: how.
-        embed: asked for the vectors of all sentences where ``boundaries`` is ``embedding``.
-        sectioning: the document's declared sections: no chunk has text of two.
+    """Cut a document that is not a script, in order: no chunk has text of two declared sections.
 
     Raises:
         ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
@@ -115,24 +109,16 @@ def passages_of(
     metadata: Mapping[str, str] = {},
     sectioning: Sectioning | None = None,
 ) -> list[Indexable]:
-    """Cut a document into passages, in order.
+    """Cut a document that is not a script into passages, in order. Raises as :func:`chunks_of`.
 
     A passage's id is a digest of the source, the section and its own text, without what it repeats, and of how many
     passages before it have the same: an edit elsewhere in the document does not change it.
 
     Args:
-        document: not a script.
-        collection: of the passages.
-        options: how to cut.
-        embed: texts in, a vector each out; asked for all sentences where ``boundaries`` is ``embedding``.
         metadata: of every passage, beside what the document may say of itself
             (:data:`~cicada.corpus.documents.METADATA_KEYS`); wins over it.
         sectioning: the document's sections, where its collection declares some: each passage is told its own, and whom
             the declaration names in it.
-
-    Raises:
-        ValueError: ``boundaries`` is ``embedding``, and ``embed`` is None.
-        ModelError: from ``embed``.
     """
     said = {key: document.metadata[key] for key in METADATA_KEYS if key in document.metadata}
     shared = {**said, **metadata, DOC_TYPE_KEY: document.doc_type}

@@ -36,7 +36,6 @@ class DeclaredNames:
     """
 
     def __init__(self, aliases: Mapping[str, Sequence[str]], names: Iterable[str] = ()) -> None:
-        """Take declared names with their aliases, and others without."""
         self._filed: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._without_article: defaultdict[str, dict[str, None]] = defaultdict(dict)
         self._by_words: defaultdict[tuple[str, ...], list[_Written]] = defaultdict(list)

@@ -45,7 +45,6 @@ def read_declaration(data: bytes, *, name: str = DECLARATION, collection: str | 
     """Read a declaration.
 
     Args:
-        data: the file's bytes.
         name: what the file is called in errors.
         collection: the one that it has to be of, where that is settled.
 

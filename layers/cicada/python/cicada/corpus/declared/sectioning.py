@@ -49,10 +49,9 @@ class SectionRules(CorpusModel):
 
 
 class Sectioning:
-    """The sections of one document."""
+    """The sections of one document; a script has no blocks."""
 
     def __init__(self, rules: SectionRules, source: str, title: str, blocks: Sequence[Block] = ()) -> None:
-        """Take the document: its source, its title, and its blocks in order; a script has none."""
         self._rules = rules
         self._source = source
         self._title = title

@@ -23,9 +23,7 @@ _END_OF_LINE = re.compile(r"[ \t]+(?=\n|$)")
 def cleaned(text: str, *, indented: bool = False) -> str:
     """A block's text: one kind of line end, plain spaces, nothing that is not seen, no white space around it.
 
-    Args:
-        text: as it was read.
-        indented: whether the first line's indentation says something, as that of an item or of code does.
+    ``indented``: whether the first line's indentation says something, as that of an item or of code does.
     """
     text = visible(_HIDDEN_RUN.sub("", _SPACES.sub(" ", _LINE_ENDS.sub("\n", text))))
     text = _BLANK_LINES.sub("\n\n", _END_OF_LINE.sub("", text))
@@ -135,10 +133,7 @@ def column_name(number: int) -> str:
 
 
 def bounded_metadata(found: Mapping[str, str | None]) -> dict[str, str]:
-    """What a file says of itself under :data:`METADATA_KEYS`, cut to what a passage's metadata may hold.
-
-    What is blank is left out.
-    """
+    """What a file says of itself under :data:`METADATA_KEYS`, without blanks, cut to a passage's metadata's bounds."""
     lines = {name.casefold(): one_line(value or "") for name, value in found.items()}
     return {key: lines[key][:MAX_METADATA_VALUE_CHARS] for key in METADATA_KEYS if lines.get(key)}
 

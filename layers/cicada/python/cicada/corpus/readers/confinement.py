@@ -4,8 +4,8 @@ What is not on the list fails with ``EPERM``: opening anything, sockets, process
 calls that later kernels add. So does every call of the x32 ABI, since its numbers are not on the list either. A call
 made for another architecture kills the process. The filter cannot be removed.
 
-The limits of :mod:`.bounds` hold everywhere, the filter of :mod:`.system_calls` where the kernel lets a process install
-one. Both are beyond recall. What holds is not concluded from the system's name: a fork is confined, and tries.
+The limits (:func:`bind`) hold everywhere, the filter (:func:`restrict`) where the kernel lets a process install one.
+Neither can be taken back. What holds is not concluded from the system's name: a fork is confined, and tries.
 """
 
 from __future__ import annotations
@@ -180,12 +180,8 @@ _MAX_REPORT_BYTES = 4_096
 def confine(limits: ReadLimits, *, filtered: bool) -> None:
     """Confine this process for good: to the limits, to what is open and loaded, and to computing.
 
-    Args:
-        limits: the bounds of reading one document.
-        filtered: whether the kernel takes a filter here, see :func:`what_is_refused`.
-
-    Raises:
-        PermissionError: it does not take it now.
+    ``filtered``: whether the kernel takes a filter here, see :func:`what_is_refused`. Raises PermissionError if it does
+    not take it now.
     """
     sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not PathFinder]  # no module can be opened
     bind(limits)

@@ -29,10 +29,7 @@ def read_csv(data: bytes, limits: ReadLimits) -> Content:
 
     Where the first row does not look like names the columns are called ``column 1`` and so on, and it is a row like the
     others. A quotation mark that begins a cell but encloses no whole one is text; a note tells the first one's line.
-
-    Raises:
-        DocumentBroken: the file is no text.
-        DocumentTooLarge: a limit is reached.
+    Raises DocumentBroken if the file is no text, and DocumentTooLarge if a limit is reached.
     """
     text, notes = decoded(data)
     text = text.replace("\0", "")

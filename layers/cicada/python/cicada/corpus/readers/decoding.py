@@ -38,10 +38,8 @@ def decoded(data: bytes) -> tuple[str, tuple[str, ...]]:
     """A file's text, and notes for the loader where the file leaves doubt: an encoding guessed, bytes replaced.
 
     A byte order mark decides, then UTF-16 if every second byte is zero, then UTF-8 if all of it is valid or only stray
-    bytes are not, then what the bytes look most like.
-
-    Raises:
-        DocumentBroken: it is no text, or breaks the encoding that it claims.
+    bytes are not, then what the bytes look most like. Raises DocumentBroken if it is no text, or breaks the encoding
+    that it claims.
     """
     text, notes = _decoded(data)
     if len(_BINARY.findall(text)) > _BINARY_SHARE * len(text):

@@ -56,10 +56,8 @@ _TOKEN = re.compile(rb'[{}\[\]]|"((?:[^"\\]|\\.)*+)(?:"\s*+(:)?|\\?\Z)', re.DOTA
 def doc_type_of(source: str, head: bytes) -> DocType:
     """The format of the file that is known as ``source`` and begins with ``head``.
 
-    A PDF is one whatever its name. A JSON file whose first object names a message's fields is a script.
-
-    Raises:
-        DocumentUnsupported: the format is none that is read; the message says what it looks like.
+    A PDF is one whatever its name. A JSON file whose first object names a message's fields is a script. Raises
+    DocumentUnsupported if the format is none that is read; the message says what it looks like.
     """
     suffix = PurePosixPath(source).suffix.lower()
     if _PDF.search(head[:_PDF_WITHIN_BYTES]):

@@ -86,12 +86,8 @@ def max_result_bytes(limits: ReadLimits) -> int:
 
 
 def read_result(data: bytes) -> Document:
-    """The document that the child read.
-
-    Raises:
-        DocumentRefused: the child refused it.
-        MalformedResultError: this is no result.
-    """
+    """The document that the child read. Raises DocumentRefused if the child refused it, and MalformedResultError if
+    this is no result."""
     try:
         found = json.loads(data)
         if isinstance(found, dict):

@@ -41,11 +41,7 @@ class Markup:
         return bool(self._open)
 
     def begin_block(self) -> int:
-        """Begin a block of Markdown, which ends an open paragraph as any block does.
-
-        Returns:
-            How many elements are open, for :meth:`end_block`.
-        """
+        """Begin a block, which ends an open paragraph; returns how many elements are open, for :meth:`end_block`."""
         if "p" in self._open:
             del self._open[self._open.index("p") :]
         return len(self._open)
@@ -114,11 +110,8 @@ def read_markdown(data: bytes, limits: ReadLimits) -> Content:
     """Headings, paragraphs, items of lists with their numbers, quotes, code and the rows of tables.
 
     Comments, HTML tags and what they hide are left out. Of links the text is kept, and an address that leads somewhere
-    else. Simple entries of a front matter become metadata, its ``title`` the title.
-
-    Raises:
-        DocumentBroken: it is no text.
-        DocumentTooLarge: a limit is reached.
+    else. Simple entries of a front matter become metadata, its ``title`` the title. Raises DocumentBroken if it is no
+    text, and DocumentTooLarge if a limit is reached.
     """
     from markdown_it import MarkdownIt
 

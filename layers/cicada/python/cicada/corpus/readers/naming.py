@@ -13,12 +13,8 @@ MAX_TITLE_CHARS = 300
 
 
 def checked_source(source: str) -> str:
-    """The source itself, if it names a place below the one that was loaded.
-
-    Raises:
-        DocumentUnsafe: it is empty or too long, begins at the root, leads upwards, or holds a backslash or a character
-            that is not seen.
-    """
+    """The source itself, if it names a place below the one that was loaded. Raises DocumentUnsafe if it is empty or too
+    long, begins at the root, leads upwards, or holds a backslash or a character that is not seen."""
     if not 0 < len(source) <= MAX_SOURCE_CHARS:
         raise DocumentUnsafe(f"the source's name must have 1 to {MAX_SOURCE_CHARS} characters")
     if any(is_unseen(char) for char in source) or source != source.strip():

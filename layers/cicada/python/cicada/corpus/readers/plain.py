@@ -22,12 +22,8 @@ _WRAPPED_SPREAD = 20
 
 
 def read_plain(data: bytes, limits: ReadLimits) -> Content:
-    """Paragraphs end at blank lines; in a text without any, at each line's end. A form feed ends a page.
-
-    Raises:
-        DocumentBroken: it is no text.
-        DocumentTooLarge: a limit is reached.
-    """
+    """Paragraphs end at blank lines; in a text without any, at each line's end. A form feed ends a page. Raises
+    DocumentBroken if it is no text, and DocumentTooLarge if a limit is reached."""
     text, notes = decoded(data)
     pages = _LINE_ENDS.sub("\n", text).split("\f")
     if len(pages) > limits.max_pages:

@@ -80,11 +80,8 @@ _SAMPLES: Mapping[DocType, tuple[str, bytes]] = {
 
 
 def preload(source: str, *, is_pdf: bool) -> None:
-    """Load what the document that is known as ``source`` may need, unless that was done before.
-
-    Raises:
-        ModuleNotFoundError: a library is not installed.
-    """
+    """Load what the document that is known as ``source`` may need, unless that was done before. Raises
+    ModuleNotFoundError if a library is not installed."""
     try:
         kind = doc_type_of(source, PDF_MARK + b"1" if is_pdf else b"")
     except DocumentUnsupported:

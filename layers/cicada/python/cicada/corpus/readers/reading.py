@@ -35,7 +35,6 @@ def read_document(source: str, data: bytes, *, title: str | None = None, limits:
 
     Args:
         source: what it is known by; its ending tells the format where the content does not.
-        data: its bytes.
         title: what it is called; by default what the file says, else the source's last part.
         limits: the bounds; those on memory and time hold in :func:`.sandbox.read_safely` alone.
 

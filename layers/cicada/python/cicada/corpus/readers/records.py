@@ -21,10 +21,7 @@ def add_values(blocks: Blocks, values: Sequence[Any]) -> str | None:
     """Add a file's values, and return its title, if an object is all that it holds.
 
     Of such an object the parts are added; of a list, or of several values, a record each, below its name where it has
-    one.
-
-    Raises:
-        DocumentTooLarge: a limit is reached.
+    one. Raises DocumentTooLarge if a limit is reached.
     """
     if len(values) == 1 and isinstance(values[0], dict):
         add_object(blocks, values[0])
@@ -38,10 +35,7 @@ def add_object(blocks: Blocks, value: Mapping[str, Any], path: tuple[str, ...] =
     """Add an object: a record of its own values, and then, below their names, the objects and lists of objects in it.
 
     An object in a list is one record, with all that lies in it; its section is the list's path and, where it has one,
-    its name. So is an object that lies too deep for a path of its own.
-
-    Raises:
-        DocumentTooLarge: a limit is reached.
+    its name. So is an object that lies too deep for a path of its own. Raises DocumentTooLarge if a limit is reached.
     """
     within = {name: held for name, held in value.items() if _is_object(held) or _holds_objects(held)}
     if len(path) == MAX_LEVELS:

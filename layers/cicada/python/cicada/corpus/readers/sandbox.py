@@ -76,12 +76,7 @@ class Sandbox:
     """One child, which reads one document at a time. To be used by one thread at a time, and closed."""
 
     def __init__(self, *, reader: str = READER, environ: Mapping[str, str] = os.environ) -> None:
-        """Start nothing yet.
-
-        Args:
-            reader: ``module:function`` of what reads in the child.
-            environ: where the few variables are taken from that Python needs to start.
-        """
+        """The child starts on first use. ``reader``: ``module:function`` of what reads in it."""
         self._reader = reader
         self._environ = {name: environ[name] for name in _PASSED_ON if name in environ}
         self._child: subprocess.Popen[bytes] | None = None
@@ -309,13 +304,8 @@ atexit.register(_POOL.close)
 def read_safely(source: str, path: Path, limits: ReadLimits = _LIMITS, *, title: str | None = None) -> Document:
     """Read one file in a child process, within the limits. Threads may call this side by side.
 
+    Arguments are those of :func:`.reading.read_document`; the file is opened here, so the child needs no right to it.
     Children are kept for the next document, and end when this process does.
-
-    Args:
-        source: what the document is known by; its ending tells the format where the content does not.
-        path: the file. It is opened here, so the child needs no right to it.
-        limits: the bounds.
-        title: what it is called; by default what the file says, else the source's last part.
 
     Raises:
         DocumentRefused: one of its subclasses says why; whatever a document does to the child becomes one.

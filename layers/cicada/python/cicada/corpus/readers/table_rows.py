@@ -40,14 +40,7 @@ def _are_numbers(cells: Sequence[str]) -> bool:
 
 
 def add_table(blocks: Blocks, rows: Sequence[Sequence[str]], page: int | None = None, *, named: bool | None) -> None:
-    """Add a table's rows.
-
-    Args:
-        blocks: what to add them to.
-        rows: the cells' texts.
-        page: where it begins.
-        named: whether its first row names the columns; None if the document does not say.
-    """
+    """Add a table's rows; ``named``: whether its first row names the columns, None if the document does not say."""
     if max(map(len, rows), default=0) < 2:
         for row in rows:
             blocks.add("paragraph", "\n".join(row), page)

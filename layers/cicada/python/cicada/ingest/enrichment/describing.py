@@ -224,15 +224,7 @@ class Describer:
     def __init__(
         self, forms: KeptForms, *, summaries: bool, names: bool, time_budget_s: Callable[[], float], at_once: int
     ) -> None:
-        """Wire the model.
-
-        Args:
-            forms: the model, which keeps what it makes.
-            summaries: whether summaries are wanted.
-            names: whether entities and codes are wanted; at least one of the two.
-            time_budget_s: seconds for one batch, retries included.
-            at_once: batches of one document at the same time.
-        """
+        """``time_budget_s``: seconds for one batch, retries included; ``at_once``: batches of a document at a time."""
         self._forms = forms
         self._form: PassagesForm = passages_form(summaries=summaries, names=names)
         self._answer_tokens = answer_tokens(summaries=summaries, names=names)
@@ -240,11 +232,8 @@ class Describer:
         self._at_once = at_once
 
     def describe(self, title: str, texts: Sequence[str], spent: Spent) -> Descriptions:
-        """Describe passages; what cannot be is told, and does not keep the others from it.
-
-        Raises:
-            IndexUnavailable: the store does not respond.
-        """
+        """Describe passages; what cannot be is told, and does not keep the others from it. Raises IndexUnavailable if
+        the store does not respond."""
         made: dict[int, Description] = {}
         failed: dict[int, str] = {}
         refused: ModelRefused | None = None
@@ -264,11 +253,8 @@ class Describer:
         return Descriptions(made, failed, refused)
 
     def refuses_all(self, spent: Spent) -> bool:
-        """Whether the model refuses any passage, asked with one now: then no document's text is at fault.
-
-        Raises:
-            ModelBusy, ModelUnavailable, StreamBroken, BudgetSpent: it cannot be told.
-        """
+        """Whether the model refuses any passage, asked with one now: then no document's text is at fault. Raises
+        ModelBusy, ModelUnavailable, StreamBroken or BudgetSpent if it cannot be told."""
         prompt = passages_prompt("", [_PROBE], self._form)
         try:
             self._forms.fill_anew(prompt, self._form, time_budget_s=self._time_budget_s(), spent=spent)

@@ -80,21 +80,9 @@ class Enricher:
         at_once: int = BATCHES_AT_ONCE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the enrichment.
-
-        Args:
-            options: what is wanted.
-            model: where the options want one.
-            store: the bucket.
-            leash: asked before every call to the model; nothing is by default.
-            time_budget_s: seconds for one batch, and for the summary of a document, retries included.
-            time_left_s: seconds that are left for a document; a batch may take half of them at most.
-            at_once: batches of one document that are with the model at the same time.
-            clock: monotonic seconds.
-
-        Raises:
-            SettingsInvalid: the options want a model, and there is none.
-        """
+        """``time_budget_s``: seconds for one batch, and for a document's summary, retries included; ``time_left_s``:
+        seconds left for a document, of which a batch may take half at most; ``clock``: monotonic seconds. Raises
+        SettingsInvalid if the options want a model, and there is none."""
         self._options = options
         self._describer: Describer | None = None
         self._summaries: Summaries | None = None

@@ -52,16 +52,9 @@ class Kept(Generic[Form]):
 
 
 class KeptForms:
-    """A model whose forms are kept. Safe for several threads, as far as store and model are."""
+    """A model whose forms are kept; ``leash`` is asked before every call. Thread-safe as far as store and model are."""
 
     def __init__(self, store: ObjectStore, model: StructuredModel, *, leash: Leash | None = None) -> None:
-        """Wire the model.
-
-        Args:
-            store: the bucket.
-            model: fills in what is not there yet.
-            leash: asked before every call; nothing is by default.
-        """
         self._store = store
         self._model = model
         self._leash = leash or Unheld()
@@ -101,11 +94,8 @@ class KeptForms:
         return Kept(filled, made=True)
 
     def fill_anew(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: Spent) -> Form:
-        """The form for a prompt, filled in now whatever is kept, and not kept.
-
-        Raises:
-            ModelError: the model did not fill it in; what that took is counted in ``spent``.
-        """
+        """The form for a prompt, filled in now whatever is kept, and not kept. Raises ModelError if the model did not
+        fill it in; what that took is counted in ``spent``."""
         try:
             filled = self._model.fill(prompt, form, time_budget_s=time_budget_s, leash=self._leash)
         except ModelError as error:

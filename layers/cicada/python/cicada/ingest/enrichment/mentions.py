@@ -37,13 +37,8 @@ _COMMON = _LISTS["dates"] | _LISTS["tongues"] | _LISTS["formats"] | _LISTS["open
 
 @cache
 def common_words(language: str) -> frozenset[str]:
-    """Words that are no names by themselves, in lower case.
-
-    Dates, tongues, formats, what sentences often begin with, and the most frequent words of English and of a language.
-
-    Args:
-        language: ISO 639-3.
-    """
+    """Words that are no names by themselves, in lower case: dates, tongues, formats, what sentences often begin with,
+    and the most frequent words of English and of a language (ISO 639-3)."""
     return _COMMON | FREQUENT.get(language, frozenset()) | FREQUENT["eng"]
 
 
@@ -80,10 +75,9 @@ class Mention:
 
 
 class MentionReader:
-    """Reads the mentions of texts in one language."""
+    """Reads the mentions of texts in one language (ISO 639-3)."""
 
     def __init__(self, language: str) -> None:
-        """Take the language, as ISO 639-3."""
         self._common = common_words(language)
         self._many_capitals = language in CAPITALISES_NOUNS
         self._particles = PARTICLES - {"der", "den", "des"} if self._many_capitals else PARTICLES

@@ -58,7 +58,6 @@ class Names:
     """The names of one document, ready to be found in its passages."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Take the names, as they are to be told."""
         self._names = frozenset(" ".join(name.split()) for name in names)
         lengths: defaultdict[str, set[int]] = defaultdict(set)
         for name in self._names:

@@ -59,15 +59,7 @@ class Summaries:
         part_tokens: int = MAX_BATCH_TOKENS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the summaries.
-
-        Args:
-            store: the bucket.
-            model: writes them.
-            leash: asked before every call; nothing is by default.
-            part_tokens: of the texts that one call summarises, as estimated.
-            clock: monotonic seconds.
-        """
+        """``part_tokens``: of the texts that one call summarises, as estimated; ``clock``: monotonic seconds."""
         self._forms = KeptForms(store, model, leash=leash)
         self._part_tokens = part_tokens
         self._clock = clock
@@ -79,7 +71,6 @@ class Summaries:
 
         Args:
             source: what the document is known by; stands for a title where there is none.
-            title: the document's.
             texts: its passages, in order; at least one that is not blank.
             time_budget_s: seconds for all calls. What was made until then is kept, and asking again goes on from it.
             spent: where the calls made now are counted, also if they come to nothing.

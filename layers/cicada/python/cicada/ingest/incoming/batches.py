@@ -32,12 +32,9 @@ class Prepare(Protocol):
 
 
 def recipe_of(batch: Batch, recipe: Recipe, store: ObjectStore) -> Recipe:
-    """What a batch's documents are prepared by: the collection's recipe, and the rules of its sections.
-
-    Raises:
-        IndexCorrupt: the rules are not there any more, or cannot be read.
-        IndexUnavailable: the bucket does not respond.
-    """
+    """What a batch's documents are prepared by: the collection's recipe, and the rules of its sections. Raises
+    IndexCorrupt if the rules are not there any more, or cannot be read, and IndexUnavailable if the bucket does not
+    respond."""
     if not batch.sections_key:
         return recipe
     return recipe.model_copy(update={"sections": read_record(store, batch.sections_key, SectionRules)})

@@ -70,17 +70,13 @@ class IncomingBucket:
     """The uploads of one bucket."""
 
     def __init__(self, client: Any, bucket: str, *, max_bytes: int = ReadLimits().max_bytes) -> None:
-        """Take an S3 client, and the size of the largest document that is read."""
+        """``client``: of S3."""
         self._client = client
         self._bucket = bucket
         self._max_bytes = max_bytes
 
     def uploads(self, collection: str) -> Iterator[Upload]:
-        """A collection's documents, in byte order of their keys.
-
-        Raises:
-            IndexUnavailable: S3 does not respond.
-        """
+        """A collection's documents, in byte order of their keys. Raises IndexUnavailable if S3 does not respond."""
         for found in self._listed(collection):
             place = collection_and_source(found["Key"])
             if place is not None:
@@ -88,11 +84,8 @@ class IncomingBucket:
                 yield Upload(place[1], found["Key"], etag, int(found["Size"]), f"{etag} {written_at}")
 
     def ignored(self, collection: str) -> Iterator[str]:
-        """Keys in a collection's folder that can be no document's, hidden files aside.
-
-        Raises:
-            IndexUnavailable: S3 does not respond.
-        """
+        """Keys in a collection's folder that can be no document's, hidden files aside. Raises IndexUnavailable if S3
+        does not respond."""
         return (found["Key"] for found in self._listed(collection) if is_ignored(found["Key"]))
 
     def _listed(self, collection: str) -> Iterator[Any]:

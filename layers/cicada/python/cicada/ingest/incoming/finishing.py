@@ -124,22 +124,14 @@ def finish(
 
 
 def reports(store: ObjectStore, collection: str) -> Iterator[str]:
-    """The keys of a collection's reports, the oldest first.
-
-    Raises:
-        IndexUnavailable: the bucket does not respond.
-    """
+    """The keys of a collection's reports, the oldest first. Raises IndexUnavailable if the bucket does not respond."""
     found = [entry for entry in store.entries(runs_folder(collection)) if "/report-" in entry.key]
     return (entry.key for entry in sorted(found, key=lambda entry: entry.modified_at))
 
 
 def read_report(store: ObjectStore, key: str) -> RunReport:
-    """A run's report.
-
-    Raises:
-        IndexCorrupt: there is none, or it cannot be read.
-        IndexUnavailable: the bucket does not respond.
-    """
+    """A run's report. Raises IndexCorrupt if there is none, or it cannot be read, and IndexUnavailable if the bucket
+    does not respond."""
     return read_record(store, key, RunReport)
 
 

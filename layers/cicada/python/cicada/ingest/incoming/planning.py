@@ -48,15 +48,8 @@ def declared_for(
 ) -> Declared:
     """What a collection declares.
 
-    What lies in its folder counts. One that cannot be used changes nothing, and is reported; where one that was used is
-    not there any more, nothing is declared; and where there never was one, what is published stays.
-
-    Args:
-        upload: the folder's declaration, if there is one.
-        known: what is remembered of it.
-        uploads: the folder.
-        store: the bucket.
-        collection: whose folder.
+    What lies in its folder (``upload``) counts. One that cannot be used changes nothing, and is reported; where one
+    that was used (``known``) is gone, nothing is declared; and where there never was one, what is published stays.
 
     Raises:
         UploadChanged: it was uploaded again, or deleted, since it was listed.
@@ -113,16 +106,11 @@ def plan(
     """Take the collection's turn, and plan what is to be done about its uploads.
 
     Args:
-        uploads: the folder.
-        store: the bucket.
-        collection: whose folder.
         run: the run's id, unique among the collection's.
         recipe: what documents are prepared by, beside the collection's declaration: after a change of either that
             would cut or divide them otherwise, all are prepared again.
         held: what the index has: a document that it has lost, however that was, is loaded again.
         is_running: whether another run has not ended.
-        batch_documents: documents of a batch at most.
-        batch_bytes: their bytes at most.
 
     Returns:
         What there is to do; nothing where another run is at work, which will look again.

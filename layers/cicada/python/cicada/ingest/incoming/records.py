@@ -183,11 +183,7 @@ def read_mirror(store: ObjectStore, collection: str) -> tuple[Mirror, str | None
 
 
 def read_record(store: ObjectStore, key: str, record: type[Record]) -> Record:
-    """A record.
-
-    Raises:
-        IndexCorrupt: there is none, or it cannot be read.
-    """
+    """A record. Raises IndexCorrupt if there is none, or it cannot be read."""
     try:
         return parsed(key, store.read(key).data, record)
     except ObjectMissing as error:
@@ -203,11 +199,7 @@ def parsed(key: str, data: bytes, record: type[Record]) -> Record:
 
 
 def read_record_if_there(store: ObjectStore, key: str, record: type[Record]) -> Record | None:
-    """A record; None if there is none.
-
-    Raises:
-        IndexCorrupt: it cannot be read.
-    """
+    """A record; None if there is none. Raises IndexCorrupt if it cannot be read."""
     try:
         return parsed(key, store.read(key).data, record)
     except ObjectMissing:
@@ -220,11 +212,8 @@ def put_record(store: ObjectStore, key: str, record: BaseModel) -> None:
 
 
 def write_again(store: ObjectStore, key: str, data: bytes) -> None:
-    """Write an object of this run; a step that is repeated replaces what it wrote before.
-
-    Raises:
-        PublishConflict: the same step is repeated by two at once.
-    """
+    """Write an object of this run; a step that is repeated replaces what it wrote before. Raises PublishConflict if the
+    same step is repeated by two at once."""
     try:
         store.write(key, data, replaces=None)
     except PreconditionFailed:

@@ -23,23 +23,16 @@ class IngestStarter:
     """Starts executions whose names are made of their windows, so that a window has one, whoever starts it."""
 
     def __init__(self, client: Any, machine_arn: str, *, window_s: int = DEFAULT_WINDOW_S) -> None:
-        """Take a Step Functions client, a Standard state machine, and the length of a window in seconds."""
+        """``client``: of Step Functions; ``machine_arn``: of a Standard state machine."""
         self._client = client
         self._machine_arn = machine_arn
         self._window_s = window_s
 
     def start(self, collection: str, *, now_s: float) -> str:
-        """See that an execution will look at the collection after this moment.
+        """See that an execution will look at the collection after this moment (``now_s``, seconds since the epoch).
 
-        Args:
-            collection: whose uploads.
-            now_s: seconds since the epoch.
-
-        Returns:
-            The run's id: the execution's name.
-
-        Raises:
-            WorkflowUnavailable: Step Functions does not respond, or refuses.
+        Returns the run's id: the execution's name. Raises WorkflowUnavailable if Step Functions does not respond, or
+        refuses.
         """
         window = int(now_s // self._window_s)
         for number in range(window, window + WINDOWS_TRIED):
@@ -58,11 +51,8 @@ class IngestStarter:
         raise WorkflowUnavailable(f"the last {WINDOWS_TRIED} windows of {collection} have ended executions")
 
     def is_running(self, run: str) -> bool:
-        """Whether a run's execution has not ended.
-
-        Raises:
-            WorkflowUnavailable: Step Functions does not respond, or refuses.
-        """
+        """Whether a run's execution has not ended. Raises WorkflowUnavailable if Step Functions does not respond, or
+        refuses."""
         arn = f"{self._machine_arn.replace(':stateMachine:', ':execution:')}:{run}"
         try:
             return bool(self._client.describe_execution(executionArn=arn)["status"] == "RUNNING")

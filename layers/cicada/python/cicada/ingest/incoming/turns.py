@@ -24,12 +24,6 @@ ROUND_WAIT_S = 300
 def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callable[[str], bool]) -> bool:
     """Begin a run's work at a collection; False if another is at work, which has been asked to look again.
 
-    Args:
-        store: the bucket.
-        collection: whose folder.
-        run: the run.
-        is_running: whether another run has not ended.
-
     Raises:
         PublishConflict: too many others change the turn at the same time.
         IndexUnavailable: the bucket does not respond.
@@ -44,13 +38,7 @@ def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callabl
 
 
 def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool) -> tuple[bool, int]:
-    """End a run's work, unless it is to look again.
-
-    Args:
-        store: the bucket.
-        collection: whose folder.
-        run: the run.
-        unfinished: whether some documents could not be prepared, for reasons that may pass.
+    """End a run's work, unless it is to look again; ``unfinished``: some documents failed for reasons that may pass.
 
     Returns:
         Whether the run keeps its turn and is to look again, and after how many seconds.

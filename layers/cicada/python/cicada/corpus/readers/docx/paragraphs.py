@@ -108,10 +108,9 @@ _UNKNOWN = _Level("bullet", "", 1)
 
 
 class Numbering:
-    """The lists of a document, counted on as its paragraphs come."""
+    """The lists of a document (``numbering.xml``), counted on as its paragraphs come."""
 
     def __init__(self, part: Element | None) -> None:
-        """Read ``numbering.xml``; a document without lists has none."""
         self._levels: dict[tuple[str, int], _Level] = {}
         self._lists: dict[str, str] = {}
         self._counts: dict[str, list[int]] = {}
@@ -220,10 +219,9 @@ _PLAIN = Style()
 
 
 class Styles:
-    """The styles of a document by their ids."""
+    """The styles of a document (``styles.xml``) by their ids."""
 
     def __init__(self, part: Element | None) -> None:
-        """Read ``styles.xml``; a document may have none."""
         found = [element for element in part.children if element.name == "style"] if part else []
         self._elements = {element.attributes.get("styleId", ""): element for element in found}
         self._styles: dict[str, Style] = {}

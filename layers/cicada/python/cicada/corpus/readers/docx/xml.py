@@ -149,11 +149,8 @@ class Archive:
             raise DocumentTooLarge(f"unpacks to more than {self._max_bytes:,} bytes (max_unpacked_bytes)")
 
     def read(self, name: str) -> bytes | None:
-        """A member's bytes; None if there is no such member.
-
-        Raises:
-            DocumentBroken: it cannot be unpacked, or its checksum is wrong.
-        """
+        """A member's bytes; None if there is no such member. Raises DocumentBroken if it cannot be unpacked, or its
+        checksum is wrong."""
         if name not in self.names:
             return None
         try:

@@ -44,10 +44,7 @@ def add_pages(blocks: Blocks, pages: Sequence[Sequence[Line]], bookmarks: Sequen
     """Add the blocks of all pages; page numbers count from 1.
 
     Headings are the lines that the outline names, or, in a document without one, those in larger letters, and bold
-    lines of their own. Running heads and page numbers are left out.
-
-    Returns:
-        Whether something was left out so.
+    lines of their own. Running heads and page numbers are left out; returns whether there were any.
     """
     kept = without_running(pages)
     look = _Look([line for page in kept for line in page])
