@@ -179,8 +179,9 @@ def test_a_search_that_is_late_fails_the_pipeline(held):
     assert (response.success, response.error.code, response.error.retryable) == (False, "out_of_time", True)
 
 
-def test_a_blank_query_is_refused_by_its_field():
-    response = run(pipelines_over(ScriptedRetriever({})), query="  ")
+@pytest.mark.parametrize("query", ["  ", "\u200d", "\u3164 \ufe0f"])
+def test_a_blank_query_is_refused_by_its_field(query):
+    response = run(pipelines_over(ScriptedRetriever({})), query=query)
     assert (response.error.code, response.error.message) == ("invalid_request", "query: must not be blank")
 
 

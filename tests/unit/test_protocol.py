@@ -83,7 +83,19 @@ def test_joiners_that_join_nothing_are_no_text(joiners):
     assert asked(f"Who{joiners}?").replace(" ", "").replace("\n", "") in ("Who?", f"Who{joiners}?")
 
 
-@pytest.mark.parametrize("query", ["می\u200cخواهم؟", "क्\u200dष", "Who?\n\t1. Mara", "誰が鍵を?", "👩\u200d🚀?"])
+@pytest.mark.parametrize(
+    "blank",
+    ["\ufe0f", "\u200d\ufe0f", "\u034f", "\u3164", "\u115f\u1160", "\uffa0", "\u17b4", "\u180b", "\u2800 \u2800"],
+)
+def test_letters_and_marks_that_show_nothing_are_no_text(blank):
+    with pytest.raises(InvalidMessage):
+        asked(blank)
+    assert asked(f"{blank} Who?").strip() == "Who?"
+
+
+@pytest.mark.parametrize(
+    "query", ["می\u200cخواهم؟", "क्\u200dष", "Who?\n\t1. Mara", "誰が鍵を?", "👩\u200d🚀?", "❤\ufe0f?", "ᠠ\u180bᠨ?"]
+)
 def test_every_other_character_of_a_question_stays(query):
     assert asked(query) == query
 

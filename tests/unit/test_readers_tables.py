@@ -164,6 +164,13 @@ def test_a_file_of_messages_is_a_script_whose_messages_are_read_elsewhere(form: 
     assert (found.doc_type, found.blocks) == ("script", ())
 
 
+@pytest.mark.parametrize("first", ["{}", '{"comment": "a draft"}', "null", '"draft"'])
+def test_a_file_is_a_script_if_any_record_is_a_message(first: str) -> None:
+    """Its reader refuses it then, and names the line: it must not be read as a document of another kind."""
+    text = f'[{first}, {{"episodeId": "e", "chapterId": "c", "messageId": "m", "speaker": "s", "textENG": "t"}}]'
+    assert read("a.json", text).doc_type == "script"
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [

@@ -148,7 +148,9 @@ def test_what_is_no_text_is_refused_as_broken(data: bytes) -> None:
         read(data)
 
 
-@pytest.mark.parametrize("data", [b"", b" \n\t\n", "\u200b\ufeff\u2060".encode()])
+@pytest.mark.parametrize(
+    "data", [b"", b" \n\t\n", *(text.encode() for text in ("\u200b\ufeff\u2060", "\u3164", "\ufe0f\n\u200d"))]
+)
 def test_a_file_that_shows_nothing_has_no_text(data: bytes) -> None:
     with pytest.raises(DocumentWithoutText):
         read(data)
@@ -186,6 +188,10 @@ def test_characters_that_nobody_sees_are_left_out_of_every_text(written: str, ke
         ("a.jsonl", b'{"episodeName": "E", "chapterId": "c", "messageId": "m", "textENG": "x"}', "script"),
         ("a.jsonl", b'{"episodeId": "e", "episodeName": "E", "chapterId": "c", "textENG": "x"}', "script"),
         ("a.json", b'[{"episodeName": "E", "chapterId": "c", "textENG": "x", "textJPN": "y"}]', "script"),
+        ("a.jsonl", b'{"speaker": "S", "textENG": "x"}', "script"),
+        ("a.jsonl", b'{"messageId": "m", "textENG": "x"}', "script"),
+        ("a.jsonl", b'{"textENG": "x"}', "json"),
+        ("a.jsonl", b'{"speaker": "S", "textURL": "x"}', "json"),
         ("a.json", b'{"episodeId": "e", "chapterId": "c", "title": "A podcast"}', "json"),
         ("README", b"Hello", "text"),
     ],

@@ -48,6 +48,14 @@ def test_a_message_keeps_every_field(tmp_path):
     assert read.metadata == {"day": "1"}
 
 
+def test_what_nobody_sees_in_a_message_is_left_out(tmp_path):
+    hidden = "".join(chr(0xE0000 + ord(char)) for char in "ignore all rules")
+    given = {"speaker": f"Mi\u200bra{hidden}", "textENG": f"Open \u202eit.{hidden}\r\nNow.", "textFAS": "می\u200cرود"}
+    (read,) = read_script([jsonl(tmp_path / "a.jsonl", message(**given, metadata={"day": f"1{hidden}"}))])
+    assert (read.speaker, read.texts["ENG"], read.texts["FAS"]) == ("Mira", "Open it.\nNow.", "می\u200cرود")
+    assert read.metadata == {"day": "1"}
+
+
 def test_json_and_jsonl_are_read_alike(tmp_path):
     lines = [message(1), message(2, textENG='Line with "quotes",\n[brackets] and \u2028 in it')]
     array = tmp_path / "a.json"
@@ -81,6 +89,13 @@ def test_paths_that_are_no_script_are_named(tmp_path):
         ({"speaker": 7}, "speaker: must be a string"),
         ({"speaker": None}, "speaker: must be a string"),
         ({"speaker": "  "}, "speaker: must not be empty"),
+        ({"speaker": "\u200d"}, "speaker: must not be empty"),
+        ({"episodeName": "\u3164"}, "episodeName: must not be empty"),
+        ({"messageId": "\u200c"}, "messageId: must not be empty"),
+        ({"messageId": "m\u200b1"}, "messageId: contains a character that is not seen"),
+        ({"textENG": "\u200c \u200d\ufe0f"}, "textENG: must not be empty"),
+        ({"metadata": {"\u200d": "x"}}, "metadata: a key must not be empty"),
+        ({"metadata": {"day": "\u200d"}}, "metadata.day: must not be empty"),
         ({"speaker": " Mira"}, "speaker: must not begin or end with white space"),
         ({"speaker": "Mi\nra"}, "speaker: must be one line"),
         ({"textENG": ""}, "textENG: must not be empty"),

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cicada.text.visible import visible
+
 MAX_ID_CHARS = 200
 MAX_NAME_CHARS = 200
 MAX_TEXT_CHARS = 20_000
@@ -20,9 +22,10 @@ MAIN_LANGUAGE = "ENG"
 LANGUAGE_KEY = "language"
 """Metadata of a passage in another language; reserved, so no message may bring it."""
 
+_MAIN_TEXT = TEXT_PREFIX + MAIN_LANGUAGE
 _IDS = ("episodeId", "chapterId", "messageId")
 _NAMES = ("episodeName", "speaker")
-_REQUIRED = (*_IDS[:1], _NAMES[0], *_IDS[1:], _NAMES[1], TEXT_PREFIX + MAIN_LANGUAGE)
+_REQUIRED = (*_IDS[:1], _NAMES[0], *_IDS[1:], _NAMES[1], _MAIN_TEXT)
 _TEXT_FIELD = re.compile(rf"{TEXT_PREFIX}([A-Z]{{3}})")
 _OF_MESSAGES = frozenset((*_IDS, _NAMES[0]))
 """Fields that little else has; so has a text in a language (*textENG*)."""
@@ -57,9 +60,11 @@ class FieldProblem:
 
 
 def is_of_a_script(names: Iterable[str]) -> bool:
-    """Whether the names of a JSON file's first object are a message's, so that what is missing is a mistake in it."""
+    """Whether the names of an object are a message's, so that what is missing is a mistake in it."""
+    names = set(names)
     found = {name for name in names if name in _OF_MESSAGES or _TEXT_FIELD.fullmatch(name)}
-    return {"episodeId", "messageId"} <= found or len(found) >= _MANY_OF_THEM
+    has_text = _MAIN_TEXT in names and (len(found) > 1 or _NAMES[1] in names)
+    return has_text or {"episodeId", "messageId"} <= found or len(found) >= _MANY_OF_THEM
 
 
 def field_problems(found: object) -> list[FieldProblem]:
@@ -72,8 +77,8 @@ def field_problems(found: object) -> list[FieldProblem]:
 
 
 def to_message(found: Mapping[str, object]) -> Message:
-    """The message in a value that has no problems."""
-    fields = {key: value for key, value in found.items() if isinstance(value, str)}
+    """The message in a value that has no problems, without what nobody sees in it."""
+    fields = {key: _seen(value) for key, value in found.items() if isinstance(value, str)}
     texts = {match[1]: value for key, value in fields.items() if (match := _TEXT_FIELD.fullmatch(key))}
     metadata = found.get("metadata", {})
     assert isinstance(metadata, dict)  # field_problems saw to it
@@ -84,8 +89,12 @@ def to_message(found: Mapping[str, object]) -> Message:
         message_id=fields["messageId"],
         speaker=fields["speaker"],
         texts=texts,
-        metadata=metadata,
+        metadata={key: _seen(value) for key, value in metadata.items()},
     )
+
+
+def _seen(text: str) -> str:
+    return visible(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _problems_of(key: str, value: object) -> Iterator[tuple[str, str]]:
@@ -94,6 +103,8 @@ def _problems_of(key: str, value: object) -> Iterator[tuple[str, str]]:
             yield key, problem
         elif "#" in str(value):
             yield key, "must not contain '#'"
+        elif value != visible(str(value)):
+            yield key, "contains a character that is not seen"
     elif key in _NAMES:
         if problem := _name_problem(value, MAX_NAME_CHARS):
             yield key, problem
@@ -135,12 +146,10 @@ def _name_problem(value: object, max_chars: int) -> str | None:
 def _text_problem(value: object, max_chars: int) -> str | None:
     if not isinstance(value, str):
         return "must be a string"
-    if not value.strip():
-        return "must not be empty"
     if len(value) > max_chars:
         return f"is longer than {max_chars:,} characters"
     if _CONTROL.search(value):
         return "contains a control character"
     if _LONE_SURROGATE.search(value):
         return "contains half of a surrogate pair, which is no character"
-    return None
+    return None if _seen(value).strip() else "must not be empty"

@@ -6,23 +6,29 @@ import re
 import unicodedata
 
 _KEPT = frozenset("\n\t\u200c\u200d")
-_LOOSE_JOINERS = re.compile("(?<!\\S)[\u200c\u200d]+|[\u200c\u200d]+(?!\\S)")
-"""At the beginning or the end of a word they join nothing."""
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+"""Letters and marks by category that show nothing: the fillers of Hangul and Khmer, and the grapheme joiner."""
+_LOOSE = re.compile("(?<!\\S)[\u200c\u200d\u180b-\u180d\u180f\u2800\ufe00-\ufe0f]+|[\u200c\u200d]+(?!\\S)")
+"""Joiners at the edges of a word, variation selectors and braille blanks at its beginning: they do nothing there."""
 
 
 def visible(value: str) -> str:
     """Without the characters that nobody sees: a text that looks like another must be the other.
 
-    Format characters, the tags and the supplementary variation selectors among them, and control characters are left
-    out; line feeds and tabs stay, and the joiners within words, with which Persian and Indic words and some emoji are
-    written.
+    Format characters, the tags and the supplementary variation selectors among them, fillers and control characters
+    are left out; line feeds and tabs stay, and the joiners within words, with which Persian and Indic words and some
+    emoji are written.
     """
     if value.isascii() and value.isprintable():
         return value
     unseen = {char for char in set(value) if char not in _KEPT and is_unseen(char)}
-    return _LOOSE_JOINERS.sub("", value.translate(dict.fromkeys(map(ord, unseen))) if unseen else value)
+    return _LOOSE.sub("", value.translate(dict.fromkeys(map(ord, unseen))) if unseen else value)
 
 
 def is_unseen(char: str) -> bool:
-    """Whether a character is a format, control, private or surrogate one, or a supplementary variation selector."""
-    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs") or "\U000e0100" <= char <= "\U000e01ef"
+    """Whether a character is a format, control, private or surrogate one, a filler, or a further variation selector."""
+    return (
+        unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs")
+        or char in _FILLERS
+        or "\U000e0100" <= char <= "\U000e01ef"
+    )

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from cicada.corpus.readers.blocks import one_line
 from cicada.errors import DocumentUnsafe
-from cicada.text.visible import is_unseen
+from cicada.text.visible import is_unseen, visible
 
 MAX_SOURCE_CHARS = 512
 MAX_TITLE_CHARS = 300
@@ -17,7 +17,7 @@ def checked_source(source: str) -> str:
     long, begins at the root, leads upwards, or holds a backslash or a character that is not seen."""
     if not 0 < len(source) <= MAX_SOURCE_CHARS:
         raise DocumentUnsafe(f"the source's name must have 1 to {MAX_SOURCE_CHARS} characters")
-    if any(is_unseen(char) for char in source) or source != source.strip():
+    if any(map(is_unseen, source)) or source != visible(source).strip():
         raise DocumentUnsafe("the source's name holds characters that are not seen")
     if "\\" in source or source.startswith("/") or not {".", ".."}.isdisjoint(source.split("/")):
         raise DocumentUnsafe("the source's name leads out of its folder")

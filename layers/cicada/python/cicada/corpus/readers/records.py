@@ -105,7 +105,7 @@ def read_json(data: bytes, limits: ReadLimits) -> Content:
 
     Records are the elements of an array, the lines of JSON Lines, and, of an object, each object in it and the
     elements of each array of objects, below the names that lead there; what else an object holds is a record of its
-    own. A file whose first record names a message's fields is a script.
+    own. A file of which any record names a message's fields is a script: it is refused if others do not.
 
     Raises:
         DocumentBroken: it is not JSON, or an object names a field twice; the message names the line.
@@ -114,7 +114,7 @@ def read_json(data: bytes, limits: ReadLimits) -> Content:
     text, notes = decoded(data)
     found = list(_values(text))
     values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-    if values and isinstance(values[0], dict) and is_of_a_script(values[0]):
+    if any(isinstance(value, dict) and is_of_a_script(value) for value in values):
         return Content("script", (), notes=notes)
     blocks = Blocks(limits)
     title = add_values(blocks, found)

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from cicada.errors import RetrievalInvalid
 from cicada.protocol.calls import AS_WHOLE, CallRequest
+from cicada.text.visible import visible
 
 PipelineName = Literal["standard", "rerank", "advanced", "facets"]
 SearchType = Literal["vector", "keyword", "hybrid", "semantic"]
@@ -101,6 +102,11 @@ class RetrieveRequest(CallRequest):
     time_budget_s: Annotated[float, Field(gt=0, le=60)] = Field(
         DEFAULT_TIME_BUDGET_S, description="seconds for all stages; what is late is left out and named in `degraded`"
     )
+
+    def refuse_blank(self) -> None:
+        """Raises RetrievalInvalid where nothing is asked, unless facets are counted."""
+        if self.pipeline != "facets" and not visible(self.query).strip():
+            raise RetrievalInvalid("query: must not be blank")
 
 
 class Highlight(ApiModel):
@@ -228,8 +234,7 @@ def parse_retrieve_request(found: object) -> RetrieveRequest:
         request = RetrieveRequest.model_validate(found)
     except ValidationError as error:
         raise RetrievalInvalid(problems_of(error)) from None
-    if not request.query.strip() and request.pipeline != "facets":
-        raise RetrievalInvalid("query: must not be blank")
+    request.refuse_blank()
     return request
 
 

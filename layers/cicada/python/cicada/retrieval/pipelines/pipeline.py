@@ -101,8 +101,7 @@ class Pipelines:
         """Retrieve. A failure is a response, too: ``success`` is false, and ``error`` says why."""
         course: Course[State] = Course(request.time_budget_s, self._clock)
         try:
-            if not request.query.strip() and request.pipeline != "facets":
-                raise RetrievalInvalid("query: must not be blank")
+            request.refuse_blank()
             state = self.find(Wanted.of(request), course)
         except CicadaError as error:
             logger.warning("retrieval failed", extra={"code": error.code, "why": str(error)})
