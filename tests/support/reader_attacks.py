@@ -2,7 +2,9 @@
 
     python -m tests.support.reader_attacks sandboxed      in the process in which documents are read
     python -m tests.support.reader_attacks unconfined     in a plain fork, to see that the attacks work
-    python -m tests.support.reader_attacks lambda-like    sandboxed, where no process may install a filter
+    python -m tests.support.reader_attacks lambda-like    sandboxed, where no process may call prctl or seccomp
+    python -m tests.support.reader_attacks without-call   sandboxed, where no process may call seccomp
+    python -m tests.support.reader_attacks without-filter sandboxed, where prctl installs no filter either
 
 It prints what came of each attack, as JSON: ``done`` or why not; and what the sandbox says is refused.
 """
@@ -35,6 +37,7 @@ DONE = "done"
 _LIMITS = ReadLimits(memory_bytes=400 * MIB, cpu_s=10, wall_s=20)
 _REPLACED_STATUS = 42
 _PTRACE_SEIZE = 0x4206
+_PR_SET_SECCOMP = 22
 _IO_URING_SETUP = 425
 """The same number on every architecture."""
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -156,6 +159,38 @@ def _look_at_file(target: Target) -> None:
     (target.inside / "credentials").stat()
 
 
+def _empty_file(target: Target) -> None:
+    os.truncate(target.inside / "emptied", 0)
+
+
+def _rename_file(target: Target) -> None:
+    (target.inside / "renamed").rename(target.inside / "another name")
+
+
+def _make_link(target: Target) -> None:
+    (target.inside / "link").symlink_to("any text")
+
+
+def _change_rights(target: Target) -> None:
+    (target.inside / "emptied").chmod(0o666)
+
+
+def _read_memory_of_child(target: Target) -> None:
+    """Of the process that this one was forked from: what it holds is at the same place."""
+    witness = ctypes.create_string_buffer(1)
+    place = _Memory(ctypes.addressof(witness), 1)
+    _checked(_libc.process_vm_readv(os.getppid(), ctypes.byref(place), 1, ctypes.byref(place), 1, 0))
+
+
+def _lower_a_limit_of_host(target: Target) -> None:
+    if sys.platform == "linux":
+        resource.prlimit(target.host, resource.RLIMIT_CORE, (0, 0))
+
+
+def _slow_host_down(target: Target) -> None:
+    os.setpriority(os.PRIO_PROCESS, target.host, 1)
+
+
 def _leave_the_session(target: Target) -> None:
     os.setsid()
 
@@ -190,6 +225,13 @@ ATTACKS: dict[str, Callable[[Target], None]] = {
     "remove file": _remove_file,
     "make folder": _make_folder,
     "look at file": _look_at_file,
+    "empty file": _empty_file,
+    "rename file": _rename_file,
+    "make link": _make_link,
+    "change rights": _change_rights,
+    "child memory call": _read_memory_of_child,
+    "limit host": _lower_a_limit_of_host,
+    "slow host": _slow_host_down,
     "leave session": _leave_the_session,
     "raise limit": _raise_a_limit,
     "import module": _import_a_module,
@@ -248,15 +290,27 @@ def _unconfined(name: str, target: Target) -> str:
     return DONE if os.waitstatus_to_exitcode(status) == _REPLACED_STATUS else came
 
 
-def _forbid_filters() -> None:
-    """As Lambda is reported to: ``prctl`` and ``seccomp`` answer EPERM in this process and all that it starts."""
+def _forbid(how: str) -> None:
+    """Have ``seccomp`` answer EPERM in this process and all that it starts, and of ``prctl`` what ``how`` names.
+
+    Lambda is reported to refuse all of ``prctl``.
+    """
     prctl, seccomp = {"x86_64": (157, 317), "aarch64": (167, 277)}[platform.machine()]
+    from_prctl = {"lambda-like": 3, "without-call": 2, "without-filter": 0}[how]
     refuse, allow = 0x0005_0000 | errno.EPERM, 0x7FFF_0000
-    steps = [(0x20, 0, 0, 0), (0x15, 2, 0, prctl), (0x15, 1, 0, seccomp), (0x06, 0, 0, allow), (0x06, 0, 0, refuse)]
+    steps = [
+        (0x20, 0, 0, 0),  # the call's number
+        (0x15, 4, 0, seccomp),
+        (0x15, from_prctl, 2, prctl),
+        (0x20, 0, 0, 16),  # its first argument
+        (0x15, 1, 0, _PR_SET_SECCOMP),
+        (0x06, 0, 0, allow),
+        (0x06, 0, 0, refuse),
+    ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
     program = ctypes.create_string_buffer(struct.pack("HP", len(steps), ctypes.addressof(code)))
     _checked(_libc.prctl(38, 1, 0, 0, 0))
-    _checked(_libc.prctl(22, 2, program))
+    _checked(_libc.prctl(_PR_SET_SECCOMP, 2, program))
 
 
 def main(how: str) -> None:
@@ -273,10 +327,10 @@ def main(how: str) -> None:
         unix.bind(f"{folder}/socket")
         unix.listen(8)
         target = Target(os.getpid(), ctypes.addressof(secret), folder, tcp.getsockname()[1])
-        for name in ("credentials", "removable"):
+        for name in ("credentials", "removable", "renamed", "emptied"):
             (target.inside / name).write_text(CANARY)
-        if how == "lambda-like":
-            _forbid_filters()
+        if how not in ("sandboxed", "unconfined"):
+            _forbid(how)
         if how == "unconfined":
             refused: Mapping[str, bool] = {}
             came = {name: _unconfined(name, target) for name in ATTACKS}

@@ -53,6 +53,13 @@ BOUNDED_ON_LINUX = {
     "anonymous file": "EMFILE",
     "io_uring": "EMFILE",
 }
+HIDDEN = dict.fromkeys(("host memory call", "child memory call", "trace host"), "EPERM")
+"""What is refused beside where the kernel hides memory, though it takes no filter."""
+LEFT_OPEN = (
+    *("remove file", "empty file", "rename file", "make link", "change rights"),
+    *("limit host", "slow host", "signal host"),
+)
+"""What limits do not refuse."""
 
 
 @functools.cache
@@ -85,6 +92,28 @@ def test_a_filter_refuses_every_attack(attack: str, *, unprivileged: bool) -> No
 def test_where_no_filter_can_be_installed_nothing_can_be_opened_or_started(attack: str) -> None:
     came = _attacked("lambda-like" if LINUX else "sandboxed", unprivileged=True)["came"]
     assert came[attack] == (BOUNDED | BOUNDED_ON_LINUX)[attack]
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_the_filter_is_installed_where_one_of_the_two_calls_for_it_is_refused(attack: str) -> None:
+    assert _attacked("without-call", unprivileged=True)["came"][attack] == FILTERED[attack]
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("attack", HIDDEN)
+def test_memory_is_hidden_where_no_filter_can_be_installed_and_the_kernel_does_that(attack: str) -> None:
+    found = _attacked("without-filter", unprivileged=True)
+    assert found["came"][attack] == HIDDEN[attack]
+    assert found["refused"][FILTER] is False
+    assert found["refused"]["read_memory_of_processes"] is True
+
+
+@NEEDS_LINUX
+@pytest.mark.parametrize("attack", LEFT_OPEN)
+def test_the_docs_say_what_limits_leave_open(attack: str) -> None:
+    """docs/formats.md calls each *possible* in Lambda: where one is refused by now, say so there."""
+    assert _attacked("lambda-like", unprivileged=True)["came"][attack] == DONE
 
 
 @NEEDS_LINUX

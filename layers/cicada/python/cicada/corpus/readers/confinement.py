@@ -129,8 +129,11 @@ _ALLOW = 0x7FFF_0000
 _REFUSE = 0x0005_0000 | errno.EPERM
 _KILL = 0x8000_0000
 
+_PR_SET_DUMPABLE = 4
+_PR_SET_SECCOMP = 22
 _PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER = 1
+_MODE_FILTER = 2
 
 
 def restrict() -> bool:
@@ -143,7 +146,17 @@ def restrict() -> bool:
     program = ctypes.create_string_buffer(struct.pack("HP", len(code) // 8, ctypes.addressof(held)))
     libc = ctypes.CDLL(None)
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # where this is refused it may be set already: the next call tells
-    return bool(libc.syscall(getattr(_SECCOMP, machine), _SET_MODE_FILTER, 0, program) == 0)
+    by_call = libc.syscall(getattr(_SECCOMP, machine), _SET_MODE_FILTER, 0, program) == 0
+    return bool(by_call or libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, program) == 0)  # either may be refused by itself
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user from this one's memory for good, where the kernel takes that.
+
+    It leaves no core dump then, and no debugger can be attached.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def filter_code(machine: str) -> bytes:
@@ -193,9 +206,12 @@ def what_is_refused() -> dict[str, bool]:
     """What a confined process is refused here, by name; under ``FILTER`` whether the kernel takes the filter.
 
     Where the system kills a process for an attempt, that attempt and those after it are left out. Only for a process
-    with one thread: it forks.
+    with one thread: it forks. Where there is no filter, this process hides its memory from its forks.
     """
-    return _tried_in_a_fork(filtered=True) or _tried_in_a_fork(filtered=False) or {FILTER: False}
+    if refused := _tried_in_a_fork(filtered=True):
+        return refused
+    hide_memory()
+    return _tried_in_a_fork(filtered=False) or {FILTER: False}
 
 
 def _tried_in_a_fork(*, filtered: bool) -> dict[str, bool]:

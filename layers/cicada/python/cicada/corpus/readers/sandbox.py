@@ -34,7 +34,7 @@ from typing import Self
 import cicada
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.child import MAX_ORDER_BYTES
-from cicada.corpus.readers.confinement import LIBRARY_MISSING, OUT_OF_MEMORY
+from cicada.corpus.readers.confinement import FILTER, LIBRARY_MISSING, OUT_OF_MEMORY, hide_memory
 from cicada.corpus.readers.frames import MalformedResultError, Order, max_result_bytes, read_result
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.naming import checked_source
@@ -153,6 +153,8 @@ class Sandbox:
             self.close()
             raise ReaderUnavailable(f"the process that reads documents does not start: {self._reader}")
         self._refused = _logged(told)
+        if not self._refused[FILTER]:
+            hide_memory()
         return ours
 
     def _told(self, deadline: float) -> bytes:
