@@ -33,7 +33,7 @@ def token_source(token: str | None, token_file: Path | None, environ: Mapping[st
 def _read(path: Path) -> str:
     try:
         token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # not UTF-8, or a path that can be none
         raise UsageError(f"the token file {path} cannot be read: {error}") from error
     if not token:
         raise UsageError(f"the token file {path} is empty")

@@ -91,7 +91,7 @@ class Aws:
         """A boto3 client.
 
         Raises:
-            DeploymentNotFound: the profile does not exist, or no region is named.
+            DeploymentNotFound: the profile does not exist, no region is named, or the endpoint is no URL.
         """
         import boto3
         from botocore.config import Config
@@ -108,7 +108,7 @@ class Aws:
                 region = self.region or os.environ.get("AWS_REGION")  # boto3 itself knows AWS_DEFAULT_REGION alone
                 session = boto3.Session(profile_name=self.profile, region_name=region)
             return session.client(service, endpoint_url=self.endpoint_url, config=config)
-        except BotoCoreError as error:
+        except (BotoCoreError, ValueError) as error:
             raise DeploymentNotFound(str(error)) from error
 
 
@@ -305,6 +305,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
     """
     from botocore.config import Config
     from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
 
     found: dict[str, str] = {}
     try:
@@ -318,7 +319,7 @@ def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
             for stack in page["Stacks"]
             if stack["StackName"] in stack_names(prefix)
         ]
-    except (BotoCoreError, ClientError, DeploymentNotFound) as error:
+    except (BotoCoreError, ClientError, ResponseParserError, DeploymentNotFound) as error:
         tried.append(f"AWS could not be asked for stacks: {error}")
         return {}
     for stack in stacks:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -27,20 +29,27 @@ from clients.cli.exits import Exit, UsageError
 from clients.cli.load import load, unload
 from clients.cli.load_options import Asked as AskedLoad
 from clients.cli.load_options import add_load, add_unload
-from clients.cli.output import complain, console
+from clients.cli.output import Notes, Parser, complain, console
 from clients.cli.search import search
 from clients.cli.session import Session
+from clients.cli.text import clipped, one_line
 from clients.cli.trace import DEFAULT_SINCE, canonical, trace
 from clients.cli.views import view_for
+
+TRACEBACK_VARIABLE = "CICADA_TRACEBACK"
+MAX_UNFORESEEN_CHARS = 300
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse the command line, do it, and return the exit status: see :class:`clients.cli.exits.Exit`."""
     for name in ("cicada", "clients"):  # what a command has to say, it says itself
         logging.getLogger(name).addHandler(logging.NullHandler())
-    args = build_parser().parse_args(argv)
-    run: Callable[[argparse.Namespace], Exit] = args.run
+    logging.lastResort = Notes(logging.WARNING)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have every letter of a name
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        args = build_parser().parse_args(argv)
+        run: Callable[[argparse.Namespace], Exit] = args.run
         return run(args)
     except UsageError as error:
         complain(str(error))
@@ -51,13 +60,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILED
+    except Exception as error:  # a traceback would print as it is what names, services and files hold
+        complain(unforeseen(error))
+        return Exit.FAILED
+
+
+def unforeseen(error: Exception) -> str:
+    """A failure that no command expects: in a line, or with its traceback where :data:`TRACEBACK_VARIABLE` is set."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        return "".join(traceback.format_exception(error))
+    told = clipped(one_line(str(error)), MAX_UNFORESEEN_CHARS)
+    return f"{type(error).__name__}: {told} (unexpected: {TRACEBACK_VARIABLE}=1 shows where it comes from)"
 
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
-    parser = argparse.ArgumentParser(
-        prog="cicada", description="Ask a corpus questions, and get streamed, cited answers."
-    )
+    parser = Parser(prog="cicada", description="Ask a corpus questions, and get streamed, cited answers.")
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

@@ -6,13 +6,15 @@ control sequences, bidirectional overrides and characters that nobody sees.
 
 from __future__ import annotations
 
+import argparse
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterable
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from clients.cli.text import UNSAFE, printable
@@ -43,9 +45,22 @@ def complain(text: str) -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """A console for tables, colours and live views, whose texts are made safe after they are laid out."""
-    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
-    made.push_render_hook(_MadeSafe())
-    return made
+    return _SafeConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+class Parser(argparse.ArgumentParser):
+    """One whose help and complaints are safe: an argument may be the name of a file that a shell put in its place."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        super()._print_message(printable(message), file)
+
+
+class Notes(logging.Handler):
+    """Prints what libraries log, for want of a handler of theirs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a record on standard error."""
+        complain(self.format(record))
 
 
 _UNSAFE_CHARACTER = re.compile(UNSAFE)
@@ -55,18 +70,9 @@ def _escaped(match: re.Match[str]) -> str:
     return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
 
 
-class _MadeSafe(RenderHook):
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        return [_Safe(one) for one in renderables]
+class _SafeConsole(Console):
+    """A console that shows no text as it is, in whatever it lies; the terminal's own control codes are not text."""
 
-
-class _Safe:
-    """A renderable whose text is printable; the terminal's own control codes are not its text."""
-
-    def __init__(self, renderable: ConsoleRenderable) -> None:
-        self._renderable = renderable
-
-    def __rich_console__(self, made: Console, options: ConsoleOptions) -> RenderResult:
-        rendered: Iterable[Segment] = made.render(self._renderable, options)
-        for text, style, control in rendered:
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
             yield Segment(text if control else printable(text), style, control)

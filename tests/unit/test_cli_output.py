@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.live import Live
+from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -18,6 +20,10 @@ from clients.cli.output import complain, console, say, say_json
 from clients.cli.text import UNSAFE, printable
 
 CLI = Path(__file__).resolve().parents[2] / "clients" / "cli"
+PRINTING = (
+    *("print", "Console", "sys.stdout.write", "sys.stderr.write", "os.write"),
+    *("argparse.ArgumentParser", "sys.exit", "warnings.warn", "traceback.print_exc"),
+)
 HOSTILE = "a\x1b]0;title\x07b\x1b[2Jc\u202ed\x9be\U000e0041f"
 
 
@@ -50,16 +56,29 @@ def test_any_text_in_a_table_is_safe_and_the_consoles_own_colours_stay(text):
     assert printable(left) == left
 
 
+def test_live_views_are_safe_too():
+    made = console()
+    made.file = written = io.StringIO()
+    made._force_terminal = True
+    with Live(Text(HOSTILE), console=made, auto_refresh=False) as live:
+        live.refresh()
+    with Progress(TextColumn("{task.description}"), console=made, auto_refresh=False) as progress:
+        progress.add_task(HOSTILE)
+        progress.refresh()
+    left = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", written.getvalue()).replace("\r", "")
+    assert printable(left) == left
+
+
 def test_no_command_prints_past_the_one_module_that_makes_text_safe():
     """Every module of the command line, whichever command it belongs to."""
     found = []
     for path in sorted(CLI.glob("*.py")):
-        if path.name == "output.py":
+        if path.name in ("output.py", "__main__.py"):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call):
                 called = ast.unparse(node.func)
-                if called in ("print", "Console", "sys.stdout.write", "sys.stderr.write", "os.write"):
+                if called in PRINTING:
                     found.append(f"{path.name}:{node.lineno}: {called}")
     assert found == []
 
