@@ -9,6 +9,7 @@ UNSAFE = (
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # directions: they could make text read as another
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u3164\ufeff\uffa0\ufff9-\ufffb"  # not seen
     "\ud800-\udfff"  # surrogates: no encoding takes them
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # not seen: shorthand's and music's
     "\U000e0000-\U000e0fff]"  # tags and variation selectors: text that nobody sees
 )
 """A regular expression of a character that could do something to a terminal, or hide in it."""

@@ -151,7 +151,7 @@ export function parseFrame(data) {
   const raw = parseObject(data);
   if (raw === null) return null;
   if (typeof raw.type !== "string") {
-    return typeof raw.message === "string" ? { kind: "fault", message: raw.message } : null;
+    return typeof raw.message === "string" ? { kind: "fault", message: safe(raw.message) } : null;
   }
   if (!isCount(raw.seq)) return null;
   if (raw.seq === 0) return readReply(raw);

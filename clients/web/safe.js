@@ -5,6 +5,7 @@ const UNSAFE = new RegExp(
     "|[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f" + // control characters but tab and line feed
     "\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u206f" + // directions: they could make text read as another
     "\\u00ad\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u2060-\\u2065\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb" + // not seen
+    "\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}" + // not seen: shorthand's and music's
     "\\u{e0000}-\\u{e0fff}" + // tags and variation selectors: text that nobody sees
     "\\p{Cs}]", // halves of surrogate pairs
   "gu",

@@ -40,7 +40,7 @@ export class SettingsError extends Error {
 export async function readSettings() {
   const config = await readConfig();
   const fromAddress = config.serverFromAddress === true ? new URL(location.href).searchParams.get("ws") : null;
-  const webSocketUrl = socketUrl(fromAddress ?? config.webSocketUrl);
+  const webSocketUrl = fromAddress === null ? socketUrl(config.webSocketUrl).href : withoutAccount(socketUrl(fromAddress));
   return {
     webSocketUrl,
     token: tabStorage.getItem(placeOf(webSocketUrl)) ?? "",
@@ -92,8 +92,18 @@ async function readConfig() {
 }
 
 /**
- * @param {unknown} value
+ * A server's address without what could name an account there: its query may hold a token.
+ *
+ * @param {URL} url
  * @returns {string}
+ */
+function withoutAccount({ origin, pathname }) {
+  return origin + pathname;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {URL}
  */
 function socketUrl(value) {
   if (typeof value !== "string" || !value) throw new SettingsError("config.json names no webSocketUrl.");
@@ -102,7 +112,7 @@ function socketUrl(value) {
     throw new SettingsError(`“${value}” is no WebSocket address.`);
   }
   url.hash = "";
-  return url.href;
+  return url;
 }
 
 /**

@@ -46,6 +46,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
+from local.page import page_headers
 from tests.e2e.page.browser import PATIENCE_S
 
 PAGE = Path(__file__).parents[3] / "clients" / "web"
@@ -129,8 +130,12 @@ class ScriptedServer:
         *,
         wire: Wire | None = None,
         config: dict[str, Any] | None = None,
+        headers: bool = False,
     ) -> None:
-        """Answer each question of ``scripts`` as it says; ``config`` is added to the page's ``config.json``."""
+        """Answer each question of ``scripts`` as it says; ``config`` is added to the page's ``config.json``.
+
+        ``headers``: whether the static host sends those of ``headers.json``, as it should.
+        """
         self.wire = wire or Wire()
         self.asked: list[Ask] = []
         self.received: list[ClientAction] = []
@@ -143,6 +148,7 @@ class ScriptedServer:
         """To the calls that change a profile, in order."""
         self._scripts = scripts
         self._config = config or {}
+        self._headers = headers
         self._logs: dict[str, _Log] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._released = 0
@@ -392,6 +398,12 @@ class ScriptedServer:
                     super().do_GET()
                 else:
                     self.send_error(HTTPStatus.NOT_FOUND)
+
+            def end_headers(self) -> None:
+                if server._headers:
+                    for name, value in page_headers(PAGE, server.websocket_url.removesuffix("/live")).items():
+                        self.send_header(name, value)
+                super().end_headers()
 
             def _config(self) -> None:
                 body = json.dumps({"webSocketUrl": server.websocket_url, **server._config}).encode()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.e2e.page.asking import ask, banner, connected, wait_for_banner, wait_for_phase
@@ -24,6 +26,17 @@ def test_a_link_names_the_server_where_the_configuration_allows_it(browser):
         with browser.page(f"{other.page_url}?ws={server.websocket_url}") as page:
             connected(page)
             assert (server.opened, other.opened) == (["/live"], [])
+
+
+@pytest.mark.parametrize("account", ["{}?token=a.b-c", "{}?x=1&token=a.b-c#token=a.b-c", "{}/../live?token=a.b-c"])
+def test_a_server_that_a_link_names_brings_no_account(browser, account):
+    with ScriptedServer({}) as server, ScriptedServer({}, config={"serverFromAddress": True}) as other:
+        named = quote(account.format(server.websocket_url.replace("://", "://eve:secret@")), safe="")
+        with browser.page(f"{other.page_url}?ws={named}") as page:
+            connected(page)
+            page.reload()
+            connected(page)
+            assert (server.opened, other.opened) == (["/live"] * 2, [])
 
 
 def test_a_token_that_is_typed_is_kept_for_its_server_and_this_tab(browser):

@@ -26,6 +26,31 @@ test("the gateway's own complaint", () => {
   assert.deepEqual(read(raw), { kind: "fault", message: "Internal server error" });
 });
 
+test("whatever a frame says is shown without what could hide in it", () => {
+  const path = new URL("../../../../docs/protocol/vectors.json", import.meta.url);
+  const { sessions } = JSON.parse(readFileSync(path, "utf8"));
+  const evil = "\u001b[2J\u0007\u009b\u202e\u2066\u200b\u{e0041}\u{1d173}";
+  /** @param {any} raw */
+  const poisoned = (raw) =>
+    JSON.parse(JSON.stringify(raw), (name, value) =>
+      typeof value === "string" && !["type", "requestId", "verdict", "kind", "use", "origin"].includes(name) ? value + evil : value,
+    );
+  const change = { version: 1, operation: "updated", id: "i", name: "n", fields: [{ field: "f", before: "b", after: "a" }] };
+  const event = { requestId: REQUEST, seq: 3, attempt: 1 };
+  const others = [
+    { message: "Internal server error" },
+    { type: "error", seq: 0, requestId: REQUEST, code: "c", message: "No.", detail: "query: blank" },
+    { type: "receipt", ...event, change },
+    { type: "confirm", ...event, confirmationId: "i", operation: "delete", name: "n", fields: change.fields },
+    { type: "verdict", ...event, verdict: "open", for: [{ n: 1, strength: "weak" }] },
+  ];
+  const frames = [...others, ...sessions.flatMap((/** @type {any} */ one) => one.frames)];
+  for (const raw of frames) {
+    const shown = JSON.stringify(read(poisoned(raw)));
+    assert.equal(shown, JSON.stringify(read(raw)));
+  }
+});
+
 test("a refusal says what is wrong", () => {
   const raw = { type: "error", seq: 0, requestId: null, code: "c", message: "No.", detail: "query: blank", retryable: false };
   const { kind, requestId, message } = read(raw);
