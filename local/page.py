@@ -65,7 +65,10 @@ class Page:
         return web.json_response(config, headers=self._headers)
 
     def _file(self, path: str) -> Path | None:
-        file = (self._folder / unquote(path).lstrip("/")).resolve()
-        if file == self._folder:
-            file = file / "index.html"
-        return file if file.is_file() and file.is_relative_to(self._folder) else None
+        try:
+            file = (self._folder / unquote(path).lstrip("/")).resolve()
+            if file == self._folder:
+                file = file / "index.html"
+            return file if file.is_file() and file.is_relative_to(self._folder) else None
+        except (OSError, ValueError):  # no file can be called so: a key of S3 can
+            return None

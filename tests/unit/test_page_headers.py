@@ -7,7 +7,10 @@ import json
 import re
 from pathlib import Path
 
-from local.page import page_headers
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from local.page import Page, page_headers
 
 PAGE = Path(__file__).resolve().parents[2] / "clients" / "web"
 API = "wss://abc123.execute-api.eu-central-1.amazonaws.com"
@@ -40,3 +43,8 @@ def test_the_policy_in_the_page_is_the_headers_but_for_the_server() -> None:
         directives(page_headers(PAGE, "ws: wss:")["Content-Security-Policy"]),
     )
     assert inside == {name: values for name, values in sent.items() if name != "frame-ancestors"}
+
+
+@pytest.mark.parametrize("path", ["/" + "a" * 300, "/a\0b", "/../../cdk.json", "/%2e%2e/%2e%2e/cdk.json"])
+def test_what_is_no_file_of_the_page_is_left_to_the_other_services(path: str) -> None:
+    assert not Page(PAGE, lambda: None).serves(make_mocked_request("GET", path))

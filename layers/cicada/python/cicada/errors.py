@@ -403,9 +403,9 @@ class DocumentInvalid(DocumentRefused):
 
 
 class DocumentConflict(DocumentRefused):
-    """The collection holds a document of its source for another workflow."""
+    """The collection holds a document of its source with another label."""
 
-    code, told = "document_conflict", "A document of that source is held for another workflow."
+    code, told = "document_conflict", "A document of that source has another workflow_id."
 
 
 class SettingsInvalid(CicadaError):

@@ -12,7 +12,7 @@ BlockKind = Literal["heading", "paragraph", "list_item", "quote", "code", "row",
 """A ``row`` is of a table or a CSV file, a ``record`` an object of a JSON file, or a mapping of a YAML file."""
 
 METADATA_KEYS = ("author", "created", "modified", "date", "version", "subject", "description", "category", "keywords")
-"""What a document may say of itself. Whose it is, its language and all else that searches, the analysis of its text or
+"""What a document may say of itself. Its label, its language and all else that searches, the analysis of its text or
 an administrator go by, is not for its author to say."""
 
 SECTION_SEPARATOR = " > "

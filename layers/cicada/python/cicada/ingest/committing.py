@@ -224,9 +224,9 @@ class _Plan:
             return
         own = {self._owner.workflow_id}
         if not held.values_of({file.source for file in self._candidates}, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentConflict(f"another workflow's document of {self._collection} has that source")
+            raise DocumentConflict(f"a document of {self._collection} with another workflow_id has that source")
         if not held.values_of(self._gone, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentUnknown(f"{self._collection} holds no document of that source for this workflow")
+            raise DocumentUnknown(f"{self._collection} holds no document of that source with this workflow_id")
 
     def _count_unchanged(self, held: CollectionSnapshot) -> None:
         counts = held.counts

@@ -108,7 +108,7 @@ class Prepared(IngestModel):
 
 
 class Owner(IngestModel):
-    """Whose documents a commit may touch."""
+    """The label of the documents that a commit may touch: no access control, since callers name it."""
 
     workflow_id: str | None = Field(description="of all their passages; None: they have none")
 

@@ -162,9 +162,9 @@ def index_document(
     """Load a document, or delete it.
 
     Raises:
-        DocumentRefused: it cannot be read, a passage's id is taken, or the source is another workflow's; nothing was
-            changed.
-        DocumentUnknown: the source to be deleted is another workflow's; nothing was changed.
+        DocumentRefused: it cannot be read, a passage's id is taken, or the source has another label; nothing
+            was changed.
+        DocumentUnknown: the source to be deleted has another label; nothing was changed.
         RetrievalInvalid: its bytes are not base64.
     """
     metadata = request.metadata | ({WORKFLOW_ID: request.workflow_id} if request.workflow_id else {})
@@ -188,7 +188,7 @@ def index_document(
     if report.quarantined:
         refused = report.quarantined[0]
         if refused.code == DocumentInvalid.code:
-            # The reason may name another document, which may be another workflow's.
+            # The reason may name another document, which the caller has not named.
             raise DocumentInvalid("a passage of it, or its metadata, is in the way of the collection's other documents")
         raise IndexUnavailable(refused.message)  # what was prepared of it is damaged: the next call prepares it anew
     return _told(request, prepared, report)

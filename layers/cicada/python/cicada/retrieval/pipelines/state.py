@@ -19,7 +19,7 @@ from cicada.retrieval.pipelines.api import (
 from cicada.retrieval.ports import Filters, Hit, SearchMode
 
 WORKFLOW_ID = "workflow_id"
-"""The key of a passage's metadata that names its tenant or workflow."""
+"""The key of a passage's metadata that holds its label."""
 SOURCE = "source"
 _MODES: dict[SearchType, SearchMode] = {
     "vector": "dense",
@@ -121,7 +121,7 @@ class State:
 
 
 def filters_of(asked: RetrieveFilters, workflow_id: str | None = None) -> Filters:
-    """The filters of a request, with its workflow's, which can only narrow them.
+    """The filters of a request, with its label's, which can only narrow them.
 
     Raises RetrievalInvalid if two filters of one field have no value in common, so that nothing could pass.
     """
