@@ -100,22 +100,22 @@ def refused_licences(licences: Mapping[tuple[str, str], str | None], policy: Pol
     return refused
 
 
-def read_pip_audit(output: str, report: Report) -> None:
-    """Take over what pip-audit printed.
+def read_pip_audit(output: str, pins: Mapping[str, str], report: Report) -> None:
+    """Take over what pip-audit printed of packages, by name and version. What it says nothing of was not audited.
 
     Raises:
         ValueError: it is no report.
     """
-    skipped = []
+    audited = set()
     for package in _fields(json.loads(output), "dependencies"):
         if "skip_reason" in package:
-            skipped.append(package["name"])
             continue
+        audited.add((package["name"], package["version"]))
         for found in package["vulns"]:
             advisory = " ".join([found["id"], *sorted(found["aliases"])])
             fixed_in = ", ".join(found["fix_versions"]) or "none"
             report.vulnerabilities.append(Vulnerability(package["name"], package["version"], advisory, fixed_in))
-    if skipped:
+    if skipped := [name for name, version in pins.items() if (name, version) not in audited]:
         shown = ", ".join(skipped[:_SHOWN_PACKAGES]) + (", …" if len(skipped) > _SHOWN_PACKAGES else "")
         report.unknown.append(f"{len(skipped)} Python packages, which the advisory service does not know: {shown}")
 
@@ -144,7 +144,7 @@ def _look_up_python(packages: Iterable[tuple[str, str]], report: Report) -> None
             command += ["--format", "json", "--aliases", "on", "--desc", "off", "--progress-spinner", "off"]
             said = _run(command)
         try:
-            read_pip_audit(said.stdout, report)
+            read_pip_audit(said.stdout, pins, report)
         except ValueError:
             report.unknown.append(f"{len(pins)} Python packages: {_reason(said.stderr)}")
 

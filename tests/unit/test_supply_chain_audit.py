@@ -127,6 +127,14 @@ def test_a_package_that_the_service_does_not_know_is_not_called_clean(monkeypatc
     assert "incomplete (exit code 3)" in report.text()
 
 
+def test_a_package_that_pip_audit_says_nothing_of_is_not_called_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = audited(monkeypatch, services(lambda pins: clean(pins[1:]), NPM_CLEAN))
+    assert report.exit_code() == UNKNOWN
+    assert next(iter(all_locked()))[0] in report.text()
+    report = audited(monkeypatch, services(lambda pins: clean([f"{pins[0].partition('==')[0]}==0.0.1"]), NPM_CLEAN))
+    assert report.exit_code() == UNKNOWN
+
+
 def test_services_that_cannot_be_reached_are_named_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     report = audited(monkeypatch, services(lambda pins: "", {"message": "no route", "error": {}}))
     assert report.exit_code() == UNKNOWN
