@@ -28,7 +28,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, int]:
             "connection_id": connection["connectionId"],
             "asker": asker_of(owner),
             "open_s": round((connection["requestTimeEpoch"] - connection["connectedAt"]) / 1000),
-            "reason": connection.get("disconnectReason"),
+            "close_code": connection.get("disconnectStatusCode"),  # the reason is the client's words
         },
     )
     metrics.add_metric(name="ConnectionsOpened" if opened else "ConnectionsClosed", unit=MetricUnit.Count, value=1)

@@ -150,6 +150,13 @@ def test_refused_frames_are_logged_without_what_they_say(cloud, connect, words):
     assert cloud.leaks() == []
 
 
+def test_a_connection_is_closed_without_its_reason_in_the_log(cloud, issuer, user, words):
+    with open_websocket(f"{cloud.websocket_url}?token={issuer.token(user)}") as socket:
+        socket.close(4321, words())
+    assert logged(cloud, "4321", "Connection")
+    assert cloud.leaks() == []
+
+
 def test_profiles_are_logged_without_what_they_say(cloud, connect, words):
     socket = connect()
     name, field = words("Tamsin", "Oake")[:80], words("hair", "and eyes")[:60]
