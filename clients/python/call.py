@@ -38,6 +38,7 @@ class Call:
         self._due: float | None = None
         self._waits_for_reply = False
         self._tries = 0
+        self._progress = 0
 
     @property
     def request_id(self) -> str:
@@ -90,10 +91,11 @@ class Call:
                 self.failure = failure
         return []
 
-    def fault(self, message: str, now: float) -> list[ClientAction]:
-        """The gateway failed with some frame: perhaps with this one."""
+    def fault(self, message: str, now: float, progress: int = 0) -> list[ClientAction]:
+        """The gateway failed with some frame: perhaps with this one. ``progress``: as an exchange is told it."""
         if not self.ended and self._waits_for_reply:
-            self._try_again(RequestRefused("gateway_fault", message), now)
+            moving, self._progress = progress > self._progress, progress
+            self._try_again(RequestRefused("gateway_fault", message), now, moving=moving)
         return []
 
     def tick(self, now: float) -> list[ClientAction]:
@@ -113,9 +115,9 @@ class Call:
         self._waits_for_reply, self._due = True, now + self._timing.reply_s
         return [self._action]
 
-    def _try_again(self, failure: ClientError, now: float) -> None:
+    def _try_again(self, failure: ClientError, now: float, *, moving: bool = False) -> None:
         self._tries += 1
-        if self._tries > self._timing.attempts:
+        if self._tries > self._timing.attempts and not moving:
             self.failure = failure
             return
         self._waits_for_reply = False

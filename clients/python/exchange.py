@@ -51,6 +51,7 @@ class Exchange:
         self._gap_since = 0.0
         self._fruitless = 0
         self._refusals = 0
+        self._progress = 0
         self._retry_at: float | None = None
         self._may_resume_at = -math.inf
 
@@ -109,6 +110,8 @@ class Exchange:
         """An event of the request has come."""
         if self.ended:
             return []
+        if not self._known and self._cancel == "no":
+            self._retry_at = None  # the ask was not the frame that the gateway failed with
         self._known = self._asked = True
         self._heard_at = now
         if self._awaited == "ask":
@@ -161,11 +164,19 @@ class Exchange:
             self.failure = RequestRefused.of(reply)
         return []
 
-    def fault(self, message: str, now: float) -> Actions:
-        """The gateway failed with some frame: with one of this request, if a reply is awaited."""
+    def fault(self, message: str, now: float, progress: int = 0) -> Actions:
+        """The gateway failed with some frame: perhaps with one of this request, if a reply is awaited.
+
+        Args:
+            message: the gateway's.
+            now: the time.
+            progress: grows with everything that comes over the connection, whichever request it is of: as long as the
+                server gets on, a burst is borne, however often this request's turn does not come.
+        """
         if not self.ended and self._awaits_reply():
             self._heard_at = now
-            self._try_again(RequestRefused("gateway_fault", message), now)
+            moving, self._progress = progress > self._progress, progress
+            self._try_again(RequestRefused("gateway_fault", message), now, moving=moving)
         return []
 
     def tick(self, now: float) -> Actions:
@@ -236,9 +247,9 @@ class Exchange:
         self._cancel, self._sent_at, self._retry_at = "sent", now, None
         return [Cancel(requestId=self.request_id)]
 
-    def _try_again(self, failure: ClientError, now: float) -> None:
+    def _try_again(self, failure: ClientError, now: float, *, moving: bool = False) -> None:
         self._refusals += 1
-        if self._refusals > self._timing.attempts:
+        if self._refusals > self._timing.attempts and not moving:
             self.failure = failure
             return
         self._awaited = None

@@ -103,7 +103,7 @@ class Switchboard:
             case Refused(request_id=None) | GatewayFault():
                 logger.warning("a frame was not accepted", extra={"reason": frame.message})
                 for exchange in list(self._exchanges.values()):
-                    self._after(exchange, exchange.fault(frame.message, now))
+                    self._after(exchange, exchange.fault(frame.message, now, self.events))
             case Pong() | None:
                 pass
             case _:

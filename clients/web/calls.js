@@ -10,6 +10,7 @@ import { backoffMs } from "./timing.js";
  * @property {Call} action
  * @property {(reply: CallReply) => void} resolve
  * @property {number} dueAt  when it is sent again, in the connection's milliseconds
+ * @property {boolean} awaited  it is sent, and no reply has come
  * @property {number} tries
  */
 
@@ -19,7 +20,7 @@ const LOST = "The server did not answer. Try again.";
 export class Calls {
   #timing;
   #random;
-  /** By request id. @type {Map<string, Pending>} */
+  /** By what their replies are known by: a request may have several confirmations. @type {Map<string, Pending>} */
   #pending = new Map();
 
   /**
@@ -47,7 +48,7 @@ export class Calls {
    */
   add(action) {
     return new Promise((resolve) => {
-      this.#pending.set(action.requestId, { action, resolve, dueAt: -Infinity, tries: 0 });
+      this.#pending.set(keyOf(action), { action, resolve, dueAt: -Infinity, awaited: false, tries: 0 });
     });
   }
 
@@ -65,13 +66,15 @@ export class Calls {
   tick(now) {
     /** @type {Action[]} */
     const due = [];
-    for (const [requestId, pending] of this.#pending) {
+    for (const [key, pending] of this.#pending) {
       if (pending.dueAt > now) continue;
+      const { requestId } = pending.action;
       if (pending.tries >= this.#timing.attempts) {
-        this.#end(requestId, { kind: "refused", requestId, code: "no_reply", message: LOST, retryable: true });
+        this.#end(key, { kind: "refused", requestId, code: "no_reply", message: LOST, retryable: true });
         continue;
       }
       pending.tries += 1;
+      pending.awaited = true;
       pending.dueAt = now + this.#timing.replyMs;
       due.push(pending.action);
     }
@@ -86,13 +89,16 @@ export class Calls {
    * @returns {boolean} whether it was to one of these
    */
   replied(reply, now) {
-    const pending = reply.requestId === null ? undefined : this.#pending.get(reply.requestId);
-    if (!pending || reply.requestId === null) return false;
+    const answered = [...this.#pending].find(([key, { action }]) =>
+      reply.kind === "refused" ? action.requestId === reply.requestId : key === keyOf(reply),
+    );
+    if (!answered) return false;
+    const [key, pending] = answered;
     const again = reply.kind === "refused" && reply.retryable && reply.code !== "profile_conflict";
     if (again && pending.tries < this.#timing.attempts) {
-      pending.dueAt = now + backoffMs(this.#timing, pending.tries, this.#random);
+      this.#sendLater(pending, now);
     } else {
-      this.#end(reply.requestId, reply);
+      this.#end(key, reply);
     }
     return true;
   }
@@ -103,18 +109,30 @@ export class Calls {
    * @param {number} now
    */
   fault(now) {
-    for (const pending of this.#pending.values()) {
-      pending.dueAt = now + backoffMs(this.#timing, Math.max(1, pending.tries), this.#random);
-    }
+    for (const pending of this.#pending.values()) if (pending.awaited) this.#sendLater(pending, now);
   }
 
   /**
-   * @param {string} requestId
+   * @param {Pending} pending
+   * @param {number} now
+   */
+  #sendLater(pending, now) {
+    pending.awaited = false;
+    pending.dueAt = now + backoffMs(this.#timing, pending.tries, this.#random);
+  }
+
+  /**
+   * @param {string} key
    * @param {CallReply} reply
    */
-  #end(requestId, reply) {
-    const pending = this.#pending.get(requestId);
-    this.#pending.delete(requestId);
+  #end(key, reply) {
+    const pending = this.#pending.get(key);
+    this.#pending.delete(key);
     pending?.resolve(reply);
   }
+}
+
+/** @param {Call | CallReply} one */
+function keyOf(one) {
+  return "confirmationId" in one ? one.confirmationId : `${one.requestId}`;
 }

@@ -46,6 +46,8 @@ export class Connection {
   #reopenAt = NEVER;
   #openDueAt = NEVER;
   #failures = 0;
+  /** Frames that have brought a request on. */
+  #progress = 0;
   #everOpen = false;
   #attended = true;
   #refusal = "";
@@ -223,7 +225,7 @@ export class Connection {
     } else if (frame.kind === "fault" || (frame.kind === "refused" && frame.requestId === null)) {
       this.#calls.fault(now);
       for (const exchange of [...this.#exchanges.values()]) {
-        exchange.fault(frame.message, now);
+        exchange.fault(frame.message, now, this.#progress);
         this.#after(exchange, []);
       }
     } else if (isCallReply(frame) && this.#calls.replied(frame, now)) {
@@ -245,7 +247,10 @@ export class Connection {
       case "event": {
         const before = exchange.tail.applied;
         const actions = exchange.event(frame, now);
-        if (exchange.tail.applied > before) this.#failures = 0;
+        if (exchange.tail.applied > before) {
+          this.#failures = 0;
+          this.#progress += 1;
+        }
         return actions;
       }
       case "resumed":

@@ -47,6 +47,7 @@ export class Exchange {
   #gapSince = 0;
   #fruitless = 0;
   #refusals = 0;
+  #progress = 0;
   /** @type {number | null} */
   #retryAt = null;
   #mayResumeAt = -Infinity;
@@ -139,6 +140,7 @@ export class Exchange {
    */
   event(frame, now) {
     if (this.ended) return [];
+    if (!this.known && this.#cancel === "no") this.#retryAt = null; // the gateway did not fail with its ask
     this.known = this.#asked = true;
     this.#heardAt = now;
     if (this.#awaited === "ask") this.#awaited = null;
@@ -194,15 +196,19 @@ export class Exchange {
   }
 
   /**
-   * The gateway failed with some frame: with one of this request, if a reply is awaited.
+   * The gateway failed with some frame: perhaps with one of this request, if a reply is awaited.
    *
    * @param {string} message
    * @param {number} now
+   * @param {number} progress  grows with everything that comes over the connection, whichever request it is of: as long
+   *   as the server gets on, a burst is borne, however often this request's turn does not come
    */
-  fault(message, now) {
+  fault(message, now, progress = 0) {
     if (this.ended || !this.#awaitsReply) return;
     this.#heardAt = now;
-    this.#tryAgain({ code: "gateway_fault", message }, now);
+    const moving = progress > this.#progress;
+    this.#progress = progress;
+    this.#tryAgain({ code: "gateway_fault", message }, now, moving);
   }
 
   /**
@@ -323,10 +329,11 @@ export class Exchange {
   /**
    * @param {Failure} failure
    * @param {number} now
+   * @param {boolean} [moving]
    */
-  #tryAgain(failure, now) {
+  #tryAgain(failure, now, moving = false) {
     this.#refusals += 1;
-    if (this.#refusals > this.#timing.attempts) {
+    if (this.#refusals > this.#timing.attempts && !moving) {
       this.failure = failure;
       return;
     }

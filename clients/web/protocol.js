@@ -132,6 +132,7 @@ export const MAX_EPISODES = 20;
  * @typedef {{ kind: "fault", message: string }} FaultFrame  The gateway's own complaint; it names no request of ours.
  * @typedef {object} ConfirmedFrame  What became of a confirmation.
  * @property {"confirmed"} kind
+ * @property {string} confirmationId
  * @property {string | null} requestId
  * @property {string} outcome  "done" or "declined"
  * @typedef {{ kind: "profile", requestId: string | null }} ProfileFrame  A profile as it stands after an operation.
@@ -207,7 +208,7 @@ function readReply(raw) {
     case "resumed":
       return { kind: "resumed", requestId, outcome: text(raw.outcome), lastSeq: count(raw.lastSeq) ?? 0 };
     case "confirmed":
-      return { kind: "confirmed", requestId, outcome: text(raw.outcome) };
+      return { kind: "confirmed", requestId, confirmationId: text(raw.confirmationId), outcome: text(raw.outcome) };
     case "profile":
     case "profile_deleted":
       return { kind: "profile", requestId };

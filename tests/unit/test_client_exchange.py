@@ -240,6 +240,25 @@ def test_the_gateways_own_failure_is_tried_again_where_a_reply_is_awaited() -> N
     assert quiet.deadline == 21
 
 
+def test_the_gateways_failures_are_borne_as_long_as_others_get_on() -> None:
+    exchange, now = asked(), 1.0
+    for progress in (*range(1, 5 * TIMING.attempts), *[5 * TIMING.attempts] * 2):
+        exchange.fault("Internal server error", now, progress)
+        if exchange.failure is None:
+            assert exchange.deadline is not None
+            now = exchange.deadline
+            assert exchange.tick(now) == [ASK]
+    assert isinstance(exchange.failure, RequestRefused)
+
+
+def test_an_ask_that_is_accepted_after_all_is_not_sent_again() -> None:
+    exchange = asked()
+    exchange.fault("Internal server error", 1)
+    exchange.event(event(1, ACCEPTED), 1.1)
+    assert exchange.tick(2) == []
+    assert exchange.deadline == 1.1 + TIMING.silence_s
+
+
 def test_a_refusal_that_answers_nothing_of_this_request_changes_nothing() -> None:
     exchange = running()
     exchange.refused(Refused.of(codes.InvalidMessage(), REQUEST), 2)

@@ -73,6 +73,26 @@ test("a confirmation is sent once and answered", async () => {
   assert.equal((await done).outcome, "done");
 });
 
+test("two confirmations of one answer are each answered", async () => {
+  const connection = start();
+  const other = { ...CONFIRM, confirmationId: "1".repeat(32), accept: false };
+  const both = [connection.call(CONFIRM), connection.call(other)];
+  assert.deepEqual(sent(), [CONFIRM, other]);
+  reply({ type: "confirmed", confirmationId: other.confirmationId, outcome: "declined" });
+  reply({ type: "confirmed", confirmationId: CONFIRM.confirmationId, outcome: "done" });
+  assert.deepEqual((await Promise.all(both)).map(({ outcome }) => outcome), ["done", "declined"]);
+});
+
+test("a burst of the gateway's failures does not keep it from being sent again", () => {
+  const connection = start();
+  connection.call(CONFIRM);
+  for (let n = 0; n < 20; n += 1) {
+    FakeSocket.last.bring(JSON.stringify({ message: "Internal server error", connectionId: "c", requestId: "g" }));
+    clock.pass(TIMING.backoffBaseMs / 4);
+  }
+  assert.ok(sent().length > 2);
+});
+
 test("it is sent again when no reply comes, and on a new connection", async () => {
   const connection = start();
   const done = connection.call(UNDO);

@@ -12,7 +12,7 @@ import { Clock, FakeSocket, seeded, wire } from "./support.mjs";
 const QUESTIONS = 200;
 const FAULT = JSON.stringify({ message: "Internal server error", connectionId: "c", requestId: "of-the-gateway" });
 
-function burst(takes) {
+function burst(takes, roundMs = 20) {
   const clock = new Clock();
   FakeSocket.all = [];
   const connection = new Connection("ws://x/", {
@@ -45,13 +45,19 @@ function burst(takes) {
         wire(2, { type: "complete", answeredBy: "rag" }, requestId),
       );
     });
-    clock.pass(20);
+    clock.pass(roundMs);
   }
   return { exchanges, taken };
 }
 
 test("each of 200 questions is answered though most frames are not taken at first", () => {
   const { exchanges, taken } = burst(5);
+  assert.deepEqual(new Set(exchanges.map(({ tail }) => tail.terminal?.type)), new Set(["complete"]));
+  assert.equal(taken.size, QUESTIONS);
+});
+
+test("a server that takes longer than any one question would wait is waited for while it gets on", () => {
+  const { exchanges, taken } = burst(2, 500);
   assert.deepEqual(new Set(exchanges.map(({ tail }) => tail.terminal?.type)), new Set(["complete"]));
   assert.equal(taken.size, QUESTIONS);
 });
