@@ -33,7 +33,6 @@ class HeldText:
     """
 
     def __init__(self) -> None:
-        """Begin a run."""
         self._held: list[str] = []
         self._size = 0
         self._passing = False
@@ -92,9 +91,6 @@ class Turns(Protocol):
         """One try at the next turn, anew for every try.
 
         Args:
-            task: what the run is for.
-            exchange: all that was said so far.
-            turn: gathers what the service sends.
             left_s: seconds that the turn may take, from its first try on.
         """
         ...
@@ -118,15 +114,6 @@ class AgentLoop:
         max_turn_tokens: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Wire the loop.
-
-        Args:
-            model_id: the model, for what is set aside and noted.
-            turns: makes the calls.
-            streaming: makes them again where that helps, and ends them.
-            max_turn_tokens: the longest turn, in tokens.
-            clock: monotonic seconds.
-        """
         self._model_id = model_id
         self._turns = turns
         self._streaming = streaming

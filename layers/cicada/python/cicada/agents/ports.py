@@ -46,9 +46,6 @@ class Actor:
         """In whose name the tools of a request act: the request's own user, whatever the question says.
 
         Args:
-            key: whose request it is.
-            question: what was asked.
-            at_ms: when, in epoch milliseconds.
             understood: the question as it was completed from the user's own earlier messages, if it was. What was
                 completed from answers is not the user's word: answers quote documents.
         """
@@ -191,10 +188,7 @@ class Tool(Described, Protocol, Generic[Given]):
         """Do it.
 
         Args:
-            given: valid input.
-            actor: in whose name.
             shelf: gets every passage that the result shows; the result names each by its number.
-            limits: the time it may take.
 
         Returns:
             What the model is told, as JSON can hold it; of a tool that writes, what the user is told beside it.
@@ -321,8 +315,6 @@ class Agent(Protocol):
         """Answer step by step; closing the iterator early ends the run.
 
         Args:
-            task: what is to be answered.
-            tools: what it may use.
             limits: asked before every call to a model or the agent's service, for what it can take, and for time; told
                 what each took.
 

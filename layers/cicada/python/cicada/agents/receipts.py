@@ -21,7 +21,6 @@ def told_change(change: Change, profile: Profile) -> ProfileChanged:
     """A change as its user is told.
 
     Args:
-        change: from the record.
         profile: that was changed, as it stood before or after.
     """
     return ProfileChanged(

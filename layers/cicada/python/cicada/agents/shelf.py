@@ -23,7 +23,6 @@ class NumberedShelf:
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._lock = threading.Lock()
         self._places: dict[str, int] = {}
         self._sources: list[Source] = []

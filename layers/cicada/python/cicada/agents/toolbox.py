@@ -145,15 +145,9 @@ class ToolBox:
         """Make the tools of one run.
 
         Args:
-            tools: those that are offered; their names differ.
-            actor: in whose name they act.
-            shelf: gets the passages that they show.
-            limits: what the tools themselves may take.
-            caps: on turns and calls.
             may_write: asked right before a tool that writes is run: whether the run is still the one that answers the
                 request. Where it is not, nothing is written, and the run is stopped.
             on_change: told what a tool has changed, or would delete, as soon as it has run.
-            clock: monotonic seconds.
 
         Raises:
             ValueError: two tools have one name.

@@ -29,12 +29,9 @@ def metrics_of(
 
     Args:
         head: the request, with what its earlier attempts spent.
-        retrieved: the passages, if there were any.
-        answered: the answer.
         spending: of this attempt.
         started: when the attempt began, on the clock of ``spending``.
         first_chunk_at: when its first text was committed, on the same clock; None if all of it is still to be.
-        now_s: epoch seconds.
     """
     now = spending.monotonic()
     accepted_ago_ms = now_s * 1000 - head.accepted_at_ms

@@ -36,7 +36,6 @@ class ToolLimits:
     """:class:`cicada.retrieval.ports.Limits` of the tools of a run: a search among them may call models."""
 
     def __init__(self, spending: Spending, allowance: Allowance, time_left_s: Callable[[], float]) -> None:
-        """Take the attempt, the purse, and the seconds that the run has left."""
         self._spending = spending
         self._allowance = allowance
         self._time_left_s = time_left_s
@@ -66,7 +65,6 @@ class AgentLimits(ToolLimits):
     """Those of the agent's own turns, one after the other: what a turn did not take is there for the next."""
 
     def __init__(self, spending: Spending, allowance: Allowance) -> None:
-        """Take the attempt, and the purse."""
         super().__init__(spending, allowance, lambda: max(0.0, spending.time_left_s()))
         self._under_way: tuple[str, Usage] | None = None
 
@@ -124,7 +122,6 @@ class ProfileOpening:
     """The profiles that the question names, else the list of all; and a search of the corpus."""
 
     def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
-        """``kept``: a subject's profiles."""
         self._kept = kept
 
     def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
@@ -151,7 +148,6 @@ class TheoryOpening:
     """The user's theories, and the evidence on the one that the question names, else on what it says itself."""
 
     def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
-        """``kept``: a subject's theories."""
         self._kept = kept
 
     def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
@@ -199,13 +195,8 @@ class AgentStrategy:
         """Wire the strategy.
 
         Args:
-            name: which agent it is.
-            agent: answers.
-            retriever: finds passages.
             tools: makes the tools of one run, over a retriever.
-            opening: makes the calls that come before the model.
             needs: the circuit breakers of what it cannot do without.
-            caps: on one run.
             may_change: whether a message asks for a change: only then are tools offered that make one.
             judge: of the citations that code alone cannot check; without one they stay unchecked.
         """

@@ -101,18 +101,10 @@ class AttemptRunner:
         """Wire a runner.
 
         Args:
-            log: the requests' logs.
-            connections: the sockets.
             strategies: by name; each that the workflow has a state for.
             conversation: completes follow-up questions; none are completed without.
             breakers: tell what is down; everything is tried without.
-            keepers: what keeps answers after they are complete.
             changes: what earlier attempts at a request have changed in the user's profiles, from their records.
-            budget: what one request may spend.
-            limits: how eagerly events are written.
-            concurrency: what delivery runs on.
-            now_s: epoch seconds.
-            monotonic: seconds.
         """
         self._log = log
         self._connections = connections
@@ -132,7 +124,6 @@ class AttemptRunner:
         """Run one attempt.
 
         Args:
-            task: which request, which strategy, and what failed before.
             worker: the id of this very invocation.
             remaining_s: seconds until the worker is killed.
 

@@ -39,7 +39,6 @@ class Beginning:
     """Begins attempts, and tells whether they still answer."""
 
     def __init__(self, log: RequestLog, budget: RequestBudget, now_s: Callable[[], float]) -> None:
-        """Take the requests' logs, what one request may spend, and a clock of epoch seconds."""
         self._log = log
         self._budget = budget
         self._now_s = now_s

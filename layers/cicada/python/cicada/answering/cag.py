@@ -50,7 +50,6 @@ class CagStrategy:
 
         Args:
             retriever: tells the index version, of which alone earlier answers are given.
-            cache: knows earlier answers.
             model: writes where a question is near, but not the same.
             prompt_passages: of an earlier answer's passages, how many the prompt takes at most.
             judge: of the citations that code alone cannot check; without one they stay unchecked.

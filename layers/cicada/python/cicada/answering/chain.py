@@ -90,7 +90,6 @@ def strategy_failure(strategy: StrategyName, caught: Mapping[str, Any]) -> Strat
     """One strategy's failure in words for people.
 
     Args:
-        strategy: which failed.
         caught: the ``Error`` and ``Cause`` of a state's ``Catch``. ``Error`` is the class of our own exceptions, or its
             code, or a name of Lambda's or Step Functions'. ``Cause`` is for the log alone: it may hold internals.
     """
@@ -108,7 +107,6 @@ def strategy_failures(
     """Every failure so far, in the order in which the workflow tried (a JSON object promises none).
 
     Args:
-        caught: by strategy.
         entry: the strategy that the execution entered at; what was tried before it, by another, comes first.
     """
     order = {strategy: place for place, strategy in enumerate(longest_path(entry or entry_strategy("rag")))}

@@ -59,14 +59,6 @@ def end_late(
 ) -> bool:
     """End a request whose time is up, with what was tried. Returns whether this ended it.
 
-    Args:
-        head: the request, before another attempt.
-        failed: what the workflow saw fail, in order.
-        error: what the client is told.
-        log: the store.
-        connections: the sockets.
-        now_s: epoch seconds.
-
     Raises:
         DeliveryUnavailable: it could not be stored.
     """

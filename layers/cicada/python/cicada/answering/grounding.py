@@ -54,7 +54,6 @@ class AttemptLimits:
     """What an attempt's search may take: :class:`cicada.retrieval.ports.Limits`."""
 
     def __init__(self, spending: Spending) -> None:
-        """Take what the attempt may spend."""
         self._spending = spending
 
     def time_left_s(self) -> float:

@@ -10,12 +10,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cicada.answering.breakers.names import INDEX, model_breaker
-from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
+from cicada.answering.grounding import answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
 from cicada.answering.knowledge import Knowledge, chosen_sources
 from cicada.answering.prompt import number_sources
-from cicada.answering.reuse import EarlierAnswers, EarlierBeside, contexts, given_again, merged, reused
+from cicada.answering.rag import RagStrategy
+from cicada.answering.reuse import EarlierAnswers, contexts, given_again, merged, reused
 from cicada.answering.spending import Spending
 from cicada.answering.strategy import Asked, Retrieved, Step
 from cicada.concurrency import THREADS, Concurrency
@@ -49,12 +49,10 @@ class _Found:
         return self.came_from.found if isinstance(self.came_from, Gathered) else len(self.sources)
 
 
-class HybridStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over a retriever, the semantic cache and a model.
+class HybridStrategy(RagStrategy):
+    """:class:`RagStrategy` that also uses the passages of an answer to a near question, and contexts of collections.
 
-    An earlier answer to the same question is given again; the passages of one to a near question join those that were
-    found. A failure to choose collections, or to find what is named, is one: the
-    next strategy does without.
+    A failure to choose collections, or to find what is named, fails the strategy: the next one does without.
     """
 
     name: StrategyName = "hybrid"
@@ -76,30 +74,25 @@ class HybridStrategy:
         """Wire the strategy.
 
         Args:
-            retriever: finds passages.
-            cache: knows earlier answers.
-            model: writes.
-            top_k: passages searched for, unless the question says otherwise.
+            retriever, cache, model, top_k, judge, concurrency: see :class:`RagStrategy`.
             min_score: passages below it, in [0, 1], are left out, whoever brings them.
             prompt_passages: how many passages the prompt takes at most; of a context that ``knowledge`` chose, all.
             cache_passages: how many of an earlier answer's passages are considered.
             knowledge: gathers contexts where collections declare what they serve; without it every search is plain.
-            judge: of the citations that code alone cannot check; without one they stay unchecked.
-            concurrency: what the search and the look-up run on.
         """
-        self._search = Search(retriever, top_k, min_score)
-        self._earlier = EarlierBeside(retriever, cache, concurrency)
-        self._model = model
-        self._judge = judge
+        super().__init__(
+            retriever,
+            cache,
+            model,
+            top_k=top_k,
+            min_score=min_score,
+            prompt_passages=prompt_passages,
+            judge=judge,
+            concurrency=concurrency,
+        )
         self._min_score = min_score
-        self._prompt_passages = prompt_passages
         self._cache_passages = cache_passages
         self._knowledge = knowledge
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """See the port. It does without the cache."""
-        return (INDEX, model_breaker(self._model.model_id))
 
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """See the port."""

@@ -39,7 +39,6 @@ class GuardedKnowledge:
     """
 
     def __init__(self, knowledge: Knowledge, breakers: Breakers) -> None:
-        """Guard the way to a context; ``breakers`` are told how it went for the index."""
         self._knowledge = knowledge
         self._breakers = breakers
 
@@ -70,11 +69,7 @@ def build_knowledge_of(
     """What gathers contexts as a deployment's settings say; None where they do not want it.
 
     Args:
-        settings: the answer worker's.
-        reader: the index.
         shards: one plain search a query, of the very index whose declarations, names and sections are used.
-        models: makes the models that choose and that find names.
-        breakers: told of every call.
     """
     if not settings.knowledge_enabled:
         return None

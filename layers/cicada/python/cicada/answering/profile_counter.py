@@ -41,7 +41,6 @@ class ProfileCounter:
     """Serves the action ``profile``."""
 
     def __init__(self, desk: ProfileDesk, *, now_s: Callable[[], float] = time.time) -> None:
-        """``now_s``: epoch seconds."""
         self._desk = desk
         self._now_s = now_s
 

@@ -97,8 +97,6 @@ def rag_prompt(query: str, sources: Sequence[Source], *, in_parts: bool = False)
     """The grounded prompt. Every text is escaped, so that no passage can close its element and pose as another part.
 
     Args:
-        query: the question, complete in itself.
-        sources: the passages, numbered.
         in_parts: whether the question is a complex one, each part of which is to be answered.
     """
     passages = "\n".join(_passage(source) for source in sources)

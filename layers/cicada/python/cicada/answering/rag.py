@@ -40,14 +40,11 @@ class RagStrategy:
         """Wire the strategy.
 
         Args:
-            retriever: finds passages.
-            cache: knows earlier answers.
-            model: writes.
+            retriever, cache, model: find passages, know earlier answers, write.
             top_k: passages searched for, unless the question says otherwise.
             min_score: hits below it, in [0, 1], are no hits.
             prompt_passages: of the hits, how many the prompt takes at most.
             judge: of the citations that code alone cannot check; without one they stay unchecked.
-            concurrency: what the search and the look-up run on.
         """
         self._search = Search(retriever, top_k, min_score)
         self._earlier = EarlierBeside(retriever, cache, concurrency)

@@ -63,13 +63,7 @@ class Recovery:
         """Wire it.
 
         Args:
-            log: the requests' logs.
-            connections: the sockets.
-            workflow: starts the answer workflow.
-            budget: what one request may spend.
-            on_recovered: told of every request that was taken up, for the metrics.
             time_left_s: of the invocation: a resume with less than :data:`TAKE_UP_S` leaves a request to the next.
-            now_s: epoch seconds.
         """
         self._log = log
         self._connections = connections
@@ -135,9 +129,6 @@ class Recovery:
 
     def sweep(self, remaining_s: Callable[[], float]) -> Swept:
         """Take up every orphaned request, as far as the time reaches.
-
-        Args:
-            remaining_s: seconds until the sweep is killed.
 
         Raises:
             StoreFault: the open requests cannot be listed.

@@ -67,8 +67,6 @@ def merged(found: Sequence[Source], cached: Sequence[Source], *, in_order: bool 
     What both brought counts as found: its score was measured against this question.
 
     Args:
-        found: for this question.
-        cached: of an earlier answer.
         in_order: whether what was found stays in its order, and what only the earlier answer brings comes after it.
     """
     kept: list[Source] = []
@@ -132,7 +130,6 @@ class EarlierBeside:
     """
 
     def __init__(self, retriever: Retriever, cache: EarlierAnswers, concurrency: Concurrency) -> None:
-        """Take what tells the index version, what knows earlier answers, and what both run on."""
         self._retriever = retriever
         self._cache = cache
         self._concurrency = concurrency
@@ -175,10 +172,7 @@ def given_again(looked: Looked, *, engine: str, cache_ms: int, retrieval_ms: int
     """The steps of an earlier answer that is given again, word for word.
 
     Args:
-        looked: the answer.
         engine: what searched beside it; ``cache`` where nothing did.
-        cache_ms: of the look-up.
-        retrieval_ms: of the search beside it.
     """
     retrieved = Retrieved(
         tuple(source.model_copy(update={"origin": "cache"}) for source in looked.sources),

@@ -33,13 +33,7 @@ AGENT_CALLS_A_CALL = 8
 
 
 def retrieval_share(pipeline: str, *, knowledge: bool = False, confirms: bool = False) -> float:
-    """Of each call's share, what retrieval has: nothing where it calls no text model.
-
-    Args:
-        pipeline: the retrieval pipeline, whose stages call models unless it is ``standard``.
-        knowledge: whether models choose collections and find names.
-        confirms: whether a model is asked if an earlier question asks the same.
-    """
+    """Of each call's share, what retrieval has: nothing where it calls no text model."""
     return RETRIEVAL_SHARE if knowledge or confirms or pipeline != "standard" else 0.0
 
 
@@ -111,7 +105,6 @@ class Allowance:
     """
 
     def __init__(self, whose: str, *, calls: int, tokens: int, cost_usd: float) -> None:
-        """Take what may be taken; ``whose`` names it in errors."""
         self._lock = threading.Lock()
         self._whose = whose
         self._calls = calls
@@ -172,15 +165,6 @@ class Spending(Stoppable):
         budget: RequestBudget | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make an allowance.
-
-        Args:
-            strategy: who spends it.
-            calls: how many calls to text models may go out.
-            deadline: on the monotonic clock.
-            budget: the request's.
-            monotonic: seconds.
-        """
         super().__init__()
         self.strategy = strategy
         self.budget = budget or RequestBudget()

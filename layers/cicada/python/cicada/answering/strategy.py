@@ -108,10 +108,6 @@ class Strategy(Protocol):
     def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
         """Answer; closing the iterator early stops the model.
 
-        Args:
-            asked: what was asked.
-            spending: the time, the calls and the money that it may use, and where it notes what it used.
-
         Raises:
             CicadaError: this strategy cannot answer; the next may.
             Stopped: nobody wants the answer any more.

@@ -22,7 +22,6 @@ class TimeLeft:
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """``monotonic``: seconds that never run backwards."""
         self._monotonic = monotonic
         self._ends_at = math.inf
 

@@ -16,7 +16,6 @@ class WatchedRetriever:
     """A :class:`cicada.retrieval.ports.Retriever` that holds one run's searches to one version. Thread-safe."""
 
     def __init__(self, retriever: Retriever) -> None:
-        """``retriever``: what searches."""
         self._retriever = retriever
         self._lock = threading.Lock()
         self._pin = Pin()

@@ -59,8 +59,6 @@ class WorkflowStarter(Protocol):
         """Start one execution.
 
         Args:
-            key: the request.
-            strategy: the one to enter at.
             failed: what was tried before, in an execution that was lost: none of it is tried again, but for
                 ``strategy`` itself.
 

@@ -31,7 +31,6 @@ def bedrock_client_config(
     Args:
         read_timeout_s: how long one read may wait. For generation, more than the model's ``silence_s``, which ends a
             silent stream sooner. For queries' vectors, :data:`QUERY_READ_TIMEOUT_S`, on a client of their own.
-        connect_timeout_s: how long connecting may take.
         max_connections: kept open; at least the embedder's ``parallelism``.
     """
     return Config(

@@ -51,9 +51,6 @@ class BedrockEmbedder:
             dimensions: the length of the vectors: 256, 512 or 1,024 for Titan Text v2.
             parallelism: calls at once, when there are several texts. A single text is embedded on the caller's thread.
             retry: for calls that fail; the default tries as long as the time budget allows.
-            clock: monotonic seconds.
-            sleep: waits between retries.
-            share: uniform in [0, 1), for the retries' jitter.
         """
         self._client = client
         self._model_id = model_id

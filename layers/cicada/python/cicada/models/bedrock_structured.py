@@ -49,9 +49,6 @@ class Exchange(Generic[Form]):
     def read(self, response: Mapping[str, Any]) -> Form:
         """Read an answer.
 
-        Args:
-            response: as boto3 gives it.
-
         Raises:
             FormMisfit: it holds no value that fits.
             AnswerIncomplete: it stopped for another reason than a normal finish.

@@ -41,9 +41,6 @@ class Models:
         The endpoints' prices are told to this process (:func:`cicada.models.prices.cost`).
 
         Args:
-            bedrock: makes boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``.
-            secrets: makes boto3's ``secretsmanager`` client, for the endpoints' keys.
-            endpoints: the deployment's own; none when absent.
             temperature: of every model, in [0, 1]; where a model refuses it, it is not sent.
             top_p: likewise, in (0, 1].
             key_of: an endpoint's key, by the endpoint's name, for a caller who has it without a secret.
@@ -62,10 +59,6 @@ class Models:
     def text(self, model_id: str, *, max_tokens: int) -> TextModel:
         """A model that writes text.
 
-        Args:
-            model_id: of Bedrock, or ``<endpoint>/<model>``.
-            max_tokens: its longest answer.
-
         Raises:
             SettingsInvalid: no endpoint has such a model.
         """
@@ -83,11 +76,6 @@ class Models:
 
     def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy = INTERACTIVE) -> StructuredModel:
         """A model that fills in forms.
-
-        Args:
-            model_id: of Bedrock, or ``<endpoint>/<model>``.
-            max_tokens: its longest answer.
-            retry: for calls that fail.
 
         Raises:
             SettingsInvalid: no endpoint has such a model.

@@ -122,7 +122,6 @@ class StreamedTurn:
     """
 
     def __init__(self) -> None:
-        """Begin a turn."""
         self._blocks: dict[int, _Block] = {}
         self.shown = False
         """Some of its text is a part of the answer already."""
@@ -226,10 +225,7 @@ class ConverseCall:
         """Make a call.
 
         Args:
-            client: boto3's ``bedrock-runtime`` client.
-            request: ConverseStream's parameters.
             sent: the sampling parameters among them.
-            sampling: learns what the model refuses.
             turn: gathers the turn's blocks, where tools are offered: only then is their use a normal end.
         """
         self._client = client

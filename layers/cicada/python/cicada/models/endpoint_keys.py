@@ -39,9 +39,6 @@ class Keys(Protocol):
     def read(self, *, time_left_s: float) -> Key:
         """The key.
 
-        Args:
-            time_left_s: how long it is waited for.
-
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: there is none to be had, or not in time.
         """
@@ -87,9 +84,6 @@ class SecretKey:
 
         Args:
             client: makes boto3's ``secretsmanager`` client (:data:`SECRETS_CONFIG`), when it is first needed.
-            secret_arn: the secret's ARN.
-            kept_s: seconds that a key is used before it is read again.
-            clock: monotonic seconds.
         """
         self._make_client = client
         self._client: Any = None

@@ -62,10 +62,6 @@ def form_schema(form: type[Form]) -> dict[str, Any]:
 def read_form(form: type[Form], value: object) -> Form:
     """The form that a model filled in.
 
-    Args:
-        form: what it was to fill in.
-        value: what it gave, as JSON's types.
-
     Raises:
         FormMisfit: the value breaks the form's rules.
     """

@@ -119,8 +119,6 @@ class OpenAiChat:
         Args:
             turns: the conversation so far. A blank system turn is left out.
             answer: asks for JSON, in whatever way the endpoint takes.
-            time_budget_s: seconds for the whole call, retries before the first piece included.
-            leash: asked before every call to the endpoint.
         """
         deadline_s = self.clock() + time_budget_s
 
@@ -243,7 +241,6 @@ class OpenAiTextModel:
     """
 
     def __init__(self, chat: OpenAiChat) -> None:
-        """Take the model."""
         self._chat = chat
 
     @property

@@ -75,10 +75,7 @@ class Dialects:
         """Note a refusal; true if the next request will be another one.
 
         Args:
-            model_id: of the model that refuses.
             spoken: in which the request was made; another thread may have learnt something since.
-            complaint: what is wrong with it.
-            sent: the request's body.
         """
         with self._lock:
             self._known[model_id] = self.of(model_id).without(complaint, sent)

@@ -67,8 +67,6 @@ class EndpointFault(Exception):
 
         Args:
             status: HTTP's; 0 for an error within a stream that names none.
-            complaint: the body.
-            retry_after_s: how long it asks to be left alone.
             sent: texts that must not be repeated: the prompt's, and the key.
         """
         super().__init__(f"the endpoint answers {status or 'in its stream'}{_told(status, complaint, sent)}")
@@ -116,7 +114,6 @@ def read_retry_after(headers: Mapping[str, str], *, now_s: float) -> float | Non
     """How long a response asks to be left alone, in seconds; None if it does not say.
 
     Args:
-        headers: the response's, found whatever their case.
         now_s: epoch seconds, for a date.
     """
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):

@@ -95,7 +95,6 @@ class EventParser:
     """
 
     def __init__(self) -> None:
-        """Begin a stream."""
         self._rest = b""
         self._data: list[bytes] = []
         self._size = 0
@@ -147,7 +146,6 @@ class ChunkReader:
     """Reads the chunks of one answer, and remembers what one alone does not tell."""
 
     def __init__(self) -> None:
-        """Begin an answer."""
         self._thoughts = ThoughtFilter()
         self._stopped = False
         self._refused = False

@@ -46,10 +46,7 @@ class ChatConnection:
             base_url: what stands before ``/chat/completions``.
             read_timeout_s: how long one read may wait; more than a model's ``silence_s``, which ends a silent stream
                 sooner.
-            connect_timeout_s: how long connecting may take.
-            max_connections: kept open.
             authorities: a file with the certificates to trust; the system's when None.
-            now_s: epoch seconds.
         """
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)

@@ -30,7 +30,6 @@ class OpenAiStructuredModel:
     """
 
     def __init__(self, chat: OpenAiChat) -> None:
-        """Take the model."""
         self._chat = chat
 
     @property
@@ -214,7 +213,6 @@ def without_filler(value: Any, schema: Mapping[str, Any]) -> Any:
     """A value without the nulls that a strict schema makes a model say for what it leaves out.
 
     Args:
-        value: as JSON's types.
         schema: the form's, as it was before it was made strict.
     """
     options = (schema, *schema.get("anyOf", ()))

@@ -123,7 +123,6 @@ class TextModel(Protocol):
         Closing the iterator early, and the leash's stop, close the connection to the service within a second.
 
         Args:
-            prompt: what to answer.
             time_budget_s: seconds for the whole call, retries before the first piece included.
             leash: asked before every call to the service, retries included.
 
@@ -205,9 +204,7 @@ class StructuredModel(Protocol):
         An answer that does not fit the form is asked for once more, with what is wrong with it.
 
         Args:
-            prompt: what to do.
             form: a pydantic model; its docstring and its fields' descriptions are part of what the model is told.
-            time_budget_s: seconds for all of it.
             leash: asked before every call.
 
         Raises:
@@ -232,9 +229,6 @@ class Reranker(Protocol):
         """Score every text.
 
         Args:
-            query: what was asked.
-            texts: what is judged.
-            time_budget_s: seconds for all of it.
             leash: asked before every call, and for what it can take.
 
         Raises:

@@ -29,9 +29,7 @@ class RememberingEmbedder:
         """Take the model.
 
         Args:
-            embedder: is asked for what is not known.
             size: texts kept, those asked for last; a vector of 1,024 dimensions takes about 32 KB.
-            clock: monotonic seconds.
         """
         self._embedder = embedder
         self._size = size

@@ -20,7 +20,6 @@ class Stoppable:
     """The part of a :class:`cicada.models.ports.Leash` that stops what it holds. Thread-safe."""
 
     def __init__(self) -> None:
-        """Begin without a stop."""
         self._stop_lock = threading.Lock()
         self._stopped = False
         self._wakes: list[Callable[[], None]] = []
@@ -74,7 +73,6 @@ class Line:
     """
 
     def __init__(self) -> None:
-        """Make a line for one call."""
         self._carrier: _Carrier | None = None
         self._cut = False
 

@@ -149,11 +149,6 @@ class Streaming:
         The usage, of the finish or of the error, is that of all tries: where one of them may have been paid for without
         its usage being known, it is not reported.
 
-        Args:
-            new_call: makes what is tried, anew for every try.
-            time_budget_s: seconds for all of it.
-            leash: asked before every try.
-
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
             StreamBroken: the stream ended without a stop, in whatever form, or outlasted the budget.

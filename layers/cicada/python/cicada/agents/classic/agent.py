@@ -92,12 +92,8 @@ class ClassicAgent:
         """Wire the agent.
 
         Args:
-            invocations: makes the calls.
-            deployed: which agent.
             reading: the same without the tools that change anything, for runs that are offered none.
             max_turn_tokens: what a turn of the model is taken to write at most, where its use is bounded beforehand.
-            new_run: a unique name a run.
-            now_s: epoch seconds, as the action-group function reads them too.
         """
         self._invocations = invocations
         self._deployed = deployed

@@ -82,10 +82,7 @@ class ActionFunction:
         """Wire the function.
 
         Args:
-            requests: tell which request is whose, and whether it is open.
             tools: of all agents, some of them perhaps twice; those of the worker are never run here.
-            now_s: epoch seconds.
-            most_s: how long one call may take.
             on_admitted: told whose request a call is made for, once that is sure.
         """
         self._requests = requests

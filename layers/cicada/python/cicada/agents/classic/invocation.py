@@ -84,12 +84,9 @@ class Invocations:
         """Take what calls need.
 
         Args:
-            client: boto3's ``bedrock-agent-runtime`` client.
             silence_s: a stream that sends no event for this long is broken; the start of the action-group function and
                 a model's turn lie between two events.
             retry: for calls that are turned away before their stream begins.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
         """
         carry_lines(client)
         self._client = client
@@ -111,8 +108,6 @@ class Invocations:
         Closing the iterator early, and the limits' stop, close the connection.
 
         Args:
-            request: InvokeAgent's.
-            limits: tell the time that is left, and when nobody wants the answer any more.
             try_again: asked before any try after the first one. Where it raises an error of ours, no further one is
                 made, and the last failure is raised.
             whole: asked where the iterator is closed early: whether all has been read that matters, so that the
@@ -237,7 +232,6 @@ def agent_client_config(*, read_timeout_s: float = SERVICE_READ_TIMEOUT_S, conne
     Args:
         read_timeout_s: how long one read may wait; more than the adapter's ``silence_s``, which ends a silent stream
             sooner.
-        connect_timeout_s: how long connecting may take.
     """
     return Config(
         connect_timeout=connect_timeout_s,

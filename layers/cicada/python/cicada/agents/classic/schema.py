@@ -140,10 +140,6 @@ class ParameterGiven:
 def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> dict[str, Any]:
     """The input that some parameters stand for. It is not validated here: see :class:`cicada.agents.toolbox.ToolBox`.
 
-    Args:
-        form: the tool's.
-        given: the call's.
-
     Raises:
         ToolInvalid: a name stands there twice, or what should be a plain value is called something else.
     """

@@ -34,11 +34,6 @@ _MAX_CHARS = 1_024
 def session_id(actor: Actor, conversation: str, run: str) -> str:
     """The session of one run: no other user, conversation, request or run can come upon it.
 
-    Args:
-        actor: in whose name it runs.
-        conversation: which the request belongs to.
-        run: tells this run from others of the same request; unique.
-
     Returns:
         68 characters of those that the service allows.
     """
@@ -183,10 +178,6 @@ class CarriedShelf:
 
 def pack(result: str, load: Load) -> tuple[str, tuple[Source, ...]]:
     """A tool's result and what it carries, as one text; and the new sources as they will be read from it.
-
-    Args:
-        result: JSON, an object.
-        load: its sources are numbered.
 
     Raises:
         ToolInvalid: it is more than one answer can hold.

@@ -51,7 +51,6 @@ class Turning:
     """The state of one run, over all its invocations."""
 
     def __init__(self, model_id: str, tools: Tools, limits: Limits, *, max_turn_tokens: int) -> None:
-        """``max_turn_tokens``: what a turn is taken to write at most."""
         self._model_id = model_id
         self._tools = tools
         self._limits = limits

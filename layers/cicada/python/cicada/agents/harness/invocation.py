@@ -115,11 +115,7 @@ class HarnessCall:
         """Make a call.
 
         Args:
-            client: boto3's ``bedrock-agentcore`` client.
-            request: InvokeHarness's parameters.
             sampled: the sampling parameters among them.
-            sampling: learns what the model refuses.
-            turn: gathers the turn's blocks.
         """
         self._client = client
         self._request = request

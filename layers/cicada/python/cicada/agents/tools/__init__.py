@@ -40,9 +40,6 @@ def tools_for(
     """The tools of an agent. They keep nothing from call to call: one list serves any number of runs.
 
     Args:
-        kind: which agent's.
-        desk: the profiles.
-        retriever: finds passages.
         judge: sorts evidence by side; without it evidence stays unsorted.
     """
     search, show = SearchScriptTool(desk, retriever), ShowProfileTool(desk, retriever)

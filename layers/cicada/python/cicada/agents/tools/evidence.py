@@ -179,11 +179,6 @@ class EvidenceJudge:
 
         A passage that the judge leaves out, or puts on two sides, stands on none.
 
-        Args:
-            statement: the theory.
-            sources: the passages.
-            limits: of the run; told what the call took.
-
         Raises:
             Stopped: nobody wants the answer any more.
         """

@@ -131,11 +131,6 @@ def shelve(
 ) -> Iterator[tuple[int, Source]]:
     """Put what a search has found on the shelf, as much as there is room for, each source with its number.
 
-    Args:
-        sources: what was found.
-        shelf: gets them.
-        version_of: of the index that a source was found in.
-
     Raises:
         ToolInvalid: there is no room for any of them.
     """

@@ -73,11 +73,8 @@ class Breakers:
         Args:
             store: shared by all workers.
             worker_id: unlike any other worker's.
-            policy: when breakers open, and for how long.
             refresh_s: how old the view may grow, in seconds.
             first_read_s: how long the first use waits for a view, in seconds.
-            concurrency: what reads run on.
-            now_s: epoch seconds.
             share: uniform in [0, 1), for the jitter.
             on_happening: told a breaker's name and what happened to it by this worker's doing: for metrics. It raises
                 nothing.
@@ -131,7 +128,6 @@ class Breakers:
         """Ask for leave to call a dependency, as its probe where it needs one; the caller tells the outcome.
 
         Args:
-            name: the dependency's.
             last_resort: whether nothing else is left to try: then the call goes even where the breaker is open.
 
         Raises:

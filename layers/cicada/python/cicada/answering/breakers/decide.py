@@ -90,15 +90,7 @@ def claimed(breaker: Breaker, probe_id: str, now_ms: int, policy: Policy) -> Bre
 
 
 def failed(breaker: Breaker, code: str, now_ms: int, policy: Policy, share: float) -> Breaker:
-    """After a failed call that was no probe. One that is open already says nothing new.
-
-    Args:
-        breaker: as it stands.
-        code: of the error.
-        now_ms: epoch milliseconds.
-        policy: when it opens.
-        share: a random number, uniform in [0, 1).
-    """
+    """After a failed call that was no probe. One that is open already says nothing new."""
     if breaker.open_since_ms is not None:
         return breaker
     recent = [at for at in breaker.failures_ms if at > now_ms - _ms(policy.window_s)]

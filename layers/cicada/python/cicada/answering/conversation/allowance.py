@@ -14,7 +14,6 @@ class OneCall(Spending):
         """Take a part of ``whole``, where everything used is counted and noted.
 
         Args:
-            whole: the attempt's.
             time_budget_s: how long it holds from now on; less if less is left.
         """
         time_s = min(time_budget_s, whole.time_left_s())

@@ -61,11 +61,8 @@ class Conversation:
         """Wire the conversation.
 
         Args:
-            sessions: where they are kept.
             model: completes questions; a small one will do.
-            bounds: how much of a session is kept.
             time_budget_s: how long the model may take for it.
-            now_s: epoch seconds.
         """
         self._sessions = sessions
         self._model = model

@@ -41,8 +41,6 @@ class Sessions(Protocol):
         """Replace a session.
 
         Args:
-            key: whose.
-            session: what it becomes.
             over: the version that it replaces; its own is one more.
             expires_at: epoch seconds from which the store may delete it.
 

@@ -113,17 +113,9 @@ class SemanticCache:
         """Wire the cache.
 
         Args:
-            store: where entries and bodies lie.
             embedder: one that remembers: the same query is embedded for the search as well.
-            sharing: among whom answers are shared.
             thresholds: how near is near; those of the embedding model when absent.
             confirm: asked of the nearest question that is not the same to the word; none is, where it is absent.
-            generation_model_id: of the model that writes grounded answers.
-            prompt_version: of the prompt that it writes them from.
-            ttl_s: seconds that an answer is kept.
-            max_entries: answers of one scope.
-            now_s: epoch seconds.
-            monotonic: seconds, for time budgets.
             on_look_up: told what each look-up gave (``answer``, ``contexts`` or ``miss``), for the metrics.
             new_suffix: tells entries of one millisecond apart; random letters or digits.
         """
@@ -150,9 +142,7 @@ class SemanticCache:
         Warm, it costs one Query for what is newer than what this worker knows, and a read of each body that is used.
 
         Args:
-            asked: the question.
             index_version: that a search would use now.
-            limits: what a model that confirms may take.
             time_budget_s: seconds, for embedding the question and for reading. No call is begun after it; one that is
                 under way ends by its own time-out.
 

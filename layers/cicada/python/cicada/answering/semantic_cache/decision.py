@@ -89,9 +89,6 @@ def decide(
     """What may be used, best first.
 
     Args:
-        query: the question.
-        nearest: entries with their cosines, nearest first.
-        thresholds: of the embedding model.
         confirms: is asked of the nearest entry that is no equal question and from ``thresholds.replay`` on; of none
             where it is absent.
     """

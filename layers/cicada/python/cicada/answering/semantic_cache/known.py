@@ -165,15 +165,6 @@ class KnownEntries:
         now_s: Callable[[], float],
         monotonic: Callable[[], float],
     ) -> None:
-        """Take the store.
-
-        Args:
-            store: where entries and bodies lie.
-            dimensions: of the vectors.
-            max_entries: of one scope; the newest are known.
-            now_s: epoch seconds.
-            monotonic: seconds, in which deadlines are given.
-        """
         self._store = store
         self._scopes = HeldScopes(dimensions)
         self._max_entries = max_entries
