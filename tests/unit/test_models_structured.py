@@ -30,7 +30,7 @@ from cicada.models.failure import Failure
 from cicada.models.forms import FormMisfit, form_name, form_schema, read_form
 from cicada.models.model_ids import Sampling
 from cicada.models.ports import Prompt, Stopped, Unheld, Usage
-from cicada.models.retries import PATIENT, RetryPolicy
+from cicada.models.retries import PATIENT, Pace, RetryPolicy
 from cicada.models.whole_calls import WholeCalls
 
 
@@ -347,11 +347,8 @@ def test_a_service_that_asks_to_be_left_alone_is():
     calls = WholeCalls(
         Unheld(),
         60.0,
-        PATIENT,
+        Pace(PATIENT, lambda: 0.0, lambda seconds, _: waited.append(seconds), lambda: 0.0),
         read_failure=lambda _: Failure(ModelBusy("busy"), retry=True, retry_after_s=20.0, free=True),
-        clock=lambda: 0.0,
-        pause=lambda seconds, _: waited.append(seconds),
-        share=lambda: 0.0,
     )
     with calls:
         assert calls.make(call) == "done"

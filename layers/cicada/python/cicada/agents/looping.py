@@ -6,19 +6,21 @@ Many models talk before they use a tool ("Let me look that up."), and none says 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Generator
 from contextlib import closing
-from typing import Protocol
+from typing import Any, Protocol, Unpack
 
 from cicada.agents.exchange import Exchange
 from cicada.agents.limits import timed
 from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, ToolCall, Tools
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
+from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import StreamedTurn
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.openai_events import ThoughtFilter
 from cicada.models.ports import STOPPED, Finished, ModelUse, Stopped, TextDelta, Usage
-from cicada.models.streaming import Call, Streaming
+from cicada.models.retries import Pacing
+from cicada.models.streaming import SILENCE_S, Call, Streaming
 from cicada.retrieval.ports import Limits
 
 HOLD_CHARS = 240
@@ -112,13 +114,12 @@ class AgentLoop:
         streaming: Streaming,
         *,
         max_turn_tokens: int,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model_id = model_id
         self._turns = turns
         self._streaming = streaming
         self._max_turn_tokens = max_turn_tokens
-        self._clock = clock
+        self._clock = streaming.clock
 
     def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """See :meth:`cicada.agents.ports.Agent.run`.
@@ -239,3 +240,54 @@ class _TurnUse:
                 fault = CicadaError.code
         self.took_ms = round((self._clock() - self._started) * 1000)
         self._limits.note(ModelUse(PURPOSE, self._model_id, self._calls, self.usage, self.took_ms, fault))
+
+
+class TurnOptions(Pacing, total=False):
+    """What the constructor of a :class:`LoopingAgent` can be given besides."""
+
+    temperature: float | None
+    top_p: float | None
+    sampling: Sampling
+
+
+class LoopingAgent(BedrockModel, Turns):
+    """An agent whose turns are calls of a service; the port's contract is :class:`cicada.agents.ports.Agent`."""
+
+    def __init__(
+        self,
+        client: Any,
+        model_id: str,
+        *,
+        max_turn_tokens: int,
+        temperature: float | None = None,
+        top_p: float | None = None,
+        silence_s: float = SILENCE_S,
+        sampling: Sampling = LEARNT,
+        **pacing: Unpack[Pacing],
+    ) -> None:
+        """Wire the agent.
+
+        Args:
+            client: the service's, configured by :func:`cicada.models.bedrock.bedrock_client_config`.
+            model_id: see :class:`cicada.models.bedrock.BedrockModel`; of a model that can use tools.
+            max_turn_tokens: the longest turn, in tokens.
+            temperature: in [0, 1]; sent if the model is not known to refuse it.
+            top_p: in (0, 1]; likewise.
+            silence_s: a stream that sends no event for this long is broken.
+            sampling: knows what the model accepts.
+            pacing: of calls that fail before the first piece of their turn.
+        """
+        super().__init__(client, model_id)
+        self._max_turn_tokens = max_turn_tokens
+        self._wanted = wanted_sampling(temperature, top_p)
+        self._sampling = sampling
+        streaming = Streaming(model_id, silence_s=silence_s, **pacing)
+        self._loop = AgentLoop(model_id, self, streaming, max_turn_tokens=max_turn_tokens)
+
+    def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
+        """See the port.
+
+        Raises:
+            AnswerIncomplete: a turn stopped for another reason than a normal finish; ``str(error)`` is the reason.
+        """
+        return self._loop.run(task, tools, limits)

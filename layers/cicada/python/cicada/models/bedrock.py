@@ -1,8 +1,9 @@
-"""What both Bedrock adapters share: the client's configuration, and the one place where its exceptions are read."""
+"""What the Bedrock adapters share: the client and its configuration, and how its exceptions are read."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
+from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import (
@@ -14,6 +15,7 @@ from botocore.exceptions import (
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import TRANSPORT_ERRORS, Failure
+from cicada.models.stopping import carry_lines
 
 QUERY_READ_TIMEOUT_S = 4.0
 """How long one read may wait of a client for queries' vectors: a call that is under way can outlast its time budget by
@@ -40,6 +42,23 @@ def bedrock_client_config(
         retries={"mode": "standard", "total_max_attempts": 1},
         tcp_keepalive=True,
     )
+
+
+class BedrockModel:
+    """A model called through a boto3 client, whose connections are prepared for being closed.
+
+    The model id is that of a model or of an inference profile, or the ARN of either.
+    """
+
+    def __init__(self, client: Any, model_id: str) -> None:
+        carry_lines(client)
+        self._client = client
+        self._model_id = model_id
+
+    @property
+    def model_id(self) -> str:
+        """The service's id of the model."""
+        return self._model_id
 
 
 _CODES: dict[str, tuple[type[ModelError], bool]] = {

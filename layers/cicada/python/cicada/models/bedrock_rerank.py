@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 import math
-import random
-import threading
-import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Unpack
 
 from cicada.errors import AnswerMalformed, ModelError, ModelRefused
-from cicada.models.bedrock import read_failure
+from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.model_ids import read_model_id
 from cicada.models.ports import ModelUse, Purse, Reranked, Usage
 from cicada.models.prices import queries
-from cicada.models.retries import QUERY, RetryPolicy, wait
-from cicada.models.stopping import carry_lines
+from cicada.models.retries import QUERY, Pace, Pacing
 from cicada.models.whole_calls import WholeCalls
 
 MAX_TEXTS = 1_000
@@ -31,42 +27,20 @@ MAX_TEXT_CHARS = 32_000
 _COHERE_API_VERSION = 2
 
 
-class BedrockReranker:
+class BedrockReranker(BedrockModel):
     """A re-ranking model on Bedrock; the port's contract is :class:`cicada.models.ports.Reranker`."""
 
-    def __init__(
-        self,
-        client: Any,
-        model_id: str,
-        *,
-        retry: RetryPolicy = QUERY,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
-    ) -> None:
+    def __init__(self, client: Any, model_id: str, **pacing: Unpack[Pacing]) -> None:
         """Wire the model.
 
         Args:
-            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``; its connections are
-                prepared for being closed (:func:`cicada.models.stopping.carry_lines`).
+            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``.
             model_id: of an Amazon or a Cohere re-ranking model, or its ARN.
-            retry: for calls that fail.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
+            pacing: of calls that fail; its ``retry`` is :data:`QUERY` by default.
         """
-        carry_lines(client)
-        self._client = client
-        self._model_id = model_id
-        self._retry = retry
-        self._clock = clock
-        self._pause = pause
-        self._share = share
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._model_id
+        super().__init__(client, model_id)
+        pacing.setdefault("retry", QUERY)
+        self._pace = Pace(**pacing)
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
         """Score every text; a blank one scores 0 and is not sent.
@@ -80,19 +54,11 @@ class BedrockReranker:
         """
         if not query.strip():
             raise ModelRefused("the query is blank")
-        started_s = self._clock()
+        started_s = self._pace.clock()
         places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [0.0] * len(texts)
         charged = Usage()
-        calls = WholeCalls(
-            leash,
-            started_s + time_budget_s,
-            self._retry,
-            read_failure=read_failure,
-            clock=self._clock,
-            pause=self._pause,
-            share=self._share,
-        )
+        calls = WholeCalls(leash, started_s + time_budget_s, self._pace, read_failure=read_failure)
         with calls:
             for first in range(0, len(places), MAX_TEXTS):
                 batch = places[first : first + MAX_TEXTS]
@@ -110,7 +76,7 @@ class BedrockReranker:
                     raise
         if not calls.count:
             return Reranked(tuple(scores), ())
-        took_ms = round((self._clock() - started_s) * 1000)
+        took_ms = round((self._pace.clock() - started_s) * 1000)
         usage = charged + Usage(reported=not calls.lost)
         return Reranked(tuple(scores), (ModelUse("rerank", self._model_id, calls.count, usage, took_ms),))
 

@@ -6,22 +6,18 @@ Source: Amazon Bedrock User Guide, "Use a tool to complete an Amazon Bedrock mod
 from __future__ import annotations
 
 import logging
-import random
 import re
-import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from http.client import HTTPException
-from typing import Any, Generic
+from typing import Any, Generic, Unpack
 
 from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
-from cicada.models.bedrock import read_failure
+from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.converse import NORMAL_STOPS, incomplete, read_usage
 from cicada.models.forms import FormMisfit, correction, form_description, form_name, form_schema, read_form
-from cicada.models.model_ids import LEARNT, Sampling
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.ports import Filled, Form, Leash, Prompt, Usage
-from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.stopping import carry_lines
+from cicada.models.retries import Pace, Pacing
 from cicada.models.whole_calls import WholeCalls
 
 _TOOL_STOPS = NORMAL_STOPS | {"tool_use"}
@@ -102,7 +98,7 @@ logger = logging.getLogger(__name__)
 _TOOL_CHOICE = re.compile(r"tool[ _]?choice", re.IGNORECASE)
 
 
-class BedrockStructuredModel:
+class BedrockStructuredModel(BedrockModel):
     """A model on Bedrock that fills in forms; the port's contract is :class:`cicada.models.ports.StructuredModel`.
 
     The model is made to call one tool (``toolChoice``); where it refuses to be made to, it is offered the tool and
@@ -117,43 +113,26 @@ class BedrockStructuredModel:
         *,
         max_tokens: int = 1024,
         temperature: float | None = None,
-        retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
+        **pacing: Unpack[Pacing],
     ) -> None:
         """Wire the model.
 
         Args:
             client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``, whose read time-out is
-                how long one call may take; its connections are prepared for being closed
-                (:func:`cicada.models.stopping.carry_lines`).
-            model_id: a model id, an inference profile's id, or the ARN of either.
+                how long one call may take.
+            model_id: see :class:`cicada.models.bedrock.BedrockModel`.
             max_tokens: the longest answer, in tokens.
             temperature: in [0, 1]; sent if the model is not known to refuse it.
-            retry: for calls that fail.
             sampling: knows what the model accepts.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
+            pacing: of calls that fail.
         """
-        carry_lines(client)
-        self._client = client
-        self._model_id = model_id
+        super().__init__(client, model_id)
         self._max_tokens = max_tokens
-        self._wanted = {} if temperature is None else {"temperature": temperature}
-        self._retry = retry
+        self._wanted = wanted_sampling(temperature, None)
         self._sampling = sampling
-        self._clock = clock
-        self._pause = pause
-        self._share = share
+        self._pace = Pace(**pacing)
         self._forced = True
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._model_id
 
     @property
     def max_tokens(self) -> int:
@@ -173,15 +152,7 @@ class BedrockStructuredModel:
             ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
         """
         exchange = Exchange(prompt, form)
-        calls = WholeCalls(
-            leash,
-            self._clock() + time_budget_s,
-            self._retry,
-            read_failure=read_failure,
-            clock=self._clock,
-            pause=self._pause,
-            share=self._share,
-        )
+        calls = WholeCalls(leash, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
         with calls:
             try:
                 value = self._fill(calls, exchange)

@@ -7,21 +7,18 @@ them is that an answer is whole only when its ``messageStop`` arrived (:mod:`cic
 
 from __future__ import annotations
 
-import random
-import threading
-import time
-from collections.abc import Callable, Generator, Mapping
-from typing import Any
+from collections.abc import Generator, Mapping
+from typing import Any, Unpack
 
+from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import ConverseCall
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.ports import Finished, Leash, Prompt, TextDelta
-from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.stopping import carry_lines
+from cicada.models.retries import Pacing
 from cicada.models.streaming import SILENCE_S, Streaming
 
 
-class BedrockTextModel:
+class BedrockTextModel(BedrockModel):
     """A text model on Bedrock; the port's contract is :class:`cicada.models.ports.TextModel`.
 
     ``maxTokens`` is always sent: Bedrock reserves quota for it up front, and for the model's maximum without it.
@@ -40,40 +37,26 @@ class BedrockTextModel:
         temperature: float | None = None,
         top_p: float | None = None,
         silence_s: float = SILENCE_S,
-        retry: RetryPolicy = INTERACTIVE,
         sampling: Sampling = LEARNT,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
+        **pacing: Unpack[Pacing],
     ) -> None:
         """Wire the model.
 
         Args:
-            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``; its connections are
-                prepared for being closed (:func:`cicada.models.stopping.carry_lines`).
-            model_id: a model id, an inference profile's id, or the ARN of either.
+            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``.
+            model_id: see :class:`cicada.models.bedrock.BedrockModel`.
             max_tokens: the longest answer, in tokens.
             temperature: in [0, 1].
             top_p: in (0, 1].
             silence_s: a stream that sends no event for this long is broken.
-            retry: for calls that fail before their first piece.
             sampling: knows what the model accepts.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
+            pacing: of calls that fail before their first piece.
         """
-        carry_lines(client)
-        self._client = client
-        self._model_id = model_id
+        super().__init__(client, model_id)
         self._max_tokens = max_tokens
         self._wanted = wanted_sampling(temperature, top_p)
         self._sampling = sampling
-        self._streaming = Streaming(model_id, silence_s=silence_s, retry=retry, clock=clock, pause=pause, share=share)
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._model_id
+        self._streaming = Streaming(model_id, silence_s=silence_s, **pacing)
 
     @property
     def max_tokens(self) -> int:

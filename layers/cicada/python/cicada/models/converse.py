@@ -246,7 +246,7 @@ class ConverseCall:
         said = read_event(event)
         if isinstance(said, MessageStop):
             normal = said.reason in NORMAL_STOPS or (said.reason == TOOL_USE and self._turn is not None)
-            return (Stop(said.reason, None if normal else type(incomplete(said.reason, None))),)
+            return (Stop(said.reason, None if normal else self._incomplete(said.reason)),)
         return () if said is None else (said,)
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
@@ -255,8 +255,14 @@ class ConverseCall:
 
     def learn(self, failure: Failure) -> bool:
         """See the port."""
-        model_id = str(self._request["modelId"])
+        model_id = self._model_id()
         if not failure.invalid or not self._sampling.learn(model_id, self._sent, str(failure.error)):
             return False
         logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
         return True
+
+    def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
+        return type(incomplete(reason, None))
+
+    def _model_id(self) -> str:
+        return str(self._request["modelId"])

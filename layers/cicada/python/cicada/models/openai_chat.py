@@ -90,12 +90,9 @@ class OpenAiChat:
             own_name: the model, as its endpoint calls it.
             connection: to the endpoint.
             keys: the endpoint's key; None for one that asks for none.
-            settings: see there.
             sampling: knows which sampling parameters the model accepts.
             dialects: knows what else it accepts.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
+            clock, pause, share: see :class:`cicada.models.retries.Pace`.
         """
         self.model_id = model_id
         self.settings = settings
@@ -231,14 +228,8 @@ class _Call:
         return learnt
 
 
-class OpenAiTextModel:
-    """A text model of an endpoint; the port's contract is :class:`cicada.models.ports.TextModel`.
-
-    An answer is whole only when its ``finish_reason`` arrived. What a model refuses to be sent (a sampling parameter,
-    ``max_tokens``, ``stream_options``, a system turn) is left out, and that is remembered.
-
-    Reasoning is not part of the answer and is skipped. An answer without any text is possible.
-    """
+class ChatModel:
+    """A model of an endpoint, as the ports name and bound it."""
 
     def __init__(self, chat: OpenAiChat) -> None:
         self._chat = chat
@@ -252,6 +243,16 @@ class OpenAiTextModel:
     def max_tokens(self) -> int:
         """The longest answer, in tokens."""
         return self._chat.settings.max_tokens
+
+
+class OpenAiTextModel(ChatModel):
+    """A text model of an endpoint; the port's contract is :class:`cicada.models.ports.TextModel`.
+
+    An answer is whole only when its ``finish_reason`` arrived. What a model refuses to be sent (a sampling parameter,
+    ``max_tokens``, ``stream_options``, a system turn) is left out, and that is remembered.
+
+    Reasoning is not part of the answer and is skipped. An answer without any text is possible.
+    """
 
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, leash: Leash

@@ -13,7 +13,7 @@ from typing import Any
 
 from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
 from cicada.models.forms import FormMisfit, form_description, form_name, form_schema, read_form
-from cicada.models.openai_chat import JsonAnswer, OpenAiChat, Turn
+from cicada.models.openai_chat import ChatModel, JsonAnswer, OpenAiChat, Turn
 from cicada.models.ports import Filled, Finished, Form, Leash, Prompt, Usage
 
 logger = logging.getLogger(__name__)
@@ -21,26 +21,13 @@ logger = logging.getLogger(__name__)
 _FENCED = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
 
 
-class OpenAiStructuredModel:
+class OpenAiStructuredModel(ChatModel):
     """A model of an endpoint that fills in forms; the port's contract is :class:`cicada.models.ports.StructuredModel`.
 
     The form's schema goes as ``response_format``, enforced by the endpoint where its rules allow that. Where the
     endpoint refuses or ignores it, it is asked for any JSON object, or for JSON by the prompt alone, and that is
     remembered.
     """
-
-    def __init__(self, chat: OpenAiChat) -> None:
-        self._chat = chat
-
-    @property
-    def model_id(self) -> str:
-        """``<endpoint>/<model>``."""
-        return self._chat.model_id
-
-    @property
-    def max_tokens(self) -> int:
-        """The longest answer, in tokens."""
-        return self._chat.settings.max_tokens
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
         """Have the model fill in a form; an answer that does not fit is asked for once more.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 ASKED_JITTER_S = 0.5
 """Spread over which those who were told the same time by a service come back."""
@@ -64,3 +68,29 @@ has failed. So one run of the whole chain (hybrid, rag, cag) sends at most eight
 def wait(seconds: float, stopped: threading.Event) -> None:
     """Wait for some seconds, or until the event is set."""
     stopped.wait(seconds)
+
+
+class Pacing(TypedDict, total=False):
+    """The arguments of :class:`Pace`, for constructors that pass them on."""
+
+    retry: RetryPolicy
+    clock: Callable[[], float]
+    pause: Callable[[float, threading.Event], None]
+    share: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """A retry policy with what it runs on."""
+
+    retry: RetryPolicy = INTERACTIVE
+    clock: Callable[[], float] = time.monotonic
+    """Monotonic seconds."""
+    pause: Callable[[float, threading.Event], None] = wait
+    """Waits between retries for some seconds, less if the event is set meanwhile."""
+    share: Callable[[], float] = random.random
+    """Uniform in [0, 1), for the jitter."""
+
+    def pause_s(self, attempts: int, *, left_s: float, asked_s: float | None) -> float | None:
+        """See :meth:`RetryPolicy.pause_s`."""
+        return self.retry.pause_s(attempts, left_s=left_s, share=self.share(), asked_s=asked_s)

@@ -8,18 +8,16 @@ whole only when the service has said why the model stopped.
 from __future__ import annotations
 
 import logging
-import random
 import threading
-import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
 from cicada.models.ports import Finished, Leash, Stopped, TextDelta, Usage
-from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
+from cicada.models.retries import Pace, Pacing
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 
 logger = logging.getLogger(__name__)
@@ -114,32 +112,15 @@ def _allows_another(leash: Leash) -> bool:
 class Streaming:
     """What every streamed answer of one model has in common."""
 
-    def __init__(
-        self,
-        model_id: str,
-        *,
-        silence_s: float = SILENCE_S,
-        retry: RetryPolicy = INTERACTIVE,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
-    ) -> None:
-        """Set the bounds.
+    def __init__(self, model_id: str, *, silence_s: float = SILENCE_S, **pacing: Unpack[Pacing]) -> None:
+        """Set the bounds: a stream that sends no event for ``silence_s`` is broken.
 
-        Args:
-            model_id: for the log.
-            silence_s: a stream that sends no event for this long is broken.
-            retry: for calls that fail before their first piece.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
+        Calls that fail before their first piece are made again.
         """
         self._model_id = model_id
         self._silence_s = silence_s
-        self._retry = retry
-        self._clock = clock
-        self._pause = pause
-        self._share = share
+        self._pace = Pace(**pacing)
+        self.clock = self._pace.clock
 
     def stream(
         self, new_call: Callable[[], Call], *, time_budget_s: float, leash: Leash
@@ -156,7 +137,7 @@ class Streaming:
             BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
             Stopped: the leash's stop, whatever was being waited for.
         """
-        return self._answer(new_call, self._clock() + time_budget_s, leash)
+        return self._answer(new_call, self.clock() + time_budget_s, leash)
 
     def _answer(
         self, new_call: Callable[[], Call], deadline_s: float, leash: Leash
@@ -165,7 +146,7 @@ class Streaming:
         unregister = leash.on_stop(watch.stop)
         try:
             watch.check()
-            if self._clock() >= deadline_s:
+            if self.clock() >= deadline_s:
                 raise ModelUnavailable("no time is left to call the model")
             leash.call()
             yield from self._tries(new_call, deadline_s, leash, watch)
@@ -197,13 +178,13 @@ class Streaming:
             pause_s: float | None = 0.0
             if not call.learn(failure):
                 attempts += 1
-                pause_s = self._pause_s(failure, attempts, deadline_s - self._clock())
+                pause_s = self._pause_s(failure, attempts, deadline_s - self.clock())
             if pause_s is None or not _allows_another(leash):
                 raise failure.error
             if pause_s > 0:
-                self._pause(pause_s, watch.stopped)
+                self._pace.pause(pause_s, watch.stopped)
             watch.check()
-            if self._clock() >= deadline_s:
+            if self.clock() >= deadline_s:
                 raise failure.error
             logger.info("the model is called again", extra={"model": self._model_id, "code": failure.error.code})
 
@@ -211,7 +192,7 @@ class Streaming:
         """Seconds to wait before the next try, or None to give up."""
         if not failure.retry:
             return None
-        return self._retry.pause_s(attempts, left_s=left_s, share=self._share(), asked_s=failure.retry_after_s)
+        return self._pace.pause_s(attempts, left_s=left_s, asked_s=failure.retry_after_s)
 
     def _attempt(self, call: Call, deadline_s: float, watch: _Watch) -> Generator[TextDelta | Finished, None, None]:
         """One call. Raises :class:`_NotBegun` before the first piece if the call failed, else the port's errors."""
@@ -221,7 +202,7 @@ class Streaming:
         with closing(StreamReader(call.open)) as reader:
             watch.over(reader)
             while stop is None or usage is None:
-                left_s = deadline_s - self._clock()
+                left_s = deadline_s - self.clock()
                 wait_s = min(left_s, self._silence_s if stop is None else USAGE_WAIT_S)
                 item = reader.next(wait_s) if wait_s > 0 else None
                 watch.check()

@@ -17,7 +17,7 @@ from typing import Any, Generic, Self, TypeVar
 from cicada.errors import BudgetSpent, ModelError, ModelUnavailable
 from cicada.models.failure import Failure
 from cicada.models.ports import Leash, Stopped
-from cicada.models.retries import RetryPolicy
+from cicada.models.retries import Pace
 from cicada.models.stopping import Line
 
 logger = logging.getLogger(__name__)
@@ -72,34 +72,20 @@ class WholeCalls:
     """The calls made for one purpose, one after the other; a context manager, for the leash's sake."""
 
     def __init__(
-        self,
-        leash: Leash,
-        deadline_s: float,
-        retry: RetryPolicy,
-        *,
-        read_failure: Callable[[Exception], Failure | None],
-        clock: Callable[[], float],
-        pause: Callable[[float, threading.Event], None],
-        share: Callable[[], float],
+        self, leash: Leash, deadline_s: float, pace: Pace, *, read_failure: Callable[[Exception], Failure | None]
     ) -> None:
         """Take what bounds them.
 
         Args:
             leash: asked before every call, and heard when the answer is not wanted any more.
             deadline_s: on the clock; no call outlasts it.
-            retry: for calls that fail, counted anew for each :meth:`make`.
+            pace: of calls that fail, counted anew for each :meth:`make`.
             read_failure: what an exception of a call means; None for a bug, which is raised as it is.
-            clock: monotonic seconds.
-            pause: waits between retries for some seconds, less if the event is set meanwhile.
-            share: uniform in [0, 1), for the retries' jitter.
         """
         self._leash = leash
         self._deadline_s = deadline_s
-        self._retry = retry
+        self._pace = pace
         self._read_failure = read_failure
-        self._clock = clock
-        self._pause = pause
-        self._share = share
         self._stopped = threading.Event()
         self._under_way: _Call[Any] | None = None
         self.count = 0
@@ -129,7 +115,7 @@ class WholeCalls:
             Stopped: the leash's stop.
         """
         self._check()
-        if self._clock() >= self._deadline_s:
+        if self._pace.clock() >= self._deadline_s:
             raise ModelUnavailable("no time is left to call the model")
         self._leash.call()
         attempts = 0
@@ -142,9 +128,7 @@ class WholeCalls:
                 self._prepare_another(outcome, 0.0)
                 continue
             attempts += 1
-            pause_s = self._retry.pause_s(
-                attempts, left_s=self._left_s(), share=self._share(), asked_s=outcome.retry_after_s
-            )
+            pause_s = self._pace.pause_s(attempts, left_s=self._left_s(), asked_s=outcome.retry_after_s)
             if not outcome.retry or pause_s is None:
                 raise outcome.error
             self._prepare_another(outcome, pause_s)
@@ -156,7 +140,7 @@ class WholeCalls:
         except BudgetSpent:
             raise failure.error from None
         if pause_s > 0:
-            self._pause(pause_s, self._stopped)
+            self._pace.pause(pause_s, self._stopped)
         self._check()
         if self._left_s() <= 0:
             raise failure.error
@@ -193,4 +177,4 @@ class WholeCalls:
             raise Stopped("nobody wants the answer any more")
 
     def _left_s(self) -> float:
-        return self._deadline_s - self._clock()
+        return self._deadline_s - self._pace.clock()

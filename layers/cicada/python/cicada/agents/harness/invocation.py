@@ -6,7 +6,6 @@ Sources: botocore's service model ``bedrock-agentcore`` of 2024-02-28, InvokeHar
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,18 +19,14 @@ from cicada.errors import (
     AgentError,
     AnswerIncomplete,
     AnswerTruncated,
-    ModelError,
     ModelUnavailable,
     StreamBroken,
 )
-from cicada.models.bedrock import read_failure
-from cicada.models.converse import NORMAL_STOPS, TOOL_USE, MessageStop, StreamedTurn, incomplete, read_event
+from cicada.models.converse import TOOL_USE, ConverseCall, StreamedTurn
 from cicada.models.failure import Failure
 from cicada.models.model_ids import Sampling
 from cicada.models.stream_reader import EventStream
-from cicada.models.streaming import Said, Stop
-
-logger = logging.getLogger(__name__)
+from cicada.models.streaming import Said
 
 MAX_ITERATIONS = 1
 """Of one invocation: the model is asked once. All tools are ours, and the use of one stops the invocation before the
@@ -101,7 +96,7 @@ def _inline(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "inline_function", "name": spec["name"], "config": {"inlineFunction": config}}
 
 
-class HarnessCall:
+class HarnessCall(ConverseCall):
     """One try, as :class:`cicada.models.streaming.Call`."""
 
     def __init__(
@@ -112,16 +107,8 @@ class HarnessCall:
         sampling: Sampling,
         turn: StreamedTurn,
     ) -> None:
-        """Make a call.
-
-        Args:
-            sampled: the sampling parameters among them.
-        """
-        self._client = client
-        self._request = request
-        self._sampled = sampled
-        self._sampling = sampling
-        self._turn = turn
+        """Make a call; ``request`` are InvokeHarness's parameters, ``sampled`` the sampling parameters among them."""
+        super().__init__(client, request, sampled, sampling, turn=turn)
         self._places = _Places()
 
     def open(self) -> EventStream:
@@ -138,30 +125,23 @@ class HarnessCall:
         """
         event = self._places.placed(event)
         _check_whose(event)
-        self._turn.add(event)
-        said = read_event(event)
-        if not isinstance(said, MessageStop):
-            return () if said is None else (said,)
-        if said.reason in _CAPS:
-            raise AgentCapReached(_CAPS[said.reason])
-        normal = said.reason in NORMAL_STOPS or said.reason == TOOL_USE
-        return (Stop(said.reason, None if normal else _incomplete(said.reason)),)
+        return super().read(event)
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         """See the port."""
         if isinstance(error, ClientError):
             code = str(error.response.get("Error", {}).get("Code", ""))
             if code[:1].upper() + code[1:] == _UNAVAILABLE:
-                return Failure(_unavailable(error), retry=True)
-        return read_failure(error) if isinstance(error, ClientError) or not opened else None
+                return Failure(ModelUnavailable(f"the harness failed: {error}"), retry=True)
+        return super().failure(error, opened=opened)
 
-    def learn(self, failure: Failure) -> bool:
-        """See the port."""
-        model_id = str(self._request["model"]["bedrockModelConfig"]["modelId"])
-        if not failure.invalid or not self._sampling.learn(model_id, self._sampled, str(failure.error)):
-            return False
-        logger.warning("the model refuses a sampling parameter", extra={"model": model_id})
-        return True
+    def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
+        if reason in _CAPS:
+            raise AgentCapReached(_CAPS[reason])
+        return AnswerTruncated if reason == _TRUNCATED else super()._incomplete(reason)
+
+    def _model_id(self) -> str:
+        return str(self._request["model"]["bedrockModelConfig"]["modelId"])
 
 
 class _Places:
@@ -191,11 +171,3 @@ def _check_whose(event: Mapping[str, Any]) -> None:
     start = event.get("contentBlockStart", {}).get("start", {})
     if "toolResult" in start or start.get("toolUse", {}).get("type", TOOL_USE) != TOOL_USE:
         raise AgentError("the harness ran a tool of its own, although none is allowed")
-
-
-def _incomplete(reason: str) -> type[AnswerIncomplete]:
-    return AnswerTruncated if reason == _TRUNCATED else type(incomplete(reason, None))
-
-
-def _unavailable(error: ClientError) -> ModelError:
-    return ModelUnavailable(f"the harness failed: {error}")
