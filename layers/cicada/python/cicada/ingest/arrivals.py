@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +19,7 @@ from cicada.index.columns import MAX_FIELDS
 from cicada.index.embedding import Vector
 from cicada.index.ports import ObjectStore
 from cicada.index.writer import Declares
-from cicada.ingest.contracts import Quarantined
+from cicada.ingest.contracts import Quarantined, spans
 from cicada.ingest.declaring import rules_digest
 from cicada.ingest.prepared import PreparedFile, PreparedText
 
@@ -50,7 +50,7 @@ class Arrivals:
     def slices(self, chosen: Places, rows: int) -> list[Places]:
         """See the port."""
         sizes = np.concatenate([np.empty(0, dtype=np.int64), *(file.sizes for file in self.files)])[chosen]
-        return [chosen[start:end] for start, end in _cuts(sizes.tolist(), rows)]
+        return [chosen[start:end] for start, end in spans(sizes.tolist(), rows, SLICE_BYTES)]
 
     def supply(self, places: Places) -> Supply:
         """See the port."""
@@ -125,17 +125,6 @@ def admit(
 
 def _invalid(file: PreparedFile, message: str) -> Quarantined:
     return Quarantined(source=file.source, code=DocumentInvalid.code, message=message)
-
-
-def _cuts(sizes: Sequence[int], rows: int) -> Iterator[tuple[int, int]]:
-    start = used = 0
-    for place, size in enumerate(sizes):
-        if place > start and (place - start == rows or used + size > SLICE_BYTES):
-            yield start, place
-            start, used = place, 0
-        used += size
-    if sizes:
-        yield start, len(sizes)
 
 
 KEPT_SECTIONS = "what the collection holds of it keeps the sections of the previous declaration"

@@ -116,9 +116,7 @@ def commit(
             return writer.start_over_with(collection, plan(CollectionSnapshot()).intake, declaration=declaration)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
-    written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS)
-    if written is None:
-        written = _as_it_is(store, collection)
+    written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _as_it_is(store, collection)
     used = {file.source for file in plan.files}
     report = IngestReport(
         collection=collection,
@@ -241,10 +239,8 @@ def _persistently(write: Callable[[], Written], plan: _Plan, *, attempts: int) -
     while True:
         try:
             return write()
-        except _NothingToWriteError:
+        except (_NothingToWriteError, IndexMissing):  # or documents are to be deleted where there are none
             return None
-        except IndexMissing:
-            return None  # documents are to be deleted where there are none
         except DeclarationChanged:
             raise
         except PublishConflict:

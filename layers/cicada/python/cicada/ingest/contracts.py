@@ -9,13 +9,14 @@ whatever is done again finds what was done before.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.declared.sectioning import SectionRules
+from cicada.corpus.passages import CorpusModel
 
 MAX_SOURCE_CHARS = 512
 WORKFLOW_ID = "workflow_id"
@@ -23,12 +24,8 @@ WORKFLOW_ID = "workflow_id"
 control."""
 
 
-class IngestModel(BaseModel):
+class IngestModel(CorpusModel):
     """Immutable, strict, camelCase in workflows and files."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
-    )
 
 
 class EnrichmentOptions(IngestModel):
@@ -154,3 +151,15 @@ PREPARED = "prepared/"
 """Begins the keys of prepared documents."""
 ENRICHED = "enriched/"
 """Begins the keys of what models have made of texts."""
+
+
+def spans(sizes: Sequence[float], most: int, most_size: float) -> Iterator[tuple[int, int]]:
+    """Where groups of consecutive things begin and end, as few as both bounds allow; what is too large is by itself."""
+    start, used = 0, 0.0
+    for place, size in enumerate(sizes):
+        if place > start and (place - start == most or used + size > most_size):
+            yield start, place
+            start, used = place, 0.0
+        used += size
+    if sizes:
+        yield start, len(sizes)

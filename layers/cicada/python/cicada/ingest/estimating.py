@@ -14,9 +14,11 @@ from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.errors import CicadaError, DocumentRefused, IndexCorrupt
 from cicada.index.ports import ObjectStore, Progress, silent
+from cicada.ingest.arrivals import counted_sections, sum_of_costs
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
 from cicada.ingest.declaring import declaration_of, refuse_own_section, settled
+from cicada.ingest.enrichment.enricher import Estimate
 from cicada.ingest.loading import WORKERS, items_of
 from cicada.ingest.prepared import PreparedFile, prepared_key
 from cicada.ingest.preparing import Read, file_digest
@@ -33,24 +35,10 @@ _UNPACKED = 8
 _COMPRESSED = (".docx", ".docm", ".pdf")
 
 
-class EnrichmentEstimate(Protocol):
-    """What enriching some texts would take."""
-
-    @property
-    def calls(self) -> int:
-        """Of the model."""
-        ...
-
-    @property
-    def cost_usd(self) -> float | None:
-        """None where the model's price is not known."""
-        ...
-
-
 class EstimatesEnrichment(Protocol):
     """Tells what enrichment would take, see :class:`cicada.ingest.enrichment.enricher.Enricher`."""
 
-    def estimate(self, texts: Sequence[str]) -> EnrichmentEstimate:
+    def estimate(self, texts: Sequence[str]) -> Estimate:
         """Of one document's passages."""
         ...
 
@@ -76,7 +64,7 @@ class LoadEstimate:
     @property
     def cost_usd(self) -> float | None:
         """Of all models; None where a price is not known."""
-        return _sum(self.embedding_usd, self.enrichment_usd)
+        return sum_of_costs([self.embedding_usd, self.enrichment_usd])
 
     def __add__(self, other: LoadEstimate) -> LoadEstimate:
         """Both."""
@@ -86,13 +74,10 @@ class LoadEstimate:
             refused=self.refused + other.refused,
             passages=self.passages + other.passages,
             embedding_tokens=self.embedding_tokens + other.embedding_tokens,
-            embedding_usd=_sum(self.embedding_usd, other.embedding_usd),
+            embedding_usd=sum_of_costs([self.embedding_usd, other.embedding_usd]),
             enrichment_calls=self.enrichment_calls + other.enrichment_calls,
-            enrichment_usd=_sum(self.enrichment_usd, other.enrichment_usd),
-            sections={
-                name: self.sections.get(name, 0) + other.sections.get(name, 0)
-                for name in {**self.sections, **other.sections}
-            },
+            enrichment_usd=sum_of_costs([self.enrichment_usd, other.enrichment_usd]),
+            sections=counted_sections([self.sections, other.sections], None),
         )
 
 
@@ -187,7 +172,3 @@ def _no_vectors(texts: Sequence[str]) -> Sequence[Sequence[float]]:
 def _embedding_usd(recipe: Recipe, tokens: int) -> float | None:
     price = cost(recipe.embedding_model_id, Usage(input_tokens=tokens))
     return None if price is None else price.usd
-
-
-def _sum(one: float | None, another: float | None) -> float | None:
-    return None if one is None or another is None else one + another

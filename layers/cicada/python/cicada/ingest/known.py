@@ -34,11 +34,8 @@ class IndexVectors:
         respond."""
         with self._lock:
             if self._held is None:
-                self._held = self._open()
+                self._held = read_collection(self._store, self._collection, *self._model)
             return self._held.known_vectors(recipes)
-
-    def _open(self) -> CollectionSnapshot:
-        return read_collection(self._store, self._collection, *self._model)
 
 
 def read_collection(

@@ -17,7 +17,7 @@ import json
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -34,7 +34,7 @@ from cicada.index.columns import fields_of
 from cicada.index.embedding import Vectors
 from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.index.segment import content_digest, digests, id_digest
-from cicada.ingest.contracts import PREPARED, IngestModel, Recipe, SourceItem
+from cicada.ingest.contracts import PREPARED, IngestModel, Recipe, SourceItem, spans
 
 MAGIC = b"CICADAP1"
 PREPARING = 4
@@ -118,8 +118,8 @@ def encode_prepared(
     ids = np.array([id_digest(item.passage.id) for item in items], dtype="<u8")
     sizes = np.array([len(line) for line in lines], dtype="<u4")
     rows = ids.tobytes() + digests(map(content_digest, items)).tobytes() + sizes.tobytes()
-    spans = list(_spans(sizes.tolist()))
-    blocks = [_block(lines[start:end], vectors[start:end]) for start, end in spans]
+    places = list(spans(sizes.tolist(), BLOCK_PASSAGES, BLOCK_BYTES))
+    blocks = [_block(lines[start:end], vectors[start:end]) for start, end in places]
     head = _Head(
         source=source,
         digest=digest,
@@ -132,7 +132,7 @@ def encode_prepared(
         rows_sha256=_sha256(rows),
         blocks=tuple(
             _Block(passages=end - start, bytes=len(block), sha256=_sha256(block))
-            for (start, end), block in zip(spans, blocks, strict=True)
+            for (start, end), block in zip(places, blocks, strict=True)
         ),
         sections=Counter(
             item.passage.metadata[SECTION] for item in items if divided and SECTION in item.passage.metadata
@@ -259,17 +259,6 @@ def _line(item: Indexable) -> bytes:
 def _item(line: bytes) -> Indexable:
     passage, parts = json.loads(line)
     return Indexable(Passage.model_validate(passage), tuple(Part(text, weight) for text, weight in parts))
-
-
-def _spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Where blocks begin and end."""
-    start = used = 0
-    for place, size in enumerate(sizes):
-        if place > start and (place - start == BLOCK_PASSAGES or used + size > BLOCK_BYTES):
-            yield start, place
-            start, used = place, 0
-        used += size
-    yield start, len(sizes)
 
 
 def _block(lines: Sequence[bytes], vectors: HalfVectors) -> bytes:

@@ -30,6 +30,7 @@ from cicada.index.embedding import Vector, passage_vectors
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, silent
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
+from cicada.ingest.enrichment.enricher import Enriched
 from cicada.ingest.enrichment.names import with_names
 from cicada.ingest.prepared import HalfVectors, PreparedFile, encode_prepared, prepared_key
 from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
@@ -54,30 +55,6 @@ class Read(Protocol):
 
     def __call__(self, source: str, path: Path, *, title: str | None) -> Document:
         """Raises DocumentRefused."""
-        ...
-
-
-class Enriched(Protocol):
-    """What enrichment came to."""
-
-    @property
-    def items(self) -> Sequence[Indexable]:
-        """The passages, as they came in order and number, with what was found."""
-        ...
-
-    @property
-    def cost_usd(self) -> float | None:
-        """Of the models' calls; None where a price is not known."""
-        ...
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """What the loader should know."""
-        ...
-
-    @property
-    def complete(self) -> bool:
-        """False if a model failed for some of it: another load can do better."""
         ...
 
 

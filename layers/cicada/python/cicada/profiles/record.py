@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
-from cicada.corpus.passages import Locator
+from cicada.corpus.passages import CorpusModel, Locator
 
 Kind = Literal["character", "location", "episode", "fragment_group", "theory"]
 """What a profile is of. A fragment group is a set of passages that a user takes to belong together."""
@@ -16,12 +15,8 @@ Side = Literal["for", "against"]
 Operation = Literal["created", "updated", "undone", "deleted"]
 
 
-class RecordModel(BaseModel):
+class RecordModel(CorpusModel):
     """Immutable, strict, camelCase on the wire and where it is stored."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
-    )
 
 
 class PassageProof(RecordModel):

@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelRefused
+from cicada.ingest.contracts import spans
 from cicada.ingest.enrichment.kept import KeptForms, Spent
 from cicada.models.ports import Prompt
 from cicada.text.token_estimates import estimated_tokens
@@ -144,17 +145,7 @@ def batches(
     most_tokens: int = MAX_BATCH_TOKENS,
 ) -> list[range]:
     """Consecutive texts, by their places, in as few batches as the bounds allow; a longer text is a batch by itself."""
-    found: list[range] = []
-    first = tokens = 0
-    for place, text in enumerate(texts):
-        more = estimated_tokens(text)
-        if place > first and (tokens + more > most_tokens or place - first >= most_texts):
-            found.append(range(first, place))
-            first, tokens = place, 0
-        tokens += more
-    if first < len(texts):
-        found.append(range(first, len(texts)))
-    return found
+    return [range(*place) for place in spans([estimated_tokens(text) for text in texts], most_texts, most_tokens)]
 
 
 def answer_tokens(*, summaries: bool, names: bool) -> int:

@@ -55,7 +55,7 @@ def prepare(
     counts = {"prepared": 0, "refused": 0, "failed": 0, "superseded": 0}
     with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
         for number, planned in enumerate(batch.items):
-            outcome = _kept(store, batch, planned)
+            outcome = read_record_if_there(store, _key(batch, planned), Outcome)
             if outcome is None or not outcome.final:
                 if remaining_s() < TIME_MARGIN_S:
                     raise OutOfTime(f"{number} of {len(batch.items)} documents of batch {batch.number} are prepared")
@@ -86,10 +86,6 @@ def _outcome(
         path.unlink(missing_ok=True)
     put_record(store, _key(batch, planned), outcome)
     return outcome
-
-
-def _kept(store: ObjectStore, batch: Batch, planned: Planned) -> Outcome | None:
-    return read_record_if_there(store, _key(batch, planned), Outcome)
 
 
 def _key(batch: Batch, planned: Planned) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import DeclarationChanged, DocumentInvalid, DocumentRefused, PublishConflict
 from cicada.index.ports import ObjectStore, PreconditionFailed
 from cicada.index.writer import Declares
-from cicada.ingest.arrivals import notes_of_kept, sum_of_costs
+from cicada.ingest.arrivals import counted_sections, notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined
 from cicada.ingest.incoming.bucket import Uploads
 from cicada.ingest.incoming.places import (
@@ -75,11 +75,11 @@ class Commit(Protocol):
 class _Slice:
     """Some of a plan's documents, by what became of them."""
 
-    planned: tuple[Planned, ...]
-    prepared: tuple[Prepared, ...]
-    refused: tuple[Quarantined, ...]
-    failed: tuple[Quarantined, ...]
-    superseded: tuple[str, ...]
+    planned: list[Planned] = field(default_factory=list)
+    prepared: list[Prepared] = field(default_factory=list)
+    refused: list[Quarantined] = field(default_factory=list)
+    failed: list[Quarantined] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
 
 
 def finish(
@@ -145,29 +145,25 @@ def _slice(store: ObjectStore, plan: Plan, start: int, there: dict[str, str], mo
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="outcomes") as pool:
         outcomes = list(pool.map(read, documents))
-    chosen: list[Planned] = []
-    prepared: list[Prepared] = []
-    refused: list[Quarantined] = []
-    failed: list[Quarantined] = []
-    superseded: list[str] = []
+    found = _Slice()
     passages = 0
     for planned, outcome in zip(documents, outcomes, strict=True):
         source = planned.item.source
         if there.get(source) != planned.stamp:
-            superseded.append(source)
+            found.superseded.append(source)
         elif outcome is None:
-            failed.append(WORKER_LOST.model_copy(update={"source": source}))
+            found.failed.append(WORKER_LOST.model_copy(update={"source": source}))
         elif outcome.prepared is not None:
             passages += outcome.prepared.passages
-            if prepared and passages > most_passages:
+            if found.prepared and passages > most_passages:
                 break
-            prepared.append(outcome.prepared)
+            found.prepared.append(outcome.prepared)
         elif outcome.refused is not None:
-            refused.append(outcome.refused)
+            found.refused.append(outcome.refused)
         elif outcome.failed is not None:
-            failed.append(outcome.failed)
-        chosen.append(planned)
-    return _Slice(tuple(chosen), tuple(prepared), tuple(refused), tuple(failed), tuple(superseded))
+            found.failed.append(outcome.failed)
+        found.planned.append(planned)
+    return found
 
 
 def _committed(
@@ -208,7 +204,7 @@ def _committed(
                 "published": report.published or done.published,
                 "cost_usd": sum_of_costs([report.cost_usd, done.cost_usd]),
                 "notes": report.notes | done.notes,
-                "sections": dict(_added(report.sections, done.sections)),
+                "sections": counted_sections([report.sections, done.sections], None),
                 "undeclared": report.undeclared or done.undeclared,
             }
         )
@@ -226,10 +222,6 @@ def _declares(planned: DeclarationPlanned | None) -> Declares:
     if planned is None or planned.refused is not None or not (planned.withdrawn or planned.declaration):
         return "as before"
     return planned.declaration
-
-
-def _added(one: Mapping[str, int], other: Mapping[str, int]) -> Iterator[tuple[str, int]]:
-    return ((name, one.get(name, 0) + other.get(name, 0)) for name in {**one, **other})
 
 
 def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> FinishedRun:

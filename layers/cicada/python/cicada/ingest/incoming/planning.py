@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from cicada.corpus.declared.declaration import DECLARATION, CollectionDeclaratio
 from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CorpusInvalid, DocumentTooLarge
 from cicada.index.ports import ObjectStore
-from cicada.ingest.contracts import Quarantined, Recipe, SourceItem
+from cicada.ingest.contracts import Quarantined, Recipe, SourceItem, spans
 from cicada.ingest.declaring import declaration_in, divided, published_declaration
 from cicada.ingest.incoming.bucket import Upload, UploadChanged, Uploads, UploadUnreadable
 from cicada.ingest.incoming.places import batches_key, plan_key, sections_key
@@ -68,17 +68,15 @@ def declared_for(
         if known is not None and known.refused == refused and known.stamp == upload.stamp:
             return Declared(published, None, still_refused=refused)
         return Declared(published, DeclarationPlanned(stamp=upload.stamp, refused=refused))
-    as_known = known is not None and known.loaded and known.stamp == upload.stamp and found == published
-    if as_known:
+    if known is not None and known.loaded and known.stamp == upload.stamp and found == published:
         return Declared(found, None)
     return Declared(found, DeclarationPlanned(stamp=upload.stamp, declaration=found, before=published))
 
 
 def _read(upload: Upload, uploads: Uploads, collection: str) -> CollectionDeclaration:
-    item = SourceItem(collection=collection, source=upload.source, key=upload.key, etag=upload.etag, size=upload.size)
     with tempfile.TemporaryDirectory(prefix="declaration-") as folder:
         path = Path(folder) / DECLARATION
-        uploads.download(item, path)
+        uploads.download(_item(collection, upload), path)
         return declaration_in(path, name=DECLARATION, collection=collection)
 
 
@@ -181,16 +179,17 @@ def _written(
     if rules is not None:
         divided_by = sections_key(planned.collection, planned.run, planned.round)
         put_record(store, divided_by, rules)
+    sizes = [one.item.size for one in planned.documents]
     batches = [
         Batch(
             collection=planned.collection,
             run=planned.run,
             round=planned.round,
             number=number,
-            items=tuple(items),
+            items=planned.documents[start:end],
             sections_key=divided_by,
         )
-        for number, items in enumerate(_batches(planned.documents, batch_documents, batch_bytes))
+        for number, (start, end) in enumerate(spans(sizes, batch_documents, batch_bytes))
     ]
     put_record(store, plan_key(planned.collection, planned.run), planned)
     written = ",".join(batch.model_dump_json(by_alias=True) for batch in batches)
@@ -208,15 +207,3 @@ def _written(
 
 def _item(collection: str, upload: Upload) -> SourceItem:
     return SourceItem(collection=collection, source=upload.source, key=upload.key, etag=upload.etag, size=upload.size)
-
-
-def _batches(documents: Iterable[Planned], most: int, most_bytes: int) -> Iterator[list[Planned]]:
-    batch: list[Planned] = []
-    for planned in documents:
-        bytes_so_far = sum(one.item.size for one in batch)
-        if batch and (len(batch) == most or bytes_so_far + planned.item.size > most_bytes):
-            yield batch
-            batch = []
-        batch.append(planned)
-    if batch:
-        yield batch

@@ -174,24 +174,28 @@ Record = TypeVar("Record", bound=BaseModel)
 
 
 def read_mirror(store: ObjectStore, collection: str) -> tuple[Mirror, str | None]:
-    """What is known of a collection's folder, and the object's entity tag; an empty one where nothing is."""
+    """What is known of a collection's folder, as :func:`read_or_new`."""
+    return read_or_new(store, mirror_key(collection), Mirror)
+
+
+def read_or_new(store: ObjectStore, key: str, record: type[Record]) -> tuple[Record, str | None]:
+    """A record, and the object's entity tag; an empty one where there is none. Raises as :func:`read_record`."""
     try:
-        found = store.read(mirror_key(collection))
+        found = store.read(key)
     except ObjectMissing:
-        return Mirror(), None
-    return parsed(mirror_key(collection), found.data, Mirror), found.etag
+        return record(), None
+    return _parsed(key, found.data, record), found.etag
 
 
 def read_record(store: ObjectStore, key: str, record: type[Record]) -> Record:
     """A record. Raises IndexCorrupt if there is none, or it cannot be read."""
     try:
-        return parsed(key, store.read(key).data, record)
+        return _parsed(key, store.read(key).data, record)
     except ObjectMissing as error:
         raise IndexCorrupt(f"{key} is missing", key=key) from error
 
 
-def parsed(key: str, data: bytes, record: type[Record]) -> Record:
-    """The record in an object's bytes. Raises IndexCorrupt if there is none."""
+def _parsed(key: str, data: bytes, record: type[Record]) -> Record:
     try:
         return record.model_validate_json(data)
     except ValidationError as error:
@@ -201,7 +205,7 @@ def parsed(key: str, data: bytes, record: type[Record]) -> Record:
 def read_record_if_there(store: ObjectStore, key: str, record: type[Record]) -> Record | None:
     """A record; None if there is none. Raises IndexCorrupt if it cannot be read."""
     try:
-        return parsed(key, store.read(key).data, record)
+        return _parsed(key, store.read(key).data, record)
     except ObjectMissing:
         return None
 

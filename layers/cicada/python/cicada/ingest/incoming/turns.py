@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cicada.errors import PublishConflict
-from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
+from cicada.index.ports import ObjectStore, PreconditionFailed
 from cicada.ingest.incoming.places import turn_key
-from cicada.ingest.incoming.records import Turn, parsed
+from cicada.ingest.incoming.records import Turn, read_or_new
 
 ATTEMPTS = 10
 """Of a conditional write that others get ahead of."""
@@ -43,7 +43,7 @@ def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool)
     Returns:
         Whether the run keeps its turn and is to look again, and after how many seconds.
     """
-    found = _read(store, collection)[0]
+    found, _ = read_or_new(store, turn_key(collection), Turn)
     if found.run != run:
         return False, 0  # it was taken away: whoever has it now looks at the whole folder
     decided: list[tuple[bool, int]] = []
@@ -64,7 +64,7 @@ def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool)
 
 def _change(store: ObjectStore, collection: str, change: Callable[[Turn], Turn]) -> Turn:
     for _ in range(ATTEMPTS):
-        turn, etag = _read(store, collection)
+        turn, etag = read_or_new(store, turn_key(collection), Turn)
         changed = change(turn)
         if changed == turn and etag is not None:
             return changed
@@ -74,11 +74,3 @@ def _change(store: ObjectStore, collection: str, change: Callable[[Turn], Turn])
             continue
         return changed
     raise PublishConflict(f"whose turn it is at {collection} keeps changing")
-
-
-def _read(store: ObjectStore, collection: str) -> tuple[Turn, str | None]:
-    try:
-        found = store.read(turn_key(collection))
-    except ObjectMissing:
-        return Turn(), None
-    return parsed(turn_key(collection), found.data, Turn), found.etag
