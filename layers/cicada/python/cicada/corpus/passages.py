@@ -16,7 +16,17 @@ class CorpusModel(BaseModel):
     )
 
 
-class ScriptLocator(CorpusModel):
+class _Place(CorpusModel):
+    def voice(self) -> str | None:
+        """Whose words they are; None where they are nobody's speech."""
+        return None
+
+    def whole(self) -> str | None:
+        """What passages with the same text in several languages have in common; None where each stands for itself."""
+        return None
+
+
+class ScriptLocator(_Place):
     """Where a passage stands in a script."""
 
     kind: Literal["script"] = "script"
@@ -53,7 +63,7 @@ class ScriptLocator(CorpusModel):
         return f"{self.episode_id}/{self.message_id}"
 
 
-class DocumentLocator(CorpusModel):
+class DocumentLocator(_Place):
     """Where a passage stands in a document."""
 
     kind: Literal["document"] = "document"
@@ -77,16 +87,8 @@ class DocumentLocator(CorpusModel):
         """What searches filter by."""
         return {"source": self.source}
 
-    def voice(self) -> str | None:
-        """A document is nobody's speech."""
-        return None
 
-    def whole(self) -> str | None:
-        """Each of a document's passages stands for itself."""
-        return None
-
-
-class NoteLocator(CorpusModel):
+class NoteLocator(_Place):
     """Where a user's own words stand: a field of one of their profiles. No search finds it."""
 
     kind: Literal["note"] = "note"
@@ -110,14 +112,6 @@ class NoteLocator(CorpusModel):
     def fields(self) -> dict[str, str]:
         """No search filters by it."""
         return {}
-
-    def voice(self) -> str | None:
-        """The user's own words."""
-        return None
-
-    def whole(self) -> str | None:
-        """Each note stands for itself."""
-        return None
 
 
 Locator = Annotated[ScriptLocator | DocumentLocator, Field(discriminator="kind")]

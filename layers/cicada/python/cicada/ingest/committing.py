@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -148,83 +149,72 @@ class _NothingToWriteError(Exception):
     """Not one document is left to commit."""
 
 
+@dataclass
 class _Plan:
     """What becomes of the documents, made upon what the collection holds."""
 
-    def __init__(
-        self,
-        store: ObjectStore,
-        collection: str,
-        files: Sequence[PreparedFile],
-        quarantined: Sequence[Quarantined],
-        gone: frozenset[str],
-        *,
-        owner: Owner | None,
-        exactly: bool,
-        declares: bool,
-    ) -> None:
-        self.files: list[PreparedFile] = []
-        """That go in."""
-        self.quarantined: list[Quarantined] = []
-        self.removed: tuple[str, ...] = ()
-        self.kept: frozenset[str] = frozenset()
-        """Quarantined documents of which the collection keeps what it held."""
-        self.unchanged = 0
-        self._store = store
-        self._collection = collection
-        self._candidates = list(files)
-        self._refused = list(quarantined)
-        self._gone = gone
-        self._owner = owner
-        self._exactly = exactly
-        self._declares = declares
+    store: ObjectStore
+    collection: str
+    candidates: list[PreparedFile]
+    refused: list[Quarantined]
+    gone: frozenset[str]
+    owner: Owner | None
+    exactly: bool
+    declares: bool
+    files: list[PreparedFile] = field(default_factory=list)
+    """That go in."""
+    quarantined: list[Quarantined] = field(default_factory=list)
+    removed: tuple[str, ...] = ()
+    kept: frozenset[str] = frozenset()
+    """Quarantined documents of which the collection keeps what it held."""
+    unchanged: int = 0
 
     def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:
         """Quarantine the document whose prepared object is damaged. False if the key is of none."""
-        damaged = next((file for file in self._candidates if file.key == key), None)
+        damaged = next((file for file in self.candidates if file.key == key), None)
         if damaged is None:
             return False
-        self._candidates.remove(damaged)
-        self._refused.append(_damaged(damaged.source, error))
+        self.candidates.remove(damaged)
+        self.refused.append(_damaged(damaged.source, error))
         return True
 
     def __call__(self, held: CollectionSnapshot) -> Change:
         """The change of the collection. Raises _NothingToWriteError if it would be left with nothing, or there is
         nothing to do, and DocumentConflict or DocumentUnknown if a document is not the owner's."""
         self._refuse_others(held)
-        self.quarantined = list(self._refused)
-        candidates = self._candidates
+        self.quarantined = list(self.refused)
+        candidates = self.candidates
         while True:
             refused = {one.source for one in self.quarantined}
             kept = held.sources & refused
-            named = {file.source for file in candidates} | self._gone
-            staying = held.ids_of(kept) if self._exactly else np.setdiff1d(held.ids, held.ids_of(named))
+            named = {file.source for file in candidates} | self.gone
+            staying = held.ids_of(kept) if self.exactly else np.setdiff1d(held.ids, held.ids_of(named))
             fields = held.fields if len(staying) else ()
-            admitted = admit(self._store, candidates, held, staying, fields)
+            admitted = admit(self.store, candidates, held, staying, fields)
             if not admitted.quarantined:
                 break
             self.quarantined += admitted.quarantined
             candidates = admitted.files
         self.files = candidates
-        if not (candidates or (kept if self._exactly else named or self._declares)):
+        if not (candidates or (kept if self.exactly else named or self.declares)):
             raise _NothingToWriteError
         self._count_unchanged(held)
         self.kept = frozenset(kept)
-        intake = Arrivals(self._store, candidates)
-        if self._exactly:
+        intake = Arrivals(self.store, candidates)
+        if self.exactly:
             self.removed = tuple(sorted(held.sources - kept - {file.source for file in candidates}))
-            return replacement(self._collection, intake, held, kept=kept)
-        self.removed = tuple(sorted(held.sources & self._gone))
-        return exchange(self._collection, intake, named, held)
+            return replacement(self.collection, intake, held, kept=kept)
+        self.removed = tuple(sorted(held.sources & self.gone))
+        return exchange(self.collection, intake, named, held)
 
     def _refuse_others(self, held: CollectionSnapshot) -> None:
-        if self._owner is None:
+        if self.owner is None:
             return
-        own = {self._owner.workflow_id}
-        if not held.values_of({file.source for file in self._candidates}, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentConflict(f"a document of {self._collection} with another workflow_id has that source")
-        if not held.values_of(self._gone, METADATA + WORKFLOW_ID) <= own:
-            raise DocumentUnknown(f"{self._collection} holds no document of that source with this workflow_id")
+        own = {self.owner.workflow_id}
+        if not held.values_of({file.source for file in self.candidates}, METADATA + WORKFLOW_ID) <= own:
+            raise DocumentConflict(f"a document of {self.collection} with another workflow_id has that source")
+        if not held.values_of(self.gone, METADATA + WORKFLOW_ID) <= own:
+            raise DocumentUnknown(f"{self.collection} holds no document of that source with this workflow_id")
 
     def _count_unchanged(self, held: CollectionSnapshot) -> None:
         counts = held.counts

@@ -150,7 +150,6 @@ class PreparedFile:
         count = head.passages
         self.key = key
         self.source = head.source
-        self.digest = head.digest
         self.embedding_model_id = head.embedding_model_id
         self.dimensions = head.dimensions
         self.fields = head.fields

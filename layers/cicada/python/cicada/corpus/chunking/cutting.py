@@ -20,8 +20,6 @@ from cicada.corpus.documents import Block
 
 LEAST_SHARE = 0.4
 """Of ``chunk_size``: no cut leaves less on a side, unless another edge cannot be found."""
-
-
 _Goodness = tuple[int, float, bytes]
 
 

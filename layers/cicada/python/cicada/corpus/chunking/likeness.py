@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Self
 
 import numpy as np
 
@@ -29,11 +28,15 @@ def by_words(units: Sequence[Unit]) -> list[float | None]:
     terms = [rough_stems(unit.text) if unit.prose else [] for unit in units]
 
     @cache
-    def bag(side: range) -> _Bag:  # what stands behind one edge stands before another
-        return _Bag.of([term for at in side for term in terms[at]])
+    def bag(side: range) -> tuple[dict[str, float], float]:  # what stands behind one edge stands before another
+        counts = Counter(term for at in side for term in terms[at])
+        weights = {term: 1.0 + math.log(count) for term, count in counts.items()}
+        return weights, math.sqrt(sum(weight * weight for weight in weights.values()))
 
     def cosine(left: range, right: range) -> float:
-        return bag(left).cosine(bag(right))
+        (one, length), (other, other_length) = bag(left), bag(right)
+        product = sum(one[term] * other[term] for term in sorted(one.keys() & other.keys()))
+        return product / (length * other_length or 1.0)
 
     return _compared(units, cosine)
 
@@ -60,18 +63,3 @@ def _compared(units: Sequence[Unit], cosine: Callable[[range, range], float]) ->
             right += 1
         found.append(min(max(cosine(range(left, at), range(at, right)), 0.0), 1.0) if left < at < right else None)
     return found
-
-
-class _Bag:
-    def __init__(self, weights: dict[str, float]) -> None:
-        self._weights = weights
-        self._length = math.sqrt(sum(weight * weight for weight in weights.values()))
-
-    @classmethod
-    def of(cls, terms: Sequence[str]) -> Self:
-        return cls({term: 1.0 + math.log(count) for term, count in Counter(terms).items()})
-
-    def cosine(self, other: _Bag) -> float:
-        shared = self._weights.keys() & other._weights.keys()
-        product = sum(self._weights[term] * other._weights[term] for term in sorted(shared))
-        return product / (self._length * other._length or 1.0)

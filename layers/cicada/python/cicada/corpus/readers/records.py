@@ -37,7 +37,7 @@ def add_object(blocks: Blocks, value: Mapping[str, Any], path: tuple[str, ...] =
     An object in a list is one record, with all that lies in it; its section is the list's path and, where it has one,
     its name. So is an object that lies too deep for a path of its own. Raises DocumentTooLarge if a limit is reached.
     """
-    within = {name: held for name, held in value.items() if _is_object(held) or _holds_objects(held)}
+    within = {name: held for name, held in value.items() if held and (isinstance(held, dict) or _holds_objects(held))}
     if len(path) == MAX_LEVELS:
         within = {}
     own = {name: held for name, held in value.items() if name not in within}
@@ -70,12 +70,8 @@ def _add_record(blocks: Blocks, value: Any, path: tuple[str, ...]) -> None:
     blocks.fields("record", _flat(value, "", len(path) + 1, blocks.limits.max_depth))
 
 
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict) and bool(value)
-
-
 def _holds_objects(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(element, dict) for element in value)
+    return isinstance(value, list) and all(isinstance(element, dict) for element in value)
 
 
 def _flat(value: Any, name: str, depth: int, max_depth: int) -> Iterator[tuple[str, str]]:
@@ -164,7 +160,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def read_yaml(data: bytes, limits: ReadLimits) -> Content:
-    """A block a record, as :func:`~cicada.corpus.readers.records.read_json` divides objects.
+    """A block a record, as :func:`read_json` divides objects.
 
     Of several documents in the file each is divided by itself, below its name where it has one. Values stay as they are
     written; aliases stand for what they name, and count as that; tags and comments are not read.

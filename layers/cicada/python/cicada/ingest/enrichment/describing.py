@@ -64,11 +64,9 @@ class Named(BaseModel):
     codes: list[str]
 
 
-class SummarisedAndNamed(BaseModel):
+class SummarisedAndNamed(Summarised):
     """What one passage says and names."""
 
-    n: int = Field(description="the passage's number")
-    summary: str = Field(description="one or two sentences")
     entities: list[str]
     codes: list[str]
 

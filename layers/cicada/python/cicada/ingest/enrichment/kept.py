@@ -74,10 +74,6 @@ class KeptForms:
         asked = json.dumps([self._model.model_id, prompt.system, prompt.user, form_schema(form)], sort_keys=True)
         return f"{ENRICHED}{hashlib.sha256(asked.encode('utf-8', 'surrogatepass')).hexdigest()}.json"
 
-    def has(self, prompt: Prompt, form: type[Form]) -> bool:
-        """Whether nothing would have to be asked."""
-        return self._read(self.key(prompt, form), form)[0] is not None
-
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: Spent) -> Kept[Form]:
         """The form for a prompt, as it is kept, or filled in now and kept from then on.
 

@@ -24,8 +24,6 @@ _CHUNK_BYTES = 1 << 20
 _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
 _GONE = frozenset({404, 412})
 """The object is not there, or is another one by now."""
-
-
 _REFUSED = frozenset({400, 403})
 """The object may not be read: by its key or its policy, or because it is archived."""
 

@@ -133,14 +133,8 @@ _LONE_NUMBER = re.compile(
 _Row = Sequence[Line]
 _Key = tuple[str, str, int]
 """What stands before the number and behind it, and how much more it is than the page's."""
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """A line with a number."""
-
-    page: int
-    line: Line
+_Counted = tuple[int, Line]
+"""A page, and a line with a number on it."""
 
 
 def without_running(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
@@ -160,9 +154,9 @@ def without_running(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
                 further = int(digits[0]) - number
                 if abs(further) <= _FURTHEST or _LONE_NUMBER.fullmatch(line.text):
                     key = line.text[: digits.start()], line.text[digits.end() :], further
-                    counting[key].append(_Counted(number, line))
+                    counting[key].append((number, line))
     for found in counting.values():
-        left_out.update(id(one.line) for one in _page_numbers(found, len(pages)))
+        left_out.update(id(line) for _, line in _page_numbers(found, len(pages)))
     return [[line for line in page if id(line) not in left_out] or list(page) for page in pages]
 
 
@@ -217,10 +211,10 @@ def _others(row: _Row, same: set[str]) -> list[Line]:
 
 def _page_numbers(found: Sequence[_Counted], pages: int) -> list[_Counted]:
     """Those of some lines with numbers that stand at one height on enough pages; none if there are too few."""
-    height = median(one.line.y for one in found)
-    level = [one for one in found if abs(one.line.y - height) <= _SAME_HEIGHT * one.line.size]
-    on = {one.page for one in level}
+    height = median(line.y for _, line in found)
+    level = [(page, line) for page, line in found if abs(line.y - height) <= _SAME_HEIGHT * line.size]
+    on = {page for page, _ in level}
     if not any(all(page + further in on for further in range(_PAGES)) for page in on):
         return []
-    lone = all(_LONE_NUMBER.fullmatch(one.line.text) for one in level)
+    lone = all(_LONE_NUMBER.fullmatch(line.text) for _, line in level)
     return level if lone or len(on) >= _SHARE * pages else []
