@@ -184,7 +184,6 @@ class SchemaExplainer:
 
 
 def _numbers(found: SearchResult | None, numbered: Mapping[tuple[str, str], Source]) -> list[int]:
-    """The response's numbers of a table's passages."""
     return [] if found is None else [numbered[hit.passage.collection, hit.passage.id].n for hit in found.hits]
 
 

@@ -46,7 +46,6 @@ def build_retriever(
     if settings.retrieval_engine == "shards":
         return shards(embedder)
     remembering = LearningEmbedder(embedder)
-
     needs_vectors = settings.retrieval_engine == "s3vectors"  # Kendra takes the query's words
 
     def prepare(query: SearchQuery) -> None:
@@ -69,9 +68,8 @@ def managed_engine(
     Raises:
         SettingsInvalid: the engine's index is not named, or the settings name no managed engine.
     """
-    from cicada.retrieval.managed import (
-        query_config,  # a function that has the shards alone loads no more than it needs
-    )
+    # A function that has the shards alone loads no more than it needs.
+    from cicada.retrieval.managed import query_config
 
     config = query_config(settings.engine_budget_s)
     match settings.retrieval_engine:

@@ -35,7 +35,6 @@ class ManagedEngine(Retriever, Protocol):
 
     def held_version(self) -> str | None:
         """The version that it holds, as far as is known without asking; None if that is not known."""
-        ...
 
 
 class FallbackRetriever:
@@ -130,7 +129,6 @@ class FallbackRetriever:
         return replace(result, degraded=(told, *result.degraded))
 
     def _versions(self, searched: str) -> str:
-        """What was searched instead, next to what the engine holds."""
         held = self._primary.held_version()
         told = f"The index's own shards were searched instead, in version {searched}"
         if held is None:

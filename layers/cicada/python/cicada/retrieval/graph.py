@@ -16,7 +16,6 @@ import numpy as np
 
 from cicada.corpus.passages import Passage
 from cicada.errors import RetrievalInvalid
-from cicada.index.columns import Mask
 from cicada.index.facets import load_field, most_frequent
 from cicada.index.list_columns import ENTITIES, Postings, Rows
 from cicada.index.loaded_index import LoadedIndex, Scope
@@ -243,7 +242,7 @@ class EntityGraph:
         places = [place for place, postings in enumerate(found) if postings is not None]
         if sum(len(one.rows) for one in found if one is not None) > self._max_mentions:
             # Graphs are held by their segments, for all filters: only where that is too much, this filter's alone.
-            places = [place for place in places if _any(scope.allowed[place])]
+            places = [place for place in places if (rows := scope.allowed[place]) is None or rows.any()]
         postings = [one for place in places if (one := found[place]) is not None]
         mentions = self._mentions(index, [scope.segments[place].entry.key for place in places], postings)
         allowed = [scope.allowed[place] for place in places]
@@ -269,10 +268,6 @@ class EntityGraph:
                 found = Mentions.of(postings)
             self._held[key] = found
         return found
-
-
-def _any(allowed: Mask | None) -> bool:
-    return allowed is None or bool(allowed.any())
 
 
 def _check(limit: int, show: int) -> None:

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from cicada.corpus.passages import DocumentLocator, Passage
-from cicada.retrieval.managed import Laps, read_failure, top_k_capped
-from cicada.retrieval.ports import Degradation, Filters, Hit, SearchQuery, SearchResult
+from cicada.retrieval.managed import read_failure, top_k_capped
+from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchQuery, SearchResult
 
 ENGINE = "kendra"
 ENTITIES, ENTITY_CODES = "entities", "entity_codes"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from http import HTTPStatus
 
 from botocore.config import Config
@@ -67,17 +66,3 @@ def may_pass(error: Exception) -> bool:
 def top_k_capped(engine: str, most: int) -> Degradation:
     """That an engine returns fewer passages than were asked for, whether or not it has found more."""
     return Degradation("top_k_capped", f"{engine} returns {most} passages a search at most: there may be more to find.")
-
-
-class Laps:
-    """Milliseconds of a search's steps."""
-
-    def __init__(self) -> None:
-        self.ms: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, step: str) -> None:
-        """End a step."""
-        now = time.perf_counter()
-        self.ms[step] = round((now - self._last) * 1000, 3)
-        self._last = now

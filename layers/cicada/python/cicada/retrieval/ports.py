@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -35,11 +36,9 @@ class Limits(Purse, Protocol):
 
     def time_left_s(self) -> float:
         """Seconds, never negative; infinite where only the search's own bounds hold."""
-        ...
 
     def note(self, use: ModelUse) -> None:
         """Be told what a model was used for, however the search ends."""
-        ...
 
 
 class Unlimited(Unheld):
@@ -134,6 +133,20 @@ class SearchResult:
     """What text models and re-rankers were used for on the way; the embedding of the query is not among it."""
 
 
+class Laps:
+    """Milliseconds of a search's steps."""
+
+    def __init__(self) -> None:
+        self.ms: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, step: str) -> None:
+        """End a step."""
+        now = time.perf_counter()
+        self.ms[step] = round((now - self._last) * 1000, 3)
+        self._last = now
+
+
 class Retriever(Protocol):
     """Finds passages."""
 
@@ -145,7 +158,6 @@ class Retriever(Protocol):
             ModelBusy, ModelUnavailable, ModelRefused: the query could not be embedded.
             OutOfTime, Stopped: the query's limits leave no time, or stopped it.
         """
-        ...
 
     def version(self) -> str:
         """The version of the index that a search would use now, as :class:`SearchResult` names it, without reading.
@@ -153,4 +165,3 @@ class Retriever(Protocol):
         Raises:
             IndexMissing, IndexCorrupt, IndexMismatch, IndexUnavailable: no version could be loaded.
         """
-        ...

@@ -132,7 +132,6 @@ class Ranking:
 
 
 def _union(found: VectorHits, words: LexicalHits) -> tuple[Indices, Indices]:
-    """The distinct rows of both, by segment and row."""
     segment = np.concatenate([found.segment, words.segment])
     row = np.concatenate([found.row, words.row])
     pairs = np.unique(np.stack([segment, row]), axis=1)

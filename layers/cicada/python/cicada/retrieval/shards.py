@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from cicada.index.list_columns import ENTITIES, ENTITY_CODES
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, rest_of
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Embedder
-from cicada.retrieval.ports import Degradation, Filters, Hit, SearchMode, SearchQuery, SearchResult
+from cicada.retrieval.ports import Degradation, Filters, Hit, Laps, SearchMode, SearchQuery, SearchResult
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
 from cicada.retrieval.ranking import languages_of, rank
 
@@ -40,7 +39,7 @@ class ShardRetriever:
 
         A hybrid search for which the query cannot be embedded goes by words alone, and says so.
         """
-        timer = _Timer()
+        timer = Laps()
         self._reader.refresh_soon()  # while the query is embedded the first version is loaded, or a new one looked for
         vector, mode, degraded = self._embed(query)
         timer.lap("embed")
@@ -59,7 +58,7 @@ class ShardRetriever:
             query.pin.index, query.pin.version = index, index.manifest.version
         self._reader.warm_soon()
         degraded = (*degraded, *partial_index(index, "searched"))
-        return SearchResult(hits, index.manifest.version, searched, timer.laps_ms, degraded=degraded)
+        return SearchResult(hits, index.manifest.version, searched, timer.ms, degraded=degraded)
 
     def version(self) -> str:
         """The current version: see :class:`cicada.retrieval.ports.Retriever`."""
@@ -139,19 +138,6 @@ def partial_index(index: LoadedIndex, done: str) -> tuple[Degradation, ...]:
     missing = sum(entry.live for entry in index.unreadable)
     told = f"{missing:,} of {index.manifest.count:,} passages cannot be read, and were not {done}."
     return (Degradation("partial_index", told),)
-
-
-class _Timer:
-    """Milliseconds of a search's steps."""
-
-    def __init__(self) -> None:
-        self.laps_ms: dict[str, float] = {}
-        self._last = time.perf_counter()
-
-    def lap(self, step: str) -> None:
-        now = time.perf_counter()
-        self.laps_ms[step] = round((now - self._last) * 1000, 3)
-        self._last = now
 
 
 _Found = TypeVar("_Found")

@@ -156,8 +156,6 @@ class ContextAssembler:
 
 
 class _Reasons:
-    """Says why a passage is there."""
-
     def __init__(self, plans: Sequence[CollectionPlan], catalogue: Catalogue) -> None:
         self._plans = {plan.collection: plan for plan in plans}
         self._catalogue = catalogue

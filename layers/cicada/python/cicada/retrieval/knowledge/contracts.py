@@ -95,7 +95,6 @@ class Selector(Protocol):
         Raises:
             ModelError, BudgetSpent, OutOfTime, Stopped: nothing could be chosen.
         """
-        ...
 
 
 class Extractor(Protocol):
@@ -107,7 +106,6 @@ class Extractor(Protocol):
         Raises:
             ModelError, BudgetSpent, OutOfTime, Stopped, IndexFailure: nothing could be extracted.
         """
-        ...
 
 
 class Resolver(Protocol):
@@ -119,7 +117,6 @@ class Resolver(Protocol):
         Raises:
             IndexFailure, OutOfTime: the index cannot serve it, or the limits leave no time.
         """
-        ...
 
 
 def catalogue_of(manifest: Manifest) -> Catalogue:

@@ -44,7 +44,6 @@ class NameSource(Protocol):
         Raises:
             IndexFailure, OutOfTime, Stopped: they cannot be read, or not within the limits.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,6 @@ class _Held:
 
 
 class _Making:
-    """Names that are being read."""
-
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.done = False

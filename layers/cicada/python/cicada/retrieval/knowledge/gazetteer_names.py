@@ -160,8 +160,6 @@ class Found:
 
 
 class _Key(NamedTuple):
-    """One way to write a name."""
-
     words: tuple[str, ...]
     names: tuple[int, ...]
     """Whose it is."""

@@ -240,7 +240,6 @@ class IndexResolver:
         return others.of(name)
 
     def _names_of(self, segment: OpenSegment, postings: Postings) -> SegmentNames:
-        """The names of a segment's entities: held, or made."""
         key = segment.entry.key
         with self._lock:
             if (known := self._names.get(key)) is not None:
@@ -256,8 +255,6 @@ class IndexResolver:
 
 @dataclass(frozen=True)
 class _Part:
-    """What a segment tells of entities."""
-
     segment: OpenSegment
     postings: Postings
     alive: Mask | None

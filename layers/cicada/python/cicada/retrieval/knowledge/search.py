@@ -139,14 +139,6 @@ class Gathered:
     """By step: select_extract, resolve, query, assemble."""
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What a question wants, and names."""
-
-    choices: tuple[Choice, ...]
-    named: tuple[Named, ...]
-
-
 class KnowledgeSearch:
     """Finds what answers a question in collections that declare what they serve. Safe for several threads."""
 
@@ -211,11 +203,11 @@ class KnowledgeSearch:
         A reader's version only ever grows. So where all searches saw that of the declarations, what was read between
         was of it too.
         """
-        wanted = self._wanted(asked.text, catalogue, limits, timings_ms)
+        choices, named = self._wanted(asked.text, catalogue, limits, timings_ms)
         for _ in range(_TRIES):
             with self._timed("resolve", timings_ms):
-                places = self._places(wanted, catalogue, limits)
-            plans = plan_queries(wanted.choices, places, catalogue)
+                places = self._places(choices, named, catalogue, limits)
+            plans = plan_queries(choices, places, catalogue)
             with self._timed("query", timings_ms):
                 found, lacks = self._found(asked, plans, catalogue)
             if {one.result.index_version for one in found} == {catalogue.index_version}:
@@ -224,7 +216,7 @@ class KnowledgeSearch:
             if not catalogue.collections:
                 return None
             if catalogue.collections != before.collections:
-                wanted = self._wanted(asked.text, catalogue, limits, timings_ms)
+                choices, named = self._wanted(asked.text, catalogue, limits, timings_ms)
         else:
             plans, lacks = (), (_CHANGED,)
             with self._timed("query", timings_ms):
@@ -239,8 +231,8 @@ class KnowledgeSearch:
             index_version=first.index_version,
             searched=_searched(found),
             engine=first.engine,
-            choices=wanted.choices,
-            named=wanted.named,
+            choices=choices,
+            named=named,
             plans=plans,
             degraded=(*degraded, *lacks, *context.degraded),
             timings_ms=timings_ms,
@@ -248,24 +240,25 @@ class KnowledgeSearch:
 
     def _wanted(
         self, question: str, catalogue: Catalogue, limits: StoppableLimits, timings_ms: dict[str, float]
-    ) -> _Wanted:
-        """The two calls, side by side."""
+    ) -> tuple[tuple[Choice, ...], tuple[Named, ...]]:
+        """What the question wants, and names: two calls, side by side."""
         with self._timed("select_extract", timings_ms):
-            choices, named = both(
+            return both(
                 lambda held: self._selector.select(question, catalogue, held),
                 lambda held: self._extractor.extract(question, catalogue, held),
                 limits,
                 self._concurrency,
             )
-        return _Wanted(choices, named)
 
-    def _places(self, wanted: _Wanted, catalogue: Catalogue, limits: Limits) -> tuple[Place, ...]:
+    def _places(
+        self, choices: tuple[Choice, ...], named: tuple[Named, ...], catalogue: Catalogue, limits: Limits
+    ) -> tuple[Place, ...]:
         """Where what is named stands, in the collections that were chosen; where none was, in all."""
         if limits.time_left_s() <= 0:
             raise OutOfTime("no time was left to search")
-        chosen = dict.fromkeys(one.collection for one in wanted.choices)
+        chosen = dict.fromkeys(one.collection for one in choices)
         collections = list(chosen) or [one.collection for one in catalogue.collections]
-        return self._resolver.resolve(wanted.named, collections, limits) if wanted.named else ()
+        return self._resolver.resolve(named, collections, limits) if named else ()
 
     def _found(
         self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue

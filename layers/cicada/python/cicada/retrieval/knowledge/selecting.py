@@ -6,7 +6,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 from xml.sax.saxutils import escape, quoteattr
 
@@ -45,14 +44,6 @@ Rules:
 """
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What a model is asked with for one catalogue."""
-
-    form: type[Selection]
-    system: str
-
-
 class ModelSelector:
     """A :class:`cicada.retrieval.knowledge.contracts.Selector` over a model that fills in forms. Thread-safe."""
 
@@ -78,33 +69,26 @@ class ModelSelector:
         self._examples_shown = examples_shown
         self._time_budget_s = time_budget_s
         self._clock = clock
-        self._held: OrderedDict[tuple[str, ...], _Asked] = OrderedDict()
+        self._held: OrderedDict[tuple[str, ...], tuple[type[Selection], str]] = OrderedDict()
         self._making = threading.Lock()
 
     def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
         """See the port. With an empty catalogue it chooses nothing and calls no model."""
         if not catalogue.collections:
             return ()
-        asked = self._asked(catalogue)
-        prompt = Prompt(asked.system, f"<question>\n{escape(question)}\n</question>")
+        form, system = self._asked(catalogue)
+        prompt = Prompt(system, f"<question>\n{escape(question)}\n</question>")
         selection = fill_form(
-            self._model,
-            prompt,
-            asked.form,
-            PURPOSE,
-            limits,
-            time_budget_s=self._time_budget_s,
-            clock=self._clock,
+            self._model, prompt, form, PURPOSE, limits, time_budget_s=self._time_budget_s, clock=self._clock
         )
         return choices_of(selection, catalogue, self._min_confidence)
 
-    def _asked(self, catalogue: Catalogue) -> _Asked:
-        """The form and the instructions of a catalogue: held, or made."""
+    def _asked(self, catalogue: Catalogue) -> tuple[type[Selection], str]:
         key = (catalogue.index_version, *(one.collection for one in catalogue.collections))
         with self._making:
             found = self._held.pop(key, None)
             if found is None:
-                found = _Asked(selection_form(catalogue), selecting_system(catalogue, self._examples_shown))
+                found = selection_form(catalogue), selecting_system(catalogue, self._examples_shown)
                 if len(self._held) >= CATALOGUES_HELD:
                     self._held.popitem(last=False)
             self._held[key] = found

@@ -158,10 +158,8 @@ def _candidates(number: int, text: str, words: QueryWords) -> list[_Candidate]:
     language = language_of(text)
     pieces = (sentence.strip() for sentence in sentences(text))
     found = list(dict.fromkeys(piece for piece in pieces if any(character.isalnum() for character in piece)))
-    ranked = sorted(
-        found, key=lambda sentence: -words.matched(sentence, language)
-    )  # stable: the first of those that tie
-    best = ranked[:SENTENCES_A_PASSAGE]
+    # The sort is stable: of those that tie, the first come first.
+    best = sorted(found, key=lambda sentence: -words.matched(sentence, language))[:SENTENCES_A_PASSAGE]
     return [_Candidate(number, language, _clipped(sentence, words, language)) for sentence in best]
 
 

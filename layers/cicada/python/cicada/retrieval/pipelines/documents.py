@@ -21,7 +21,7 @@ def document_of(candidate: Candidate, *, with_captions: bool = True) -> Retrieve
         id=passage.id,
         title=_title(passage),
         content=passage.text,
-        doc_type=_doc_type(passage),
+        doc_type=passage.metadata.get(DOC_TYPE, UNKNOWN) if isinstance(passage.locator, DocumentLocator) else SCRIPT,
         score=_share(candidate.score),
         reranker_score=None if candidate.reranker_score is None else _share(candidate.reranker_score),
         rerank_score=None if candidate.rerank_score is None else _share(candidate.rerank_score),
@@ -32,12 +32,6 @@ def document_of(candidate: Candidate, *, with_captions: bool = True) -> Retrieve
 def _title(passage: Passage) -> str:
     locator = passage.locator
     return (locator.title or locator.source) if isinstance(locator, DocumentLocator) else locator.label()
-
-
-def _doc_type(passage: Passage) -> str:
-    if isinstance(passage.locator, DocumentLocator):
-        return passage.metadata.get(DOC_TYPE, UNKNOWN)
-    return SCRIPT
 
 
 def _metadata(candidate: Candidate, *, with_captions: bool) -> DocumentMetadata:

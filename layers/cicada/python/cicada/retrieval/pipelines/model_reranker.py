@@ -185,7 +185,6 @@ def _marked(ask: Callable[[Sequence[str]], dict[int, float]], texts: Sequence[st
 
 
 def _outcome(batch: _Batch, time_s: float) -> dict[int, float] | CicadaError:
-    """A batch's scores, or why it has none."""
     try:
         return within(batch.marking, time_s)
     except OutOfTime:

@@ -61,7 +61,6 @@ class FacetCounter(Protocol):
 
     def count(self, fields: Sequence[str], filters: Filters, *, limit: int) -> FacetCounts:
         """See :meth:`cicada.retrieval.facets.ShardFacets.count`."""
-        ...
 
 
 class Pipelines:

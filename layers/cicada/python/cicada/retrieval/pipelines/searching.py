@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import partial
 
 from cicada.errors import CicadaError, OutOfTime
@@ -29,15 +28,6 @@ _WITHOUT_MEANING = "mode_fallback"
 """The code of an engine that cannot search by meaning alone."""
 
 
-@dataclass(frozen=True)
-class _Under:
-    """A search that is under way."""
-
-    query: str | None
-    """Its wording; None of a made-up passage's."""
-    result: Future[SearchResult]
-
-
 def search(
     state: State, allowance: Allowance, retriever: Retriever, clock: Callable[[], float]
 ) -> tuple[SearchResult, tuple[Ranking, ...]]:
@@ -46,17 +36,17 @@ def search(
     Other searches that fail are left out and named; the query's own raises IndexFailure, ModelError or OutOfTime.
     """
     patient_until_s = clock() + PATIENCE * allowance.time_left_s()
-    first, *others = [
-        _Under(text, beside(partial(retriever.search, asked), "search"))
+    (_, first), *others = [
+        (text, beside(partial(retriever.search, asked), "search"))
         for text, asked in _queries(state, TimeLimit(allowance.time_left_s))
     ]
-    found = within(first.result, allowance.time_left_s())
+    found = within(first, allowance.time_left_s())
     for lack in found.degraded:
         if lack.code != TOP_K_CAPPED or len(found.hits) < state.wanted.top_k:  # else it only had fewer to choose from
             allowance.lacks(lack.code, lack.message)
     rankings = [Ranking(found.hits, state.wanted.query)]
-    for one in others:
-        ranking = _ranking(one, found, max(0.0, patient_until_s - clock()), allowance)
+    for text, result in others:
+        ranking = _ranking(text, result, found, max(0.0, patient_until_s - clock()), allowance)
         rankings += [] if ranking is None else [ranking]
     return found, tuple(rankings)
 
@@ -78,10 +68,12 @@ def _queries(state: State, limits: Limits) -> Iterator[tuple[str | None, SearchQ
         yield None, SearchQuery(state.hypothetical, wanted.filters, depth, wanted.min_score, "dense", limits)
 
 
-def _ranking(one: _Under, original: SearchResult, time_s: float, allowance: Allowance) -> Ranking | None:
-    what = "a made-up passage" if one.query is None else "another wording"
+def _ranking(
+    query: str | None, result: Future[SearchResult], original: SearchResult, time_s: float, allowance: Allowance
+) -> Ranking | None:
+    what = "a made-up passage" if query is None else "another wording"
     try:
-        found = within(one.result, time_s)
+        found = within(result, time_s)
     except OutOfTime:
         allowance.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
         return None
@@ -91,9 +83,9 @@ def _ranking(one: _Under, original: SearchResult, time_s: float, allowance: Allo
     if found.index_version != original.index_version or found.engine != original.engine:
         allowance.lacks(INDEX_CHANGED, f"The search for {what} saw another version of the index, and was left out.")
         return None
-    if one.query is None and any(lack.code == _WITHOUT_MEANING for lack in found.degraded):
+    if query is None and any(lack.code == _WITHOUT_MEANING for lack in found.degraded):
         allowance.lacks(
             _WITHOUT_MEANING, "The engine has no search by meaning alone, so the made-up passage was left out."
         )
         return None
-    return Ranking(found.hits, one.query)
+    return Ranking(found.hits, query)

@@ -49,26 +49,21 @@ class Version(Protocol):
     @property
     def version(self) -> str:
         """Its id."""
-        ...
 
     @property
     def count(self) -> int:
         """Passages in it."""
-        ...
 
     @property
     def embedding_model_id(self) -> str:
         """What it is embedded with."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """Of its vectors."""
-        ...
 
     def passages(self) -> Iterable[tuple[Passage, NDArray[np.float32]]]:
         """Every passage with its unit vector, shape ``(d,)``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -127,10 +122,7 @@ class Loader:
         self._forget_overflow(loaded.overflow)
         return Loaded(source.version, source.count, loaded.put, loaded.kept, len(present))
 
-    # --- what is there ---
-
     def _list(self) -> set[str]:
-        """The keys of all vectors."""
         with ThreadPoolExecutor(LIST_SEGMENTS, thread_name_prefix="s3vectors-list") as pool:
             return set().union(*pool.map(self._list_segment, range(LIST_SEGMENTS)))
 
@@ -147,8 +139,6 @@ class Loader:
             if not page.get("nextToken"):
                 return keys
             request["nextToken"] = page["nextToken"]
-
-    # --- what is written ---
 
     def _put_missing(self, source: Version, present: set[str], claim: _Claim, told: Told) -> _Put:
         """Put what is not there. What is there and belongs to the version is taken out of ``present``."""
@@ -212,8 +202,6 @@ class Loader:
 
 
 class _Put:
-    """What was put and what was there; filled while a load goes on."""
-
     def __init__(self) -> None:
         self.put = 0
         self.kept = 0
@@ -309,27 +297,9 @@ class CurrentVersion:
         except ObjectMissing as error:
             raise IndexMissing("no version is published") from error
         self._store = store
-        self._manifest = parse_manifest(found.data)
-
-    @property
-    def version(self) -> str:
-        """Its id."""
-        return self._manifest.version
-
-    @property
-    def count(self) -> int:
-        """Passages in it."""
-        return self._manifest.count
-
-    @property
-    def embedding_model_id(self) -> str:
-        """What it is embedded with."""
-        return self._manifest.embedding_model_id
-
-    @property
-    def dimensions(self) -> int:
-        """Of its vectors."""
-        return self._manifest.dimensions
+        self._manifest = manifest = parse_manifest(found.data)
+        self.version, self.count = manifest.version, manifest.count
+        self.embedding_model_id, self.dimensions = manifest.embedding_model_id, manifest.dimensions
 
     def passages(self) -> Iterator[tuple[Passage, NDArray[np.float32]]]:
         """Every passage with its unit vector as stored, by segment; raises IndexFailure if one is unreadable."""

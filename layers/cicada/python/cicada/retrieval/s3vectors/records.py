@@ -127,7 +127,6 @@ def _short_digest(value: str) -> str:
 
 
 def _short(value: str, max_bytes: int) -> str:
-    """The value, or a digest that stands for it."""
     written = value.encode()
     if len(written) <= max_bytes and not value.startswith("#"):
         return value

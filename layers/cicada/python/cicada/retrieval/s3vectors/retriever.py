@@ -12,8 +12,8 @@ from cicada.errors import IndexMismatch, IndexUnavailable, ModelBusy, ModelUnava
 from cicada.index.ports import ObjectStore
 from cicada.models.ports import Embedder
 from cicada.retrieval.calibration import Calibration, calibration_of
-from cicada.retrieval.managed import Laps, read_failure, top_k_capped
-from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
+from cicada.retrieval.managed import read_failure, top_k_capped
+from cicada.retrieval.ports import Degradation, Hit, Laps, SearchQuery, SearchResult
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
 from cicada.retrieval.s3vectors.held import Held, HeldReader
 from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, metadata_filter, passage_of, passes
@@ -97,7 +97,9 @@ class S3VectorsRetriever:
             held = self._held.current()
             self._check_model(held)
             hits = tuple(islice(self._hits(found, held.passages, query), query.top_k))
-            if len(found) >= MAX_TOP_K and len(hits) < query.top_k and self._all_count(found, held.passages, query):
+            # If a score leaves a result out, it would also leave out those that the service did not return.
+            capped = len(found) >= MAX_TOP_K and len(hits) < query.top_k
+            if capped and all(self._score(vector, held.passages) >= query.min_score for vector in found):
                 notes = (*notes, top_k_capped(NAME, MAX_TOP_K))
         except IndexMismatch:
             self._held.current()  # that nothing was loaded yet says more
@@ -135,7 +137,6 @@ class S3VectorsRetriever:
         return request, tuple(notes)
 
     def _query(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """All pages of a query's results, in the service's order."""
         asked = {
             "indexArn": self._index_arn,
             "returnMetadata": True,
@@ -169,10 +170,6 @@ class S3VectorsRetriever:
             if whole is None or (passage.collection, whole) not in seen:
                 seen.add((passage.collection, whole))
                 yield Hit(passage, score)
-
-    def _all_count(self, found: Sequence[Mapping[str, Any]], passages: int, query: SearchQuery) -> bool:
-        """Whether no result is left out for its score; else those that the service did not return would be, too."""
-        return all(self._score(vector, passages) >= query.min_score for vector in found)
 
     def _score(self, vector: Mapping[str, Any], passages: int) -> float:
         """What the service tells of a result, in [0, 1]; 0 when it tells nothing. The index holds so many passages."""
