@@ -1,8 +1,7 @@
 """YAML, read into plain nodes that know their lines. Nothing in a file makes anything but text, lists and mappings.
 
-Scalars stay the text that was written: ``yes`` is no truth value, ``1_000`` no number and ``2026-11-21`` no date. Tags
-are not gone by. What aliases stand for is counted as often as it stands there, so that a small file cannot become a
-large one.
+Scalars stay the text that was written, be it ``yes``, ``1_000`` or ``2026-11-21``. Tags are ignored. An alias counts as
+much as what it stands for, so that a small file cannot become a large one.
 """
 
 from __future__ import annotations

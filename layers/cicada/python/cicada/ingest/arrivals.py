@@ -75,7 +75,7 @@ class Arrivals:
 
 @dataclass
 class Admission:
-    """Which documents go into a collection together, and which are in another's way."""
+    """The documents that go into a collection together, and those that conflict with another."""
 
     files: list[PreparedFile] = field(default_factory=list)
     quarantined: list[Quarantined] = field(default_factory=list)
@@ -88,7 +88,7 @@ def admit(
     staying: IdDigests,
     fields: Collection[str],
 ) -> Admission:
-    """Let documents in, one after another; whoever is in the way of one before it stays outside.
+    """Admit documents in order; one that conflicts with an earlier one, or with what stays, is quarantined.
 
     Args:
         store: where the documents are, to name a passage.

@@ -64,7 +64,7 @@ def settled(
     *,
     exactly: bool,
 ) -> tuple[Recipe, Declares]:
-    """What a load goes by, and has the collection declare from then on.
+    """The recipe of a load, and what the collection declares from then on.
 
     What stands beside the documents counts. Where nothing does, a collection that is to hold exactly these documents
     declares nothing any more, and one that they are added to goes on as before. Raises CorpusInvalid if documents are

@@ -124,12 +124,10 @@ def load_documents(
 
 
 def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Collection[str]) -> IngestReport:
-    """Delete documents from a collection; the report's ``removed`` names those that it held.
+    """Delete documents from a collection; the report's ``removed`` names those that it held. Raises as
+    :func:`cicada.ingest.committing.commit` does.
 
     With ``collection.yaml`` among them the collection declares nothing any more, as it does without any document.
-
-    Raises:
-        IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as :func:`cicada.ingest.committing.commit` does.
     """
     if DECLARATION not in sources:
         return commit(store, embedder, collection, [], gone=sources)

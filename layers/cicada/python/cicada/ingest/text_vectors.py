@@ -81,7 +81,7 @@ class TextVectors:
     def make(self, texts: Sequence[str]) -> None:
         """Make the vectors of these texts; those that are kept are found again, all others are asked for.
 
-        Give all texts at once: whether a document is large enough for its vectors to be kept is told by their number.
+        Give all texts at once: their number decides whether the vectors are kept before all are made.
         Raises as :meth:`embed`.
         """
         missing = self._missing(texts)

@@ -170,11 +170,9 @@ def judged(
 def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
     """The record with one change taken back: what it replaced stands again with its proof, what it added is gone.
 
-    The profile's creation is taken back by deleting it, while nothing else has changed it.
-
-    Raises:
-        ProfileInvalid: the history does not have that change any more, or it cannot be taken back.
-        ProfileConflict: what the change did was changed since; nothing is taken back.
+    The profile's creation is taken back by deleting it, while nothing else has changed it. Raises ProfileInvalid if
+    the history does not have that change any more, or it cannot be taken back, and ProfileConflict if what it did was
+    changed since.
     """
     change = old.change_to(version)
     if change is None:

@@ -130,14 +130,10 @@ def full_bytes(limits: ProfileLimits) -> int:
 def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) -> Record:
     """The record within its limits: the oldest entries of its history are dropped.
 
-    Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then.
-
-    Args:
-        stands: what it replaces. Where that is over the limits, which have been others, this may be so too if it is no
-            larger: it can be made smaller step by step.
-
-    Raises:
-        ProfileInvalid: it is too large without any entry but its newest.
+    Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then. ``stands``
+    is what it replaces: where that is over the limits, which have been others, the record may be so too if it is no
+    larger, so that it can be made smaller step by step. Raises ProfileInvalid if it is too large without any entry but
+    its newest.
     """
     record = _remembering(record, limits.history_entries)
     while (size := _size(record)) > limits.record_bytes:

@@ -13,7 +13,7 @@ class RecordChanged(Exception):
 
 
 class ProfileStore(Protocol):
-    """The store of records. The owner is part of every key: another's record is absent, and answers no other way.
+    """The store of records. The owner is part of every key: another user's record reads as absent.
 
     Every method raises :class:`cicada.errors.ProfilesUnavailable` when the store fails.
     """

@@ -1,4 +1,4 @@
-"""How much one document may be. Whoever reads it is not asked to trust it."""
+"""Limits on one document, which is not trusted."""
 
 from __future__ import annotations
 

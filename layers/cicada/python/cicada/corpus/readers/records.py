@@ -97,15 +97,12 @@ def _text(value: Any) -> str:
 
 
 def read_json(data: bytes, limits: ReadLimits) -> Content:
-    """A block a record.
+    """A block a record. Raises DocumentBroken, whose message names the line, and DocumentTooLarge.
 
     Records are the elements of an array, the lines of JSON Lines, and, of an object, each object in it and the
     elements of each array of objects, below the names that lead there; what else an object holds is a record of its
-    own. A file of which any record names a message's fields is a script: it is refused if others do not.
-
-    Raises:
-        DocumentBroken: it is not JSON, or an object names a field twice; the message names the line.
-        DocumentTooLarge: a limit is reached.
+    own. A file of which any record names a message's fields is a script: it is refused if others do not. No object may
+    name a field twice.
     """
     text, notes = decoded(data)
     found = list(_values(text))
@@ -160,14 +157,11 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def read_yaml(data: bytes, limits: ReadLimits) -> Content:
-    """A block a record, as :func:`read_json` divides objects.
+    """A block a record, as :func:`read_json` divides objects. Raises DocumentBroken or DocumentTooLarge, with the line.
 
     Of several documents in the file each is divided by itself, below its name where it has one. Values stay as they are
-    written; aliases stand for what they name, and count as that; tags and comments are not read.
-
-    Raises:
-        DocumentBroken: it is not YAML, or a mapping names a field twice; the message names the line.
-        DocumentTooLarge: a limit is reached; the message names the line.
+    written; aliases stand for what they name, and count as that; tags and comments are not read. No mapping may name a
+    field twice.
     """
     text, notes = decoded(data)
     try:

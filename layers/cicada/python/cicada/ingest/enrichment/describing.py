@@ -221,8 +221,8 @@ class Describer:
         self._at_once = at_once
 
     def describe(self, title: str, texts: Sequence[str], spent: Spent) -> Descriptions:
-        """Describe passages; what cannot be is told, and does not keep the others from it. Raises IndexUnavailable if
-        the store does not respond."""
+        """Describe passages; one that fails is reported, and the others go on. Raises IndexUnavailable if the store
+        does not respond."""
         made: dict[int, Description] = {}
         failed: dict[int, str] = {}
         refused: ModelRefused | None = None

@@ -77,9 +77,8 @@ class KeptForms:
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, spent: Spent) -> Kept[Form]:
         """The form for a prompt, as it is kept, or filled in now and kept from then on.
 
-        Raises:
-            ModelError: the model did not fill it in; what that took is counted in ``spent``.
-            IndexUnavailable: the store does not respond.
+        Raises ModelError if the model did not fill it in (what that took is counted in ``spent``), and IndexUnavailable
+        if the store does not respond.
         """
         key = self.key(prompt, form)
         found, replaces = self._read(key, form)

@@ -95,7 +95,7 @@ def mirror_key(collection: str) -> str:
 
 
 def is_ignored(key: str) -> bool:
-    """Whether a key below ``incoming/`` is neither a document's nor one that nobody takes for a document's."""
+    """Whether a key below ``incoming/`` is no document's, and no folder's marker or hidden file either."""
     name = key.rpartition("/")[2]
     return bool(name) and not name.startswith(".") and collection_and_source(key) is None
 

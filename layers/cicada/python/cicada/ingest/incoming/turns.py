@@ -1,4 +1,4 @@
-"""One run of a collection at a time. Whoever comes while another is at work asks it to look again, and goes.
+"""One run of a collection at a time. A run that finds another at work asks it to look again, and ends.
 
 The turn is an object of the bucket, changed by conditional writes alone. A run that has ended without giving its turn
 back, because it was stopped or failed, has lost it: whether a run is still at work is asked of the workflow's service.
@@ -24,9 +24,7 @@ ROUND_WAIT_S = 300
 def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callable[[str], bool]) -> bool:
     """Begin a run's work at a collection; False if another is at work, which has been asked to look again.
 
-    Raises:
-        PublishConflict: too many others change the turn at the same time.
-        IndexUnavailable: the bucket does not respond.
+    Raises PublishConflict if too many others change the turn at the same time.
     """
 
     def taken(turn: Turn) -> Turn:
