@@ -10,10 +10,10 @@ import pytest
 pytest.importorskip("scipy", reason="models are trained where scipy has a wheel")
 
 from cicada.text.linear import LinearClassifier, dumped
-from training import changes, languages, models, routing
+from training import abstentions, changes, languages, models, routing
 from training.models import DATA, Labelled, Model, main, read, train
 
-MODELS = [changes.MODEL, languages.MODEL, routing.MODEL]
+MODELS = [abstentions.MODEL, changes.MODEL, languages.MODEL, routing.MODEL]
 SMALL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 10, decay=1e-4)
 
 
