@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from cicada.errors import CicadaError
 
 Step = Literal[
     "accepted",
@@ -78,3 +81,10 @@ def story_query(request_id: str, fields: Iterable[str]) -> str:
 def tell(logger: logging.Logger, step: Step, message: str, *, level: int = logging.INFO, **fields: Any) -> None:
     """Log one step of a request's story."""
     logger.log(level, message, extra={"step": step, **fields})
+
+
+def tell_fault(
+    logger: logging.Logger, message: str, error: CicadaError, *, level: int = logging.WARNING, **fields: Any
+) -> None:
+    """Log the step ``fault`` of an error."""
+    tell(logger, "fault", message, level=level, code=error.code, why=str(error), **fields)

@@ -18,7 +18,7 @@ from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import StreamedTurn
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.openai_events import ThoughtFilter
-from cicada.models.ports import STOPPED, Finished, ModelUse, Stopped, TextDelta, Usage
+from cicada.models.ports import STOPPED, CountedLeash, Finished, ModelUse, Stopped, TextDelta, Usage
 from cicada.models.retries import Pacing
 from cicada.models.streaming import SILENCE_S, Call, Streaming
 from cicada.retrieval.ports import Limits
@@ -200,26 +200,17 @@ class AgentLoop:
             raise StreamBroken("the model's stream ended without a finish")
 
 
-class _TurnUse:
+class _TurnUse(CountedLeash):
     """Counts and times one turn, retries included; the leash that its calls are held by."""
 
     def __init__(self, model_id: str, limits: Limits, clock: Callable[[], float]) -> None:
+        super().__init__(limits)
         self.usage = Usage(reported=False)
         self.shown = False
         self.took_ms = 0
         self._model_id = model_id
         self._limits = limits
         self._clock = clock
-        self._calls = 0
-
-    def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
-        self._limits.call()
-        self._calls += 1
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.Leash`."""
-        return self._limits.on_stop(wake)
 
     def __enter__(self) -> None:
         self._started = self._clock()
@@ -239,7 +230,7 @@ class _TurnUse:
             case _:  # a bug
                 fault = CicadaError.code
         self.took_ms = round((self._clock() - self._started) * 1000)
-        self._limits.note(ModelUse(PURPOSE, self._model_id, self._calls, self.usage, self.took_ms, fault))
+        self._limits.note(ModelUse(PURPOSE, self._model_id, self.calls, self.usage, self.took_ms, fault))
 
 
 class TurnOptions(Pacing, total=False):

@@ -16,7 +16,7 @@ from cicada.agents.shelf import NumberedShelf
 from cicada.agents.toolbox import ToolBox
 from cicada.agents.tools.forms import MAX_QUERY_CHARS
 from cicada.agents.tools.theories import not_given, verdict_line
-from cicada.answering.grounding import call_of, tell_retrieved
+from cicada.answering.grounding import AttemptLimits, tell_retrieved
 from cicada.answering.judge import CitationJudge
 from cicada.answering.spending import Allowance, ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
@@ -28,44 +28,15 @@ from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, clipped
 from cicada.retrieval.ports import Retriever
 from cicada.routing.changes import asks_for_change
-from cicada.story import tell
+from cicada.story import tell_fault
 from cicada.text.words import quotes
 
 
-class ToolLimits:
-    """:class:`cicada.retrieval.ports.Limits` of the tools of a run: a search among them may call models."""
-
-    def __init__(self, spending: Spending, allowance: Allowance, time_left_s: Callable[[], float]) -> None:
-        self._spending = spending
-        self._allowance = allowance
-        self._time_left_s = time_left_s
-
-    def time_left_s(self) -> float:
-        """See the port."""
-        return self._time_left_s()
-
-    def call(self) -> None:
-        """See the port."""
-        self._allowance.call()
-
-    def allow(self, model_id: str, most: Usage) -> None:
-        """See the port."""
-        self._allowance.allow(model_id, most)
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See the port."""
-        return self._spending.on_stop(wake)
-
-    def note(self, use: ModelUse) -> None:
-        """See the port: it is one of the answer's calls, and told in the request's story."""
-        note_call(call_of(use), self._spending)
-
-
-class AgentLimits(ToolLimits):
-    """Those of the agent's own turns, one after the other: what a turn did not take is there for the next."""
+class AgentLimits(AttemptLimits):
+    """The limits of the agent's own turns, one after the other: what a turn did not take is there for the next."""
 
     def __init__(self, spending: Spending, allowance: Allowance) -> None:
-        super().__init__(spending, allowance, lambda: max(0.0, spending.time_left_s()))
+        super().__init__(spending, allowance)
         self._under_way: tuple[str, Usage] | None = None
 
     def allow(self, model_id: str, most: Usage) -> None:
@@ -133,14 +104,7 @@ class ProfileOpening:
         try:
             done.append(box.open("search_script", {"query": asked.query[:MAX_QUERY_CHARS], "limit": MOST_PASSAGES}))
         except (IndexFailure, ModelError, DependencyDown) as error:
-            tell(
-                logger,
-                "fault",
-                "answered without a search",
-                level=logging.WARNING,
-                code=error.code,
-                why=str(error),
-            )
+            tell_fault(logger, "answered without a search", error)
         return tuple(done)
 
 
@@ -245,7 +209,7 @@ class AgentStrategy:
             self._offered(index, actor),
             actor=actor,
             shelf=shelf,
-            limits=ToolLimits(spending, allowance, limits.time_left_s),
+            limits=AttemptLimits(spending, allowance, limits.time_left_s),
             caps=self._caps,
             may_write=asked.may_write,
             on_change=asked.on_change,

@@ -45,7 +45,7 @@ from cicada.protocol.events import (
     Verdict,
     load_event,
 )
-from cicada.story import tell
+from cicada.story import tell, tell_fault
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class AttemptRunner:
 
     def _end_late(self, head: Head, task: AttemptTask) -> Outcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
-        self._tell_fault(head, error)
+        tell_fault(logger, "attempt failed", error, attempt=head.attempt)
         failed = strategy_failures(task.failures, task.entry)
         ended = end_late(head, failed, error, self._log, self._connections, now_s=self._now_s)
         return Outcome("out_of_time" if ended else "superseded")
@@ -240,12 +240,12 @@ class AttemptRunner:
             self._take_back(head, made)
             return Outcome("superseded")
         except AnswerTooLong as error:
-            self._tell_fault(head, error)
+            tell_fault(logger, "attempt failed", error, attempt=head.attempt)
             ended = end_too_long(outbox.head, error, self._log, self._connections, now_s=self._now_s)
             self._take_back(head, made)
             return Outcome("too_long" if ended else "superseded")
         except CicadaError as error:
-            self._tell_fault(head, error)
+            tell_fault(logger, "attempt failed", error, attempt=head.attempt)
             raise
         tell_complete(complete)
         self._keep(course, strategy.name, answered, until=keep_until)
@@ -382,18 +382,6 @@ class AttemptRunner:
                     code=CicadaError.code,
                     why=type(error).__name__,
                 )
-
-    @staticmethod
-    def _tell_fault(head: Head, error: CicadaError) -> None:
-        tell(
-            logger,
-            "fault",
-            "attempt failed",
-            level=logging.WARNING,
-            attempt=head.attempt,
-            code=error.code,
-            why=str(error),
-        )
 
 
 def _receipts(entries: Iterable[Entry]) -> set[tuple[str, int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
-from cicada.answering.spending import ModelCall, Spending
+from cicada.answering.spending import Allowance, ModelCall, Spending
 from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.writing import note_call, write
 from cicada.citations import check_citations, not_attributed
@@ -51,22 +51,30 @@ class Search:
 
 
 class AttemptLimits:
-    """What an attempt's search may take: :class:`cicada.retrieval.ports.Limits`."""
+    """:class:`cicada.retrieval.ports.Limits` of calls beside the writing of the answer: a search's, or an agent's."""
 
-    def __init__(self, spending: Spending) -> None:
+    def __init__(
+        self,
+        spending: Spending,
+        allowance: Allowance | None = None,
+        time_left_s: Callable[[], float] | None = None,
+    ) -> None:
+        """Take the attempt; its retrieval's allowance and its own time hold unless others are given."""
         self._spending = spending
+        self._allowance = allowance or spending.retrieval
+        self._time_left_s = time_left_s or spending.time_left_s
 
     def time_left_s(self) -> float:
         """See the port."""
-        return max(0.0, self._spending.time_left_s())
+        return max(0.0, self._time_left_s())
 
     def call(self) -> None:
         """See the port."""
-        self._spending.retrieval.call()
+        self._allowance.call()
 
     def allow(self, model_id: str, most: Usage) -> None:
         """See the port."""
-        self._spending.retrieval.allow(model_id, most)
+        self._allowance.allow(model_id, most)
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See the port."""

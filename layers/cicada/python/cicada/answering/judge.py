@@ -23,7 +23,7 @@ from cicada.citations.judging import (
 from cicada.errors import BudgetSpent, CicadaError, ModelError
 from cicada.models.ports import Prompt, StructuredModel, Usage
 from cicada.models.prices import cost
-from cicada.story import tell
+from cicada.story import tell_fault
 from cicada.text.token_estimates import estimated_tokens
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class CitationJudge:
             except CicadaError as error:
                 fault, calls = error.code, 1 - leash.calls_left
                 usage = error.usage or Usage(reported=False) if isinstance(error, ModelError) else usage
-                tell(logger, "fault", "citations not judged", level=logging.WARNING, code=error.code, why=str(error))
+                tell_fault(logger, "citations not judged", error)
                 return {}
             finally:
                 if calls:

@@ -21,7 +21,7 @@ from cicada.delivery.posting import end_request
 from cicada.delivery.record import Head
 from cicada.errors import CicadaError, DeliveryUnavailable, RequestUnknown, WorkerLost, WorkflowUnavailable
 from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
-from cicada.story import tell
+from cicada.story import tell, tell_fault
 
 logger = logging.getLogger(__name__)
 
@@ -82,15 +82,8 @@ class Recovery:
         try:
             self._workflow.start(head.key, strategy, head.failed)
         except WorkflowUnavailable as error:
-            tell(
-                logger,
-                "fault",
-                "the workflow could not be started",
-                level=logging.ERROR,
-                request_id=head.key.request_id,
-                code=error.code,
-                why=str(error),
-            )
+            message = "the workflow could not be started"
+            tell_fault(logger, message, error, level=logging.ERROR, request_id=head.key.request_id)
             # It may have started all the same: then its worker's claim stands, and the answer comes.
             self._end(head, error, still=lambda head: head.execution is None)
         else:

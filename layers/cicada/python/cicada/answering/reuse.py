@@ -16,7 +16,7 @@ from cicada.errors import CicadaError
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Degraded, Reused, Source
 from cicada.retrieval.ports import Limits, Retriever
-from cicada.story import tell
+from cicada.story import tell_fault
 
 if TYPE_CHECKING:
     from cicada.answering.semantic_cache.cache import Looked
@@ -155,15 +155,7 @@ class EarlierBeside:
             budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
             looked = self._cache.look_up(asked, version, AttemptLimits(spending), time_budget_s=budget_s)
         except CicadaError as error:
-            tell(
-                logger,
-                "fault",
-                "answered without earlier answers",
-                level=logging.WARNING,
-                code=error.code,
-                why=str(error),
-                dependency=CACHE,
-            )
+            tell_fault(logger, "answered without earlier answers", error, dependency=CACHE)
             return None, (_UNAVAILABLE,)
         return (None if looked.use == "miss" else looked), ()
 

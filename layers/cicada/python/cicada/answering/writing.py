@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 
 from cicada.answering.spending import ModelCall, Purpose, Spending
 from cicada.errors import AnswerIncomplete, CicadaError, ModelError, OutOfTime, StreamBroken
-from cicada.models.ports import STOPPED, Finished, Prompt, Stopped, TextDelta, TextModel, Usage
+from cicada.models.ports import STOPPED, CountedLeash, Finished, Prompt, Stopped, TextDelta, TextModel, Usage
 from cicada.models.prices import cost
 from cicada.story import tell
 
@@ -104,27 +104,18 @@ def note_call(call: ModelCall, spending: Spending) -> None:
     )
 
 
-class _Record:
+class _Record(CountedLeash):
     """Counts and times one use of a model; the leash that the model is held by."""
 
     def __init__(self, model_id: str, purpose: Purpose, spending: Spending) -> None:
+        super().__init__(spending)
         self.usage = Usage(reported=False)
         self.fault: str | None = CicadaError.code  # of a bug, unless another end comes first
         self._model_id = model_id
         self._purpose = purpose
         self._spending = spending
-        self._calls = 0
         self._started = spending.monotonic()
         self._first_piece_ms: int | None = None
-
-    def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
-        self._spending.call()
-        self._calls += 1
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.Leash`."""
-        return self._spending.on_stop(wake)
 
     def piece(self) -> None:
         if self._first_piece_ms is None:
@@ -135,7 +126,7 @@ class _Record:
         call = ModelCall(
             purpose=self._purpose,
             model_id=self._model_id,
-            calls=self._calls,
+            calls=self.calls,
             usage=self.usage,
             took_ms=self._elapsed_ms(),
             first_piece_ms=self._first_piece_ms,

@@ -72,12 +72,9 @@ class BedrockEmbedder:
         return self._dimensions
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
-        """Return one vector of unit length a text, in order.
-
-        A single call that is under way can outlast the budget by the client's read time-out.
+        """See the port. A single call that is under way can outlast the budget by the client's read time-out.
 
         Raises:
-            ModelBusy, ModelUnavailable: the time budget is spent.
             ModelRefused: a text is empty or over the cap, the service rejects the call, or its vectors do not have the
                 dimensions asked for.
         """

@@ -43,14 +43,11 @@ class BedrockReranker(BedrockModel):
         self._pace = Pace(**pacing)
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
-        """Score every text; a blank one scores 0 and is not sent.
+        """See the port; a blank text scores 0 and is not sent. An error's ``usage`` is that of all calls.
 
         Raises:
-            ModelBusy, ModelUnavailable: there are no scores, not for one text.
             ModelRefused: the query is blank, or the service rejects the call.
-            AnswerMalformed: an answer that cannot be read, or lacks a text. An error's ``usage`` is that of all calls.
-            BudgetSpent: the leash allows no first call.
-            Stopped: the leash's stop.
+            AnswerMalformed: an answer that cannot be read, or lacks a text.
         """
         if not query.strip():
             raise ModelRefused("the query is blank")

@@ -140,15 +140,9 @@ class BedrockStructuredModel(BedrockModel):
         return self._max_tokens
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
-        """Have the model fill in a form; an answer that does not fit is asked for once more.
+        """See the port. An error's ``usage`` is that of all calls.
 
         Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: as their names say.
-            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
-                AnswerMalformed if what it gave does not fit and may not be asked for once more, or not twice. The
-                error's ``usage`` is that of all calls.
-            BudgetSpent: the leash allows no first call.
-            Stopped: the leash's stop, whatever was being waited for.
             ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
         """
         exchange = Exchange(prompt, form)

@@ -66,15 +66,7 @@ class BedrockTextModel(BedrockModel):
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, leash: Leash
     ) -> Generator[TextDelta | Finished, None, None]:
-        """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
-            StreamBroken: the stream ended without its ``messageStop``, in whatever form, or outlasted the budget.
-            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
-            BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
-            Stopped: the leash's stop, whatever was being waited for.
-        """
+        """See the port. The time budget runs from this call; a stream that outlasts it is a StreamBroken."""
 
         def call() -> ConverseCall:
             sampling = self._sampling.accepted(self._model_id, self._wanted)

@@ -257,15 +257,9 @@ class OpenAiTextModel(ChatModel):
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, leash: Leash
     ) -> Generator[TextDelta | Finished, None, None]:
-        """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
+        """See the port. The whole answer ends with its ``finish_reason``, and the time budget runs from this call.
 
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
-            StreamBroken: the stream ended without its ``finish_reason``, in whatever form, or outlasted the budget.
-            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
-                ContextTooLarge and AnswerBlocked also before the first piece, where the endpoint refuses the prompt.
-            BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
-            Stopped: the leash's stop, whatever was being waited for.
+        ContextTooLarge and AnswerBlocked are raised before the first piece, too, where the endpoint refuses the prompt.
         """
         turns = (Turn("system", prompt.system), Turn("user", prompt.user))
         return self._chat.stream(turns, time_budget_s=time_budget_s, leash=leash)

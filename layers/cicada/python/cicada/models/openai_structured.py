@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
 from cicada.models.forms import FormMisfit, form_description, form_name, form_schema, read_form
 from cicada.models.openai_chat import ChatModel, JsonAnswer, OpenAiChat, Turn
-from cicada.models.ports import Filled, Finished, Form, Leash, Prompt, Usage
+from cicada.models.ports import CountedLeash, Filled, Finished, Form, Leash, Prompt, Usage
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +30,9 @@ class OpenAiStructuredModel(ChatModel):
     """
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
-        """Have the model fill in a form; an answer that does not fit is asked for once more.
+        """See the port. An error's ``usage`` is that of all calls.
 
         Raises:
-            ModelBusy, ModelUnavailable, ModelRefused, StreamBroken: as their names say.
-            AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
-                AnswerMalformed if what it gave does not fit and may not be asked for once more, or not twice. The
-                error's ``usage`` is that of all calls.
-            BudgetSpent: the leash allows no first call.
-            Stopped: the leash's stop, whatever was being waited for.
             ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
         """
         filling = _Filling(self._chat, prompt, form, self._chat.clock() + time_budget_s, leash)
@@ -51,14 +45,14 @@ class OpenAiStructuredModel(ChatModel):
         return Filled(value, filling.usage, filling.calls)
 
 
-class _Filling:
+class _Filling(CountedLeash):
     """One form being filled in; the leash that the model is held by."""
 
     def __init__(self, chat: OpenAiChat, prompt: Prompt, form: type[Form], deadline_s: float, leash: Leash) -> None:
         self._chat = chat
         self._form: type[Any] = form
         self._deadline_s = deadline_s
-        self._leash = leash
+        super().__init__(leash)
         self._name = form_name(form)
         self._schema = form_schema(form)
         schema, strict = strict_schema(self._schema)
@@ -66,16 +60,6 @@ class _Filling:
         self._turns = [Turn("system", prompt.system), Turn("user", prompt.user)]
         self.usage = Usage()
         """Of all calls so far."""
-        self.calls = 0
-
-    def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
-        self._leash.call()
-        self.calls += 1
-
-    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.Leash`."""
-        return self._leash.on_stop(wake)
 
     def fill(self) -> Any:
         asked_by = self._chat.dialects.of(self._chat.model_id).format

@@ -102,6 +102,23 @@ class Unheld:
         return lambda: None
 
 
+class CountedLeash:
+    """A :class:`Leash` that counts the calls that go out."""
+
+    def __init__(self, leash: Leash) -> None:
+        self._leash = leash
+        self.calls = 0
+
+    def call(self) -> None:
+        """See the port."""
+        self._leash.call()
+        self.calls += 1
+
+    def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """See the port."""
+        return self._leash.on_stop(wake)
+
+
 class TextModel(Protocol):
     """A model that writes text."""
 

@@ -49,12 +49,7 @@ class RememberingEmbedder:
         return self._embedder.dimensions
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
-        """Return one vector of unit length a text, in order.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: as the embedder does, or when another thread's call for one of
-                the texts fails or outlasts the time budget.
-        """
+        """See the port. ModelUnavailable, too, when another thread's call for a text outlasts the time budget."""
         deadline_s = self._clock() + time_budget_s
         vectors, mine, others = self._sort(texts)
         if mine:  # before waiting for others, who may be waiting for these

@@ -23,7 +23,7 @@ from cicada.profiles.rules import MAX_STATEMENT_CHARS, claim_of, clipped, line
 from cicada.protocol.events import Reason, Source, StrengthWord
 from cicada.retrieval.knowledge.forms import fill_form
 from cicada.retrieval.ports import Degradation, Filters, Limits, SearchQuery
-from cicada.story import tell
+from cicada.story import tell_fault
 
 STRENGTHS: dict[StrengthWord, float] = {"strong": 0.9, "moderate": 0.6, "weak": 0.3}
 """What a judge's word is as a number in [0, 1]."""
@@ -190,7 +190,7 @@ class EvidenceJudge:
                 self.model, prompt, EvidenceSides, PURPOSE, limits, time_budget_s=self.time_budget_s
             ).passages
         except CicadaError as error:
-            tell(logger, "fault", "evidence not sorted", level=logging.WARNING, code=error.code, why=str(error))
+            tell_fault(logger, "evidence not sorted", error)
             return None
         return [_weighed(source, [one for one in sides if one.n == n]) for n, source in enumerate(sources, 1)]
 

@@ -66,48 +66,35 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
         case NoteProof():
             said = "" if name_key(proof.words) == name_key(value) else f"\n“{proof.words}”"
             place = NoteLocator(profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=proof.said_at_ms)
-            return Source(
-                n=_UNNUMBERED,
-                passage_id=f"note:{profile.id}:{name_key(field)}",
-                collection=NOTES,
-                locator=place,
-                score=score,
-                text=f"{place.lead()}{value}{said}",
-                origin="profile",
-            )
+            return _note(f"note:{profile.id}:{name_key(field)}", place, f"{place.lead()}{value}{said}", score)
 
 
 def theory_source(head: Head) -> Source:
     """A theory of a list as a note: what it says, and what is on record of it."""
     record = f"\nverdict on record: {head.verdict}" if head.verdict else ""
-    return Source(
-        n=_UNNUMBERED,
-        passage_id=f"note:{head.id}:statement",
-        collection=NOTES,
-        locator=NoteLocator(
-            profile_id=head.id, profile=head.name, field="statement", noted_at_ms=head.said_at_ms or head.changed_at_ms
-        ),
-        score=1.0,
-        text=f"{head.statement}{record}",
-        origin="profile",
+    place = NoteLocator(
+        profile_id=head.id, profile=head.name, field="statement", noted_at_ms=head.said_at_ms or head.changed_at_ms
     )
+    return _note(f"note:{head.id}:statement", place, f"{head.statement}{record}")
 
 
 def change_source(profile: Profile, change: Change) -> Source:
     """One change of a profile, as its history has it: version, time, and every value before and after."""
     told = "; ".join(_edit_words(edit) for edit in change.edits) or change.operation
+    field = f"version {change.version}"
+    place = NoteLocator(profile_id=profile.id, profile=profile.name, field=field, noted_at_ms=change.at_ms)
+    text = clipped(f"Version {change.version}, {moment(change.at_ms)}: {told}", MAX_CHANGE_CHARS)
+    return _note(f"change:{profile.id}:{change.version}", place, text)
+
+
+def _note(note_id: str, place: NoteLocator, text: str, score: float = 1.0) -> Source:
     return Source(
         n=_UNNUMBERED,
-        passage_id=f"change:{profile.id}:{change.version}",
+        passage_id=note_id,
         collection=NOTES,
-        locator=NoteLocator(
-            profile_id=profile.id,
-            profile=profile.name,
-            field=f"version {change.version}",
-            noted_at_ms=change.at_ms,
-        ),
-        score=1.0,
-        text=clipped(f"Version {change.version}, {moment(change.at_ms)}: {told}", MAX_CHANGE_CHARS),
+        locator=place,
+        score=score,
+        text=text,
         origin="profile",
     )
 

@@ -22,7 +22,7 @@ from cicada.delivery.record import Question
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Degraded
-from cicada.story import tell
+from cicada.story import tell, tell_fault
 from cicada.text.quotes import unquoted
 
 logger = logging.getLogger(__name__)
@@ -143,7 +143,7 @@ class Conversation:
         try:
             written = write_whole(self._model, completing_prompt(query, turns), allowance, "complete_question")
         except CicadaError as error:
-            tell(logger, "fault", "question not completed", level=logging.WARNING, code=error.code, why=str(error))
+            tell_fault(logger, "question not completed", error)
             return None
         completed = unquoted(written.text.strip())
         if completed.rstrip(".").upper() == UNCHANGED or completed == query.strip():

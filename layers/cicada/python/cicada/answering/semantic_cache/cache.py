@@ -38,7 +38,7 @@ from cicada.index.embedding import unit_vectors
 from cicada.models.ports import Embedder
 from cicada.protocol.events import Citation, Source
 from cicada.retrieval.ports import Limits
-from cicada.story import tell
+from cicada.story import tell, tell_fault
 from cicada.text.normal import compared
 
 logger = logging.getLogger(__name__)
@@ -210,15 +210,7 @@ class SemanticCache:
             except BodyTooLarge as error:
                 reason = f"too large: {error}"
             except CicadaError as error:
-                tell(
-                    logger,
-                    "fault",
-                    "an answer was not kept",
-                    level=logging.WARNING,
-                    code=error.code,
-                    why=str(error),
-                    dependency="cache",
-                )
+                tell_fault(logger, "an answer was not kept", error, dependency="cache")
                 return
         if reason is None:
             tell(logger, "kept", "the answer can be given again", where="cache")

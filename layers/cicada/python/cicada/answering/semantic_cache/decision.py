@@ -20,7 +20,7 @@ from cicada.models.ports import Prompt, StructuredModel
 from cicada.protocol.events import Source
 from cicada.retrieval.knowledge.forms import fill_form
 from cicada.retrieval.ports import Limits
-from cicada.story import tell
+from cicada.story import tell_fault
 from cicada.text.sameness import may_be_same, same_question
 from cicada.text.words import content_words, is_among, words_of
 
@@ -148,7 +148,7 @@ def confirming(model: StructuredModel, *, time_budget_s: float = CONFIRM_BUDGET_
         try:
             told = fill_form(model, Prompt(_SYSTEM, user), SameQuestion, PURPOSE, limits, time_budget_s=time_budget_s)
         except CicadaError as error:
-            tell(logger, "fault", "sameness not confirmed", level=logging.WARNING, code=error.code, why=str(error))
+            tell_fault(logger, "sameness not confirmed", error)
             return False
         return told.same
 
