@@ -165,6 +165,7 @@ class Spending(Stoppable):
         budget: RequestBudget | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Allow ``calls`` to text models until ``deadline``, on the monotonic clock."""
         super().__init__()
         self.strategy = strategy
         self.budget = budget or RequestBudget()
