@@ -134,6 +134,16 @@ def test_the_value_of_a_note_is_quoted_whole_without_the_name_of_its_field(answe
     assert citation.verdict == verdict
 
 
+def test_the_number_of_an_items_sign_is_no_number_of_a_sentence():
+    text = "Am 3. Juni fuhr die Fähre. Sie trug 12 Boote.\n1. Schließe das Ventil."
+    sources = number_sources([Hit(passage(1, text, speaker="Mara"), 0.9)])
+    (other_day,) = check_citations("Am 12. Juni fuhr die Fähre [1].", sources)
+    assert other_day.verdict != "verified"
+    for said in ("Am 3. Juni fuhr die Fähre [1].", "Schließe das Ventil [1].", "1. Schließe das Ventil [1]."):
+        (same,) = check_citations(said, sources)
+        assert same.verdict == "verified", said
+
+
 def test_sentences_are_quoted_with_or_without_the_signs_around_them():
     text = "- Trim the wick. 2. Fill the lamp. Is it lit? **Close the glass!**"
     sources = number_sources([Hit(passage(1, text, speaker="Mara"), 0.9)])

@@ -44,6 +44,13 @@ def test_a_newer_answer_takes_the_place_of_the_older_to_the_same_question(shelf:
     assert len(shelf.store.bodies) == 1
 
 
+def test_an_answer_about_a_power_takes_the_place_of_none_about_a_number(shelf: Shelf) -> None:
+    for question, answer in (("What is 102?", OLD), ("What is 10²?", NEW)):
+        shelf.keep(question, answer)
+    assert {"What is 102?", "What is 10²?"} <= set(kept_at(shelf))
+    assert (shelf.look_up("what is 102").text, shelf.look_up("what is 10²").text) == (OLD, NEW)
+
+
 def test_an_older_answer_that_comes_late_does_not(shelf: Shelf) -> None:
     shelf.keep(LOCKED, NEW)
     shelf.keep(LOCKED, OLD, at_ms=int(shelf.now_s - 30) * 1000)
