@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from cicada.text.word_lists import word_lists
 from local.bedrock.extractive.text import STOP_WORDS, sentences, words
 
 MAX_FIELD_NAME_WORDS = 3
@@ -27,10 +28,7 @@ _NAMED_AFTER = {
     "work": "works worked",
 }
 _NAMES = {verb: name for name, verbs in _NAMED_AFTER.items() for verb in verbs.split()}
-_NO_VERBS = frozenset(
-    "is are was were am has have had does do did can could will would shall should may might must never always often "
-    "once only also still not no really secretly probably and or who that which whose".split()
-)
+_NO_VERBS = word_lists("local", "words.json")["no_verbs"]
 """After a subject, what is no verb by which a fact could be called."""
 _ROLE = re.compile(r"^(?:is|was)\s+(?P<value>(?:an?|the)\s+\S.*)$", re.I | re.S)
 _VERBAL = re.compile(r"^(?P<verb>[a-z]{3,})\s+(?P<value>\S.*)$", re.S)

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cicada.text.word_lists import word_lists
 from local.kendra.attributes import Value
 
 PASSAGE_WORDS = 200
@@ -18,10 +19,7 @@ QUERY_WORDS = 30
 
 K1, B = 1.2, 0.75
 _WORD = re.compile(r"\w+")
-_STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with who what where when why how did do does i you he she we me my your".split()
-)
+_STOP_WORDS = word_lists("local", "words.json")["kendra_stop_words"]
 
 
 @dataclass(frozen=True)

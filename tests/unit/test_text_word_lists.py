@@ -13,9 +13,12 @@ from cicada.text.word_lists import SOURCE, word_lists
 
 LIBRARY = Path(word_lists_module.__file__).parents[1]
 FILES = [
-    (".".join(("cicada", *path.relative_to(LIBRARY).parent.parts)), path.name)
-    for path in sorted(LIBRARY.rglob("*.json"))
-    if path.name != "prices.json"
+    ("local", "words.json"),
+    *(
+        (".".join(("cicada", *path.relative_to(LIBRARY).parent.parts)), path.name)
+        for path in sorted(LIBRARY.rglob("*.json"))
+        if path.name != "prices.json"
+    ),
 ]
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from cicada.answering.conversation.keeping import UNCHANGED
 from cicada.answering.conversation.leaning import leaning
+from cicada.text.word_lists import word_lists
 
 MAX_CHARS = 400
 LEAST_LEANING = 0.35
@@ -36,10 +37,7 @@ _NOUNS = re.compile(
 _PARTICIPLE = re.compile(r"\w{3,}ed|found|hidden|made|kept|left|done|gone|seen|put|lost|broken|given|taken|built|said")
 _NAME = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Miss|Dr)\.? )?\b[A-Z][a-z’'-]+(?: [A-Z][a-z’'-]+)*")
 _SPEAKER = re.compile(r"\b([A-Z]\w+(?: [A-Z]\w+)*) (?:also )?(?:says|asks|answers)\b")
-_COMMON = frozenset(
-    "who whom whose what which when where why how is are was were do does did can could will would has have had in on "
-    "at the a an and but or so if after before tell explain compare list show".split()
-)
+_COMMON = word_lists("local", "words.json")["no_names"]
 _OWNED = re.compile(r" (?!(?:to|in|on|at|with|from|about|when|and|next|then|after|before)\b)\w")
 _MALE_PRONOUNS = frozenset({"he", "him", "his"})
 _MALE, _FEMALE = ("Mr ", "Mr. "), ("Mrs", "Ms", "Miss")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from cicada.ingest.enrichment.mentions import NARRATORS
+
 from local.bedrock.extractive.prompt import NumberedPassage
 from local.bedrock.extractive.ranking import asks
 from local.bedrock.extractive.selection import Quoted
@@ -16,7 +18,6 @@ MAX_QUOTE_CHARS = 300
 """A passage up to this length is quoted whole; of a longer one the sentences around the best."""
 _Span: TypeAlias = tuple[int, int]
 _MARKER = re.compile(r"\[[\d\s,;]+\]")
-_NARRATORS = frozenset({"narrator", "narration", "narrative", "stage direction", "stage directions"})
 _MARKS = (("“", "”"), ('"', '"'), ("«", "»"))
 
 
@@ -87,7 +88,7 @@ def _sentence(quote: Quoted, words_quoted: str, earlier: NumberedPassage | None)
     if title:
         page = f" (page {_label(passage.page)})" if passage.page else ""
         said = f"{title}{page} also says" if again else f"{title}{page} says"
-    elif not speaker or speaker.casefold() in _NARRATORS:
+    elif not speaker or speaker.casefold() in NARRATORS:
         said = "the narration also reads" if again else "the narration reads"
     elif quote.replies:
         said = f"{speaker} answers"

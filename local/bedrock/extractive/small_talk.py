@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from cicada.text.word_lists import word_lists
 from local.bedrock.extractive.text import STOP_WORDS, words
 
 CANNOT_CONSULT = (
@@ -79,14 +80,8 @@ _COURTESIES: tuple[tuple[re.Pattern[str], str], ...] = (
         "Good. Ask me about the script whenever you like.",
     ),
 )
-_FILLERS = frozenset(
-    re.findall(
-        r"\w+",
-        "cicada please again lot much very really many so all everyone everybody everything help helping answer "
-        "answers your time patience for later soon tomorrow today now well oh dear friend mate sir exactly next",
-    )
-)
-_QUESTION_WORDS = frozenset({"who", "whom", "whose", "what", "which", "when", "where", "why", "how"})
+_FILLERS = word_lists("local", "words.json")["fillers"]
+_QUESTION_WORDS = word_lists("local", "words.json")["question_words"]
 
 
 def small_talk(message: str) -> str:

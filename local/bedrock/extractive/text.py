@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from cicada.text.word_lists import word_lists
+
 _TITLES = r"(?:Mr|Mrs|Ms|Dr|St|Prof|Rev|Capt|Lt|Sgt|vs|etc|e\.g|i\.e|a\.m|p\.m|[A-HJ-Z])"
 _BOUNDARY = re.compile(
     r"(?<=[.!?…])[\"'”’)\]]*+\s++(?=[\"'“‘(\[]*[^\sa-z])"  # a lower-case letter goes on with the same sentence
@@ -31,14 +33,7 @@ _FIGURES = {word: str(at) for row in (NUMBER_WORDS, ORDINAL_WORDS) for at, word 
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
 _HIRAGANA = re.compile(r"[\u3040-\u309f]+")
 
-STOP_WORDS = frozenset(
-    """a an the and or but if of to in on at by for from with without as is are was were be been being am do does did
-    done have has had having can could may might must shall should will would not no nor so too very than then that this
-    these those there here it its he him his she her hers they them their we us our you your i me my mine what which who
-    whom whose when where why how s t d ll m re ve isn't wasn't don't didn't doesn't can't couldn't won't i'm it's he's
-    she's that's there's any some all each every both only just also about into out up down over under again once get
-    gets got say says said tell tells told episode draft chapter script story passage one mr mrs ms miss dr""".split()
-)
+STOP_WORDS = word_lists("local", "words.json")["stop_words"]
 """Words that tell nothing of what a sentence is about, those of asking about a script included."""
 
 
