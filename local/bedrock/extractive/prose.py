@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from cicada.ingest.enrichment.mentions import NARRATORS
-
 from local.bedrock.extractive.prompt import NumberedPassage
 from local.bedrock.extractive.ranking import asks
 from local.bedrock.extractive.selection import Quoted
