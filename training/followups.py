@@ -1,6 +1,6 @@
 """Train the classifier that says whether a question can be understood by itself: ``python -m training.followups``.
 
-Beside the follow-ups, the questions of the same authors that were written to be routed train it: each is whole.
+Beside the follow-ups, the questions that were written to be routed train it: each is whole.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ class FollowUps(Model):
     """Its files have a field ``needs`` in place of ``label``."""
 
     def sentences(self) -> list[Labelled]:
-        """See :class:`Model`; of the routing files those of authors who also wrote follow-ups."""
-        found: list[Labelled] = []
-        for path in sorted((DATA / self.name).glob("*.jsonl")):
-            found += _follow_ups(path)
-            routing = DATA / "routing" / path.name
-            if routing.exists() and path.stem not in (*self.split()["tuning"], HOUSE):
-                found += _whole(routing)
+        """See :class:`Model`."""
+        found = [one for path in sorted((DATA / self.name).glob("*.jsonl")) for one in _follow_ups(path)]
+        aside = {*self.split()["tuning"], *self.split()["held_aside"], HOUSE}
+        for path in sorted((DATA / "routing").glob("*.jsonl")):
+            if path.stem not in aside:
+                found += _whole(path)
         return found
 
 
@@ -57,7 +56,7 @@ MODEL = FollowUps(
     labels=(LEANS, WHOLE),
     buckets=1 << 20,
     decay=1e-5,
-    weights={LEANS: 4.0},
+    weights={LEANS: 8.0},
 )
 
 if __name__ == "__main__":

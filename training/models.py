@@ -15,9 +15,11 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from scipy.sparse import diags
+
 from cicada.text.features import Featuring, features_of
 from cicada.text.linear import LinearClassifier, dumped
-from training.fitting import bare, fitted, quantised, sentences_of, tempered
+from training.fitting import bare, fitted, quantised, sentences_of, tellings, tempered
 
 DATA = Path(__file__).resolve().parent / "data"
 MOST_ROWS = 70_000
@@ -90,7 +92,10 @@ def train(model: Model) -> bytes:
         model.featuring,
         model.in_haste,
     )
-    weights = fitted(matrix, [one.label for one in mine] * 2, model.labels, decay=model.decay, weights=shares)
+    labels = [one.label for one in mine]
+    telling = tellings(matrix[: len(mine)], labels, model.labels)
+    scaled = (matrix @ diags(telling)).tocsr()
+    weights = fitted(scaled, labels * 2, model.labels, decay=model.decay, weights=shares) * telling[:, None]
     kept, scale, packed = quantised(weights, MOST_ROWS)
     rows = [buckets[row] for row in kept]
     untempered = LinearClassifier(model.labels, model.buckets, scale, 1.0, rows, packed, model.featuring)

@@ -44,7 +44,8 @@ _COPIES = 3  # of a feature that is given beside the text
 _SENTENCE_END = frozenset(".?!;:")
 _FIRST_WORDS, _LAST_WORDS = 5, 2
 """Words at either end of a text that count a second time, as its first and its last."""
-_WORD_PART_CHARS = 6
+_PART_CHARS = (4, 6)
+"""Lengths of the parts of words: four find a stem that is inflected or misspelt, six tell stems apart."""
 _SPELT = re.compile(rf"[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)*")
 _SPELLING_CHARS = (1, 2, 3, 4)
 
@@ -141,8 +142,8 @@ def _strings(shown: str, quoted: list[tuple[int, int]], words: list[str]) -> Ite
             spoken.append((at, folded))
             if len(folded) > 1:
                 marked = f"<{folded[:MAX_WORD_CHARS]}>"
-                starts_of_parts = range(len(marked) - _WORD_PART_CHARS + 1)
-                yield from ((at, f"c{marked[start : start + _WORD_PART_CHARS]}") for start in starts_of_parts)
+                for size in _PART_CHARS:
+                    yield from ((at, f"c{marked[start : start + size]}") for start in range(len(marked) - size + 1))
     yield from _sequences(spoken)
     yield -1, "bias"
     yield -1, f"?{min(questions, 3)}"
