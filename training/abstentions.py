@@ -28,7 +28,12 @@ class Abstentions(Model):
 
 
 MODEL = Abstentions(
-    name="abstentions", package="cicada.citations", labels=(ABSTAINS, CLAIMS), buckets=1 << 20, decay=1e-5
+    name="abstentions",
+    package="cicada.citations",
+    labels=(ABSTAINS, CLAIMS),
+    buckets=1 << 20,
+    decay=1e-5,
+    weights={ABSTAINS: 4.0},
 )
 
 if __name__ == "__main__":

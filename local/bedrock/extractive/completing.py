@@ -1,6 +1,6 @@
 """Completes a follow-up question from the turns of its prompt, as a model is asked to.
 
-Whether there is anything to complete, the library's own classifier tells it. The completed question is the last question,
+The library's own classifier tells whether there is anything to complete. The completed question is the last question,
 the first sentence of its answer and the follow-up, joined: it names everything that the follow-up can mean, in any
 language, and nothing here can guess wrong. A model would write one sentence.
 """

@@ -81,7 +81,7 @@ def trust_in(model_id: str, text: str, languages: Mapping[str, int]) -> float:
 def query_language(text: str, languages: Mapping[str, int]) -> str:
     """The language of a query (ISO 639-3); ``und`` for accented Latin letters, else the passages' most frequent one."""
     usual = max(languages, key=lambda name: languages[name], default=_ENGLISH)
-    language = language_of(text, otherwise=usual, by_frequent_words=bool(languages))
+    language = language_of(text, otherwise=usual, by_frequent_words=True)
     return "und" if language == _ENGLISH and _accented_share(text) >= _ACCENTED else language
 
 

@@ -19,6 +19,7 @@ from importlib.resources.abc import Traversable
 from itertools import accumulate
 
 from cicada.text.features import Featured, Featuring, features_of
+from cicada.text.scripts import HIRAGANA
 
 FORMAT = 2  # of the file
 _LONGEST_STEP = 255
@@ -125,7 +126,8 @@ class LinearClassifier:
             if word >= 0 and start is not None:
                 by_word[word] += self._weights[start + first] - self._weights[start + second]
         best = sorted((at for at in by_word if by_word[at] > 0), key=lambda at: -by_word[at])
-        shown = (featured.words[at] for at in best if any(map(str.isalnum, featured.words[at])))
+        words = (featured.words[at] for at in best)
+        shown = (word for word in words if any(map(str.isalnum, word)) and not HIRAGANA.fullmatch(word))
         return tuple(dict.fromkeys(shown))[:most]
 
 

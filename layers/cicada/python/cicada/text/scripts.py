@@ -25,6 +25,8 @@ Searches cut their runs into overlapping pairs. Hangul has spaces, but its words
 syllables a word is found whatever it ends in, which has been as good as morphological analysis for retrieval (Lee and
 Ahn, SIGIR 1996).
 """
+HIRAGANA = re.compile(r"[\u3041-\u309f]+")
+"""In Japanese, grammar for the most part."""
 
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 

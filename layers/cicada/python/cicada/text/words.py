@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from cicada.text.frequent import EVIDENCE
 from cicada.text.normal import compared, normalised
-from cicada.text.scripts import is_unspaced, word_pattern
+from cicada.text.scripts import HIRAGANA, is_unspaced, word_pattern
 from cicada.text.tokens import tokens
 from cicada.text.word_lists import word_lists
 
@@ -17,7 +17,6 @@ _ASKING = frozenset(map(normalised, _LISTS["asking"]))
 _NEGATIONS = frozenset(map(normalised, _LISTS["negations"]))
 _UNSPACED = (*_LISTS["unspaced_negations"], *_LISTS["unspaced_asking"])
 _UNSPACED_SMALL = _LISTS["unspaced_small"]
-_HIRAGANA = re.compile(r"[\u3041-\u309f]+")  # in Japanese, grammar for the most part
 POSSESSIVE = re.compile(r"['’]s$")  # an English ending, which is no part of a name
 _LEAST_STEM = 3
 _MOST_ENDING = 3
@@ -41,7 +40,7 @@ def words_of(text: str) -> list[str]:
     found: list[str] = []
     for token in tokens(compared(text)):
         if is_unspaced(token):
-            found += _HIRAGANA.sub("", token)
+            found += HIRAGANA.sub("", token)
         else:
             parts = _JOINER.split(POSSESSIVE.sub("", token))
             found += [part for part in parts if len(part) > 1 or part.isdigit()] or parts
