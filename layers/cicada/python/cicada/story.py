@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal
-
-if TYPE_CHECKING:
-    from cicada.errors import CicadaError
+from typing import Any, Literal, Protocol
 
 Step = Literal[
     "accepted",
@@ -83,8 +80,16 @@ def tell(logger: logging.Logger, step: Step, message: str, *, level: int = loggi
     logger.log(level, message, extra={"step": step, **fields})
 
 
+class Coded(Protocol):
+    """An error with a stable code."""
+
+    @property
+    def code(self) -> str:
+        """See :class:`cicada.errors.CicadaError`."""
+
+
 def tell_fault(
-    logger: logging.Logger, message: str, error: CicadaError, *, level: int = logging.WARNING, **fields: Any
+    logger: logging.Logger, message: str, error: Coded, *, level: int = logging.WARNING, **fields: Any
 ) -> None:
     """Log the step ``fault`` of an error."""
     tell(logger, "fault", message, level=level, code=error.code, why=str(error), **fields)
