@@ -56,7 +56,7 @@ MODEL = FollowUps(
     labels=(LEANS, WHOLE),
     buckets=1 << 20,
     decay=1e-5,
-    weights={LEANS: 2.5},
+    weights={LEANS: 2.0},
 )
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from cicada.text.normal import normalised
 from cicada.text.tokens import tokens
 from cicada.text.words import content_words
 
-LEAST_LEANING = 0.2
-"""The probability of leaning on the conversation from which on a model is asked: about one of thirty whole questions
-has it, and nineteen of twenty that lean."""
+LEAST_LEANING = 0.35
+"""The probability of leaning on the conversation from which on a model is asked: about one of sixty whole questions
+has it, and four of five that lean, on hands that did not train the classifier."""
 SURE_SMALL_TALK = 0.95
 """The probability of the route ``direct`` from which on a question is small talk; *why?* is routed there, too, less
 surely."""
