@@ -12,10 +12,9 @@ from typing import cast, get_args
 from cicada.protocol.events import Route
 from cicada.text.linear import Decision, LinearClassifier
 
-LEAST_CERTAINTY = {"cag": 0.6, "theory_agent": 0.6}
-"""The probability that a route needs beside those that search the text; below it the question is in doubt. Encyclopedic
-questions about laws, prices and proofs resemble these two."""
-_LEAST_CERTAINTY = 0.5
+LEAST_CERTAINTY = {"direct": 0.5, "profile_agent": 0.5, "cag": 0.6, "theory_agent": 0.6}
+"""Of a route that does not search the text: the probability that it needs beside those of the routes that do. Below it
+is a doubt. ``cag`` and ``theory_agent`` need more: encyclopedic questions on laws, prices and proofs resemble them."""
 ROUTES: tuple[Route, ...] = get_args(Route)
 
 _MEANINGS: dict[Route, str] = {
@@ -47,9 +46,7 @@ def classify(query: str) -> Classification:
     route = cast(Route, decision.label)
     probability = decision.probabilities[route]
     searched = decision.probabilities["rag"] + decision.probabilities["hybrid"]
-    if route not in ("rag", "hybrid") and probability < LEAST_CERTAINTY.get(route, _LEAST_CERTAINTY) * (
-        probability + searched
-    ):
+    if probability < LEAST_CERTAINTY.get(route, 0.0) * (probability + searched):
         doubt = f"In doubt, so the text is searched: {route} is {probability:.0%} likely, rag or hybrid {searched:.0%}."
         return Classification("rag", decision.probabilities["rag"], doubt)
     return Classification(route, probability, _reasoning(route, decision))
