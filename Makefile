@@ -15,16 +15,16 @@ help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the pinned packages and the CDK CLI, where they are not there yet
-	@$(PYTHON) local/install.py
+	@$(PYTHON) cicada_local/install.py
 
 up: setup ## deploy to a cloud on this machine, load the sample, serve the page, until Ctrl-C
-	@$(VENV)/python -m local up
+	@$(VENV)/python -m cicada_local up
 
 down: setup ## stop it from another terminal
-	@$(VENV)/python -m local down
+	@$(VENV)/python -m cicada_local down
 
 clean: setup ## stop it, and remove its state and all that was built
-	@$(VENV)/python -m local clean
+	@$(VENV)/python -m cicada_local clean
 	@rm -rf cdk.out
 
 test: setup ## run every test: units, wire, templates, then the deployed thing end to end

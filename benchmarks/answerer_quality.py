@@ -30,8 +30,8 @@ from cicada.corpus.windows import passages
 from cicada.models.ports import Prompt
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Filters, SearchQuery
-from local.bedrock.answerer import ExtractiveAnswerer
-from local.bedrock.minilm import MiniLM
+from cicada_local.bedrock.answerer import ExtractiveAnswerer
+from cicada_local.bedrock.minilm import MiniLM
 
 PROMPT_PASSAGES = 10
 COLLECTION = "sample"

@@ -23,9 +23,9 @@ from typing import Any
 
 from benchmarks.dynamodb_units import CALLER, VARIABLE, UnitMeter
 from cicada.protocol.events import Chunk, Complete, StrategyName
-from clients.python.client import CicadaClient
-from local.places import REGION
-from local.testing import LocalCloud
+from cicada_client.client import CicadaClient
+from cicada_local.places import REGION
+from cicada_local.testing import LocalCloud
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 USD_PER_MILLION = {"write": 0.625, "read": 0.125}

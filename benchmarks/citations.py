@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from clients.evaluation.citations import read_pairs, table, verdict_of
+from cicada_evaluation.citations import read_pairs, table, verdict_of
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 PARTS = ("tuning", "held_aside", "blind", "blind_2")

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from benchmarks.first_chunk_parts import Latencies, Worker
 from cicada.protocol.events import Chunk, Complete, StrategyName
-from clients.python.client import CicadaClient
-from local.testing import LocalCloud
+from cicada_client.client import CicadaClient
+from cicada_local.testing import LocalCloud
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "script"
 QUESTIONS: dict[StrategyName, str] = {

@@ -26,7 +26,7 @@ from cicada.answering.conversation.leaning import is_whole
 from cicada.answering.conversation.turns import Turn
 from cicada.text.quotes import unquoted
 from cicada.text.words import content_words
-from local.bedrock.extractive.completing import complete_from
+from cicada_local.bedrock.extractive.completing import complete_from
 from training.models import DATA
 
 AUTHORS = ("corelli", "dufay")

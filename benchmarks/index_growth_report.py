@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.cold_start_data import DIMENSIONS
 from benchmarks.index_growth_chart import Line, Panel
-from clients.evaluation.fees import read_fees
+from cicada_evaluation.fees import read_fees
 
 MEMORY_STEPS_MB = (512, 1024, 1769, 2048, 3072, 4096, 6144, 8192, 10_240)
 """Of which the least that leaves :data:`HEADROOM` is taken."""
@@ -28,7 +28,7 @@ S3_GET_USD = 0.0004 / 1000
 LAMBDA_GB_S_USD = 0.0000133334
 """arm64, the first tier."""
 # As third parties tell them: exploreagentic.ai/insights/s3-vectors-enterprise-rag (read in November 2026). What a query
-# costs stands in clients/evaluation/fees.json.
+# costs stands in cicada_evaluation/fees.json.
 S3_VECTORS_GB_MONTH_USD = 0.06
 S3_VECTORS_GB_WRITTEN_USD = 0.20
 GB = 2**30

@@ -84,7 +84,7 @@ class Bench:
 
     def load(self, name: str, bucket: str, *, kill_at: int | None = None) -> Run:
         """Load everything; kill the process once so many documents are prepared."""
-        command = [sys.executable, "-m", "clients.cli", "load", str(self._folder), "--collection", COLLECTION]
+        command = [sys.executable, "-m", "cicada_cli", "load", str(self._folder), "--collection", COLLECTION]
         command += ["--bucket", bucket, "--workers", str(self._workers), "--json"]
         self._bedrock.raw_bodies.clear()
         began = time.monotonic()

@@ -47,10 +47,10 @@ from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.pipelines.stages import Course, usd_of
 from cicada.retrieval.pipelines.state import State, Wanted
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery
-from clients.cli.deployment import LOCAL_REGION, Aws
-from clients.evaluation.confidence import paired_difference
-from clients.evaluation.standin import embedding_endpoint
-from local.bedrock.minilm import MiniLM
+from cicada_cli.deployment import LOCAL_REGION, Aws
+from cicada_evaluation.confidence import paired_difference
+from cicada_evaluation.standin import embedding_endpoint
+from cicada_local.bedrock.minilm import MiniLM
 
 DATASETS = ROOT.parent / "shared" / "datasets"
 TOP_K = 100

@@ -26,7 +26,7 @@ from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import Filters
 from cicada.retrieval.shards import ShardRetriever
-from local.bedrock.minilm import CachedEmbedder
+from cicada_local.bedrock.minilm import CachedEmbedder
 from tests.support.object_stores import InMemoryStore
 
 ROOT = Path(__file__).parents[1]

@@ -48,9 +48,9 @@ from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, NameSour
 from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
 from cicada.retrieval.ports import Limits, Unlimited
 from cicada.text.names import bare_key
-from local.bedrock.answerer import ExtractiveAnswerer
-from local.bedrock.minilm import CachedEmbedder
-from local.bedrock.tools import Tool
+from cicada_local.bedrock.answerer import ExtractiveAnswerer
+from cicada_local.bedrock.minilm import CachedEmbedder
+from cicada_local.bedrock.tools import Tool
 from tests.wire.bedrock_service import BedrockService, serving
 
 MODEL_ID = "local.extractive"

@@ -35,7 +35,7 @@ from cicada.answering.semantic_cache.scope import language_of
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.choosing import Models
 from cicada.retrieval.ports import UNLIMITED
-from local.bedrock.minilm import CachedEmbedder
+from cicada_local.bedrock.minilm import CachedEmbedder
 from training.models import DATA
 
 AUTHORS = ("brahms", "corelli")

@@ -24,7 +24,7 @@ import botocore
 import numpy as np
 from numpy.typing import NDArray
 
-from local.bedrock.minilm import MiniLM
+from cicada_local.bedrock.minilm import MiniLM
 
 Floats = NDArray[np.float32]
 

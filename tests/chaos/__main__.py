@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.live import Live
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.chaos.model_watch import VARIABLE, ModelWatch
 from tests.chaos.place import Place
 from tests.chaos.questions import SAMPLES
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep", type=Path, help="keep the cloud's logs, and what was seen of each request, here")
     args = parser.parse_args(argv)
     seed = random.SystemRandom().randrange(1_000_000) if args.seed is None else args.seed
-    logging.getLogger("clients").addHandler(logging.NullHandler())  # what askers complain of belongs to the run
+    logging.getLogger("cicada_client").addHandler(logging.NullHandler())  # what askers complain of belongs to the run
     console = Console()
     console.print(f"seed {seed}; starting a local cloud …")
     with tempfile.TemporaryDirectory() as scratch:

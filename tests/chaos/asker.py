@@ -12,8 +12,8 @@ from dataclasses import replace
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
-from clients.python import AnswerStream, CicadaClient, ClientError, Timing
-from clients.python.connection import Transport, TransportClosed
+from cicada_client import AnswerStream, CicadaClient, ClientError, Timing
+from cicada_client.connection import Transport, TransportClosed
 from tests.chaos.place import Place, bearer
 from tests.chaos.plans import Drop, Plan
 from tests.chaos.questions import Asked
@@ -155,7 +155,7 @@ class _Sockets:
 
 
 class _Socket:
-    """A :class:`clients.python.connection.Transport` that records, and breaks."""
+    """A :class:`cicada_client.connection.Transport` that records, and breaks."""
 
     def __init__(self, connection: ClientConnection, arrived: list[Frame], sockets: _Sockets) -> None:
         self._connection = connection

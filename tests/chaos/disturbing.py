@@ -12,8 +12,8 @@ from urllib.error import HTTPError, URLError
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from local.loading import LoadFailed
-from local.testing import LocalCloud
+from cicada_local.loading import LoadFailed
+from cicada_local.testing import LocalCloud
 from tests.chaos.faults import Faults
 from tests.chaos.house import ANSWER, EXHAUSTED, MESSAGES, SWEEP, House
 from tests.chaos.tally import Tally

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local.loading import load
-from local.testing import LocalCloud
+from cicada_local.loading import load
+from cicada_local.testing import LocalCloud
 from tests.chaos.questions import SAMPLES
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import RequestKey
 from cicada.errors import RequestUnknown
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.chaos import faults as catalogue
 from tests.chaos.asker import Asker
 from tests.chaos.attribution import attribute

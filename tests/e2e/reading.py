@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.chaos.house import House
 from tests.e2e.plain_client import PATIENCE_S, Socket, of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.e2e.log_search import LogSearch, stored_items, texts_of
 
 

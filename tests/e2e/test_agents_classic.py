@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.e2e.reading import answered, last
 from tests.e2e.searched_cloud import SearchedCloud
 from tests.template.templates import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.e2e.reading import answered, last
 from tests.e2e.searched_cloud import SearchedCloud
 from tests.support.questions import joined

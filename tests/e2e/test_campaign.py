@@ -17,8 +17,8 @@ from cicada.index.reader import IndexReader
 from cicada.index.s3 import S3Store
 from cicada.retrieval.knowledge.contracts import Named, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
-from local.places import aws_environment
-from local.testing import LocalCloud
+from cicada_local.places import aws_environment
+from cicada_local.testing import LocalCloud
 from tests.e2e.plain_client import Socket
 from tests.e2e.reading import Events, failures, first
 from tests.e2e.searched_cloud import SearchedCloud
@@ -60,7 +60,7 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCloud]:
 def cicada(cloud: LocalCloud, *arguments: str) -> str:
     """What a command prints."""
     done = subprocess.run(
-        [sys.executable, "-m", "clients.cli", *arguments],
+        [sys.executable, "-m", "cicada_cli", *arguments],
         capture_output=True,
         text=True,
         timeout=240,

@@ -9,14 +9,14 @@ import subprocess
 import sys
 
 from cicada.protocol.events import Chunk, Complete, Sources
-from clients.python import CicadaClient
+from cicada_client import CicadaClient
 
 QUESTION = "How many strokes of the fog bell did Ilse count?"
 
 
 def cicada(cloud, token, *words):
     """Run the command line as a user does."""
-    command = [sys.executable, "-m", "clients.cli", *words]
+    command = [sys.executable, "-m", "cicada_cli", *words]
     if words[0] == "ask":
         command += ["--url", cloud.websocket_url, "--token", token]
     environment = os.environ | {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}

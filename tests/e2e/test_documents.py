@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from local.testing import LocalCloud
+from cicada_local.testing import LocalCloud
 from tests.e2e.reading import function_name, types
 
 SHELF = Path(__file__).parents[2] / "samples" / "shelf"

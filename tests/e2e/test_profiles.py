@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import uuid
 
-from clients.cli.main import main
+from cicada_cli.main import main
 
 
 def call(socket, operation, **fields):

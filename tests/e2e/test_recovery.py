@@ -19,7 +19,7 @@ def cicada(cloud, *words):
     command = [
         sys.executable,
         "-m",
-        "clients.cli",
+        "cicada_cli",
         *words,
         "--endpoint-url",
         cloud.endpoint_url,

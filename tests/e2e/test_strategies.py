@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from local.places import aws_environment
+from cicada_local.places import aws_environment
 from tests.e2e.plain_client import of
 from tests.e2e.reading import COMPLEX, POLICY, SIMPLE, answers_by, failures, first, slow_down, types
 from tests.support.questions import joined
@@ -20,7 +20,7 @@ def publish(cloud, tmp_path):
     message = {"episodeId": "n1", "chapterId": "n1-ch1", "messageId": "n1-0001", "speaker": "Mara", "textENG": "Noted."}
     file = tmp_path / "notes.jsonl"
     file.write_text(json.dumps(message | {"episodeName": "Notes"}), encoding="utf-8")
-    command = [sys.executable, "-m", "local.loading", str(file), "--collection", "notes"]
+    command = [sys.executable, "-m", "cicada_local.loading", str(file), "--collection", "notes"]
     command += ["--bucket", cloud.outputs["IndexBucket"], "--model", cloud.outputs["EmbeddingModelId"]]
     command += ["--dimensions", cloud.outputs["EmbeddingDimensions"]]
     subprocess.run(command, env=aws_environment(os.environ, cloud.endpoint_url), check=True, timeout=120)

@@ -23,8 +23,8 @@ from cicada.errors import CicadaError
 from cicada.models.ports import Filled, ModelUse, TextDelta, Usage
 from cicada.protocol.events import ProfileChanged, Source
 from cicada.retrieval.ports import Limits
-from local.bedrock.extractive.prompt import parse_prompt
-from local.bedrock.extractive.siding import side_of
+from cicada_local.bedrock.extractive.prompt import parse_prompt
+from cicada_local.bedrock.extractive.siding import side_of
 from tests.support.questions import passage
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from clients.evaluation.report import Cost, Estimate, Latency, ModeResult, QueryResult, Report, SetResult
+from cicada_evaluation.report import Cost, Estimate, Latency, ModeResult, QueryResult, Report, SetResult
 
 DOCUMENTS = {
     "d1": ("Bells", "the fog bell rings at night"),

@@ -14,7 +14,7 @@ from aws_cdk import App
 
 from cicada.agents.classic.function import MAX_CALL_S
 from cicada.agents.limits import SERVICE_SILENCE_S
-from local.agents.classic_store import AgentStore
+from cicada_local.agents.classic_store import AgentStore
 from stacks.agents_classic import offered
 from stacks.app import add_stacks
 from stacks.context import parse

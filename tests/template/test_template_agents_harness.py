@@ -13,9 +13,9 @@ import pytest
 from aws_cdk import App
 
 from cicada.settings import AnswerSettings
-from local.agents.harness_store import HarnessStore
-from local.cloudformation import harnesses
-from local.cloudformation.base import Declaration
+from cicada_local.agents.harness_store import HarnessStore
+from cicada_local.cloudformation import harnesses
+from cicada_local.cloudformation.base import Declaration
 from stacks.agents_harness import MAX_NAME_CHARS, harness_name
 from stacks.app import add_stacks
 from stacks.context import parse

@@ -10,7 +10,7 @@ from cicada.index.maintenance import KEEP_VERSIONS, rows_within
 from cicada.index.manifest import SegmentEntry
 from cicada.index.versions import GRACE_S
 from cicada.settings import IndexMaintenanceSettings
-from local.schedule_expressions import Rate, parse_schedule
+from cicada_local.schedule_expressions import Rate, parse_schedule
 from tests.template.templates import Synthesis
 
 BUCKET = "arn:<AWS::Partition>:s3:::Cicada-Data-IndexBucket"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cicada.settings import RecoverySettings
-from local.schedule_expressions import Rate, parse_schedule
+from cicada_local.schedule_expressions import Rate, parse_schedule
 from stacks.findings import flat
 from tests.template.templates import Synthesis
 

@@ -15,10 +15,10 @@ from cicada.agents.toolbox import ToolBox
 from cicada.citations import check_citations
 from cicada.models.forms import form_schema
 from cicada.retrieval.ports import UNLIMITED
-from local.agents.brain import next_step
-from local.agents.brain_facts import field_of, fields_of
-from local.agents.brain_words import asked, wish_of
-from local.agents.turns import BrainTool, Result, Turn, Use
+from cicada_local.agents.brain import next_step
+from cicada_local.agents.brain_facts import field_of, fields_of
+from cicada_local.agents.brain_words import asked, wish_of
+from cicada_local.agents.turns import BrainTool, Result, Turn, Use
 from tests.unit.test_agent_tools import LINES, World
 
 THEORY = "Ilse moved the key to the boathouse"

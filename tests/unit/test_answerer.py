@@ -17,11 +17,11 @@ from cicada.answering.prompt import RAG_SYSTEM, direct_prompt, rag_prompt
 from cicada.citations import check_citations
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.protocol.events import Source
-from local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings
-from local.bedrock.extractive.prose import MAX_QUOTE_CHARS, NOTHING_FOUND
-from local.bedrock.extractive.small_talk import CANNOT_CONSULT
-from local.bedrock.minilm import MiniLM
-from local.bedrock.minilm_encoder import DIMENSIONS, Floats
+from cicada_local.bedrock.answerer import ExtractiveAnswerer, RecentEmbeddings
+from cicada_local.bedrock.extractive.prose import MAX_QUOTE_CHARS, NOTHING_FOUND
+from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT
+from cicada_local.bedrock.minilm import MiniLM
+from cicada_local.bedrock.minilm_encoder import DIMENSIONS, Floats
 from tests.support.embedding import WordEmbedder
 
 

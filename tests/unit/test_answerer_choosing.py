@@ -12,8 +12,8 @@ from cicada.retrieval.knowledge.contracts import Catalogue
 from cicada.retrieval.knowledge.extracting import extracting_prompt
 from cicada.retrieval.knowledge.forms import NamesFound, selection_form
 from cicada.retrieval.knowledge.selecting import choices_of, selecting_system
-from local.bedrock.extractive.choosing import options_of, parts_of
-from local.bedrock.extractive.filling import fill
+from cicada_local.bedrock.extractive.choosing import options_of, parts_of
+from cicada_local.bedrock.extractive.filling import fill
 from tests.support.catalogues import CATALOGUE, declared
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from cicada.answering.conversation.keeping import COMPLETE_SYSTEM, UNCHANGED, completing_prompt, refusal
 from cicada.answering.conversation.turns import Turn
 from cicada.answering.prompt import direct_prompt, rag_prompt
-from local.bedrock.answerer import ExtractiveAnswerer
-from local.bedrock.extractive.completing import MAX_CHARS, asks_to_complete, complete_from
+from cicada_local.bedrock.answerer import ExtractiveAnswerer
+from cicada_local.bedrock.extractive.completing import MAX_CHARS, asks_to_complete, complete_from
 from tests.support.embedding import WordEmbedder
 
 BOATHOUSE = ("Who locked the boathouse?", "In First Draft: The Boathouse, Mara says: “I locked the boathouse at ten.”")

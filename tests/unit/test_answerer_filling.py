@@ -15,10 +15,10 @@ from cicada.models.forms import form_schema, read_form
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings, usable
 from cicada.retrieval.pipelines.model_reranker import PassageMarks, marking_prompt
 from cicada.retrieval.ports import Hit
-from local.bedrock.extractive.filling import fill
-from local.bedrock.extractive.naming import codes, names
-from local.bedrock.extractive.relevance import relevance
-from local.bedrock.extractive.summary import summary
+from cicada_local.bedrock.extractive.filling import fill
+from cicada_local.bedrock.extractive.naming import codes, names
+from cicada_local.bedrock.extractive.relevance import relevance
+from cicada_local.bedrock.extractive.summary import summary
 from tests.support.pipelines import document
 
 QUESTION = "Which valve does Ren close on pump PX-210 before the tide?"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from local.bedrock.extractive.episodes import asked_episodes, in_asked_episodes
-from local.bedrock.extractive.prompt import NumberedPassage, parse_prompt
-from local.bedrock.extractive.prose import excerpt
-from local.bedrock.extractive.question import parts_of, whole
-from local.bedrock.extractive.text import content_stems, sentences, stem
+from cicada_local.bedrock.extractive.episodes import asked_episodes, in_asked_episodes
+from cicada_local.bedrock.extractive.prompt import NumberedPassage, parse_prompt
+from cicada_local.bedrock.extractive.prose import excerpt
+from cicada_local.bedrock.extractive.question import parts_of, whole
+from cicada_local.bedrock.extractive.text import content_stems, sentences, stem
 
 # --- prompts ---
 

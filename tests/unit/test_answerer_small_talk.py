@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
+from cicada_local.bedrock.extractive.small_talk import CANNOT_CONSULT, small_talk
 
 
 @pytest.mark.parametrize(

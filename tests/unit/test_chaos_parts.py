@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from local.bedrock.event_stream import encode_event, encode_exception
+from cicada_local.bedrock.event_stream import encode_event, encode_exception
 from tests.chaos import faults
 from tests.chaos.attribution import attribute
 from tests.chaos.faults import Faults

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.cli.chat import HELP
-from clients.cli.exits import Exit
-from clients.cli.main import build_parser
+from cicada_cli.chat import HELP
+from cicada_cli.exits import Exit
+from cicada_cli.main import build_parser
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -72,6 +72,6 @@ def test_every_exit_status_is_in_the_table() -> None:
 
 
 def test_every_variable_that_is_read_is_named() -> None:
-    sources = Path(__file__).resolve().parents[2] / "clients" / "cli"
+    sources = Path(__file__).resolve().parents[2] / "cicada_cli"
     read = {name for path in sources.glob("*.py") for name in re.findall(r"CICADA_[A-Z_]+", path.read_text("utf-8"))}
     assert read == set(re.findall(r"CICADA_[A-Z_]+", PAGE))

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError as AwsError
 
-from clients.cli import deployment, main
-from clients.cli.main import build_parser
-from clients.cli.text import printable
-from clients.python import ConnectionLost
+from cicada_cli import deployment, main
+from cicada_cli.main import build_parser
+from cicada_cli.text import printable
+from cicada_client import ConnectionLost
 
 EVIL = "x\x1b]0;title\x07\x1b[2J\u202e\u2066\U000e0041\x9b31m"
 VALUES = {

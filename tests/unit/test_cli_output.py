@@ -16,10 +16,10 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from clients.cli.output import complain, console, say, say_json
-from clients.cli.text import UNSAFE, printable
+from cicada_cli.output import complain, console, say, say_json
+from cicada_cli.text import UNSAFE, printable
 
-CLI = Path(__file__).resolve().parents[2] / "clients" / "cli"
+CLI = Path(__file__).resolve().parents[2] / "cicada_cli"
 PRINTING = (
     *("print", "Console", "sys.stdout.write", "sys.stderr.write", "os.write"),
     *("argparse.ArgumentParser", "sys.exit", "warnings.warn", "traceback.print_exc"),

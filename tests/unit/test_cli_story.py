@@ -11,10 +11,10 @@ import pytest
 from rich.console import Console
 
 from cicada.story import Step, story_query
-from clients.cli.exits import UsageError
-from clients.cli.story import Line, Spent, Story, askers
-from clients.cli.story_words import sentence, sums, verdict
-from clients.cli.trace import canonical, duration_s, ends_query, plain, show
+from cicada_cli.exits import UsageError
+from cicada_cli.story import Line, Spent, Story, askers
+from cicada_cli.story_words import sentence, sums, verdict
+from cicada_cli.trace import canonical, duration_s, ends_query, plain, show
 
 REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 BEGAN_MS = 1_795_228_800_000

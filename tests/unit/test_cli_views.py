@@ -33,11 +33,11 @@ from cicada.protocol.events import (
     dump_event,
     event_frame,
 )
-from clients.cli.report import verdict_lines
-from clients.cli.text import clipped, counted, printable
-from clients.cli.views import JsonLines, LiveView, PlainView, View, failure_words, view_for
-from clients.python import EventFrame, Status, UnknownEvent
-from clients.python.frames import parse_frame
+from cicada_cli.report import verdict_lines
+from cicada_cli.text import clipped, counted, printable
+from cicada_cli.views import JsonLines, LiveView, PlainView, View, failure_words, view_for
+from cicada_client import EventFrame, Status, UnknownEvent
+from cicada_client.frames import parse_frame
 
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"
 ACCEPTED = Accepted(route="rag", confidence=0.93, reasoning="asks about the script", strategy="rag")

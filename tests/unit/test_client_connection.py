@@ -29,7 +29,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from clients.python import (
+from cicada_client import (
     AnswerFailed,
     AnswerStream,
     CicadaClient,
@@ -42,7 +42,7 @@ from clients.python import (
     Timing,
     Unauthorized,
 )
-from clients.python.connection import TransportClosed
+from cicada_client.connection import TransportClosed
 
 ACCEPTED = Accepted(route="rag", confidence=0.9, reasoning="about the script", strategy="rag")
 COMPLETE = Complete(

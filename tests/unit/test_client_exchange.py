@@ -28,11 +28,11 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from clients.python.errors import ConnectionLost, RequestExpired, RequestRefused, RequestUnknown, Unauthorized
-from clients.python.exchange import Exchange
-from clients.python.frames import EventFrame, parse_frame
-from clients.python.switchboard import ConnectionDead, Switchboard
-from clients.python.timing import Timing
+from cicada_client.errors import ConnectionLost, RequestExpired, RequestRefused, RequestUnknown, Unauthorized
+from cicada_client.exchange import Exchange
+from cicada_client.frames import EventFrame, parse_frame
+from cicada_client.switchboard import ConnectionDead, Switchboard
+from cicada_client.timing import Timing
 
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"
 TIMING = Timing(reply_s=10, silence_s=20, gap_s=1, ping_s=100, attempts=3, backoff_base_s=1, backoff_cap_s=4)

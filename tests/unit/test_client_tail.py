@@ -27,8 +27,8 @@ from cicada.protocol.events import (
     dump_event,
     event_frame,
 )
-from clients.python.frames import EventFrame, GatewayFault, UnknownEvent, parse_frame
-from clients.python.tail import RequestTail
+from cicada_client.frames import EventFrame, GatewayFault, UnknownEvent, parse_frame
+from cicada_client.tail import RequestTail
 
 VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol" / "vectors.json").read_text("utf-8"))
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"

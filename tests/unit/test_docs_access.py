@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     *sorted((ROOT / "docs").glob("**/*.md")),
     *sorted((ROOT / "docs" / "functions").glob("*.json")),
-    *(ROOT / name for name in ("README.md", "clients/python/README.md", "clients/web/README.md")),
+    *(ROOT / name for name in ("README.md", "cicada_client/README.md", "web/README.md")),
 ]
 SEPARATING = re.compile(
     r"tenant|belongs? to (nobody|none|another|it)|(of|for) another workflow|another workflow's|whose a document is"

@@ -10,12 +10,12 @@ import pytest
 
 from cicada.errors import SettingsInvalid
 from cicada.models.openai_chat import OpenAiTextModel
-from clients.cli.answers_options import AskedAnswers
-from clients.cli.deployment import Aws
-from clients.cli.endpoints import key_variable, read_endpoints
-from clients.cli.evaluate_answers import plan_of, unanswerable_of
-from clients.cli.exits import UsageError
-from clients.evaluation.sets import read_set
+from cicada_cli.answers_options import AskedAnswers
+from cicada_cli.deployment import Aws
+from cicada_cli.endpoints import key_variable, read_endpoints
+from cicada_cli.evaluate_answers import plan_of, unanswerable_of
+from cicada_cli.exits import UsageError
+from cicada_evaluation.sets import read_set
 from tests.support.judged_sets import write_beir
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from clients.cli.answers_view import answers_notes, show_answers
-from clients.evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
-from clients.evaluation.chart import chart
-from clients.evaluation.compare import compare, compare_modes
-from clients.evaluation.gate import Condition, missed, missed_against, parse_gate
-from clients.evaluation.report import (
+from cicada_cli.answers_view import answers_notes, show_answers
+from cicada_evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
+from cicada_evaluation.chart import chart
+from cicada_evaluation.compare import compare, compare_modes
+from cicada_evaluation.gate import Condition, missed, missed_against, parse_gate
+from cicada_evaluation.report import (
     AnswerEstimate,
     AnswerResult,
     AnswersCost,

@@ -13,14 +13,14 @@ from cicada.answering.prompt import number_sources
 from cicada.errors import CorpusInvalid, IndexUnavailable, ModelBusy, ModelRefused
 from cicada.models.ports import Filled, Finished, Prompt, TextDelta, Usage
 from cicada.retrieval.ports import Hit
-from clients.evaluation.answers.cases import cases_of
-from clients.evaluation.answers.judging import Judge, Verdict, judging_prompt
-from clients.evaluation.answers.running import AnswersPlan, evaluate_answers
-from clients.evaluation.embedding import QueryEmbedder
-from clients.evaluation.judged import JudgedSet
-from clients.evaluation.report import AnswersResult, SetResult
-from clients.evaluation.running import Searched
-from clients.evaluation.sets import read_set
+from cicada_evaluation.answers.cases import cases_of
+from cicada_evaluation.answers.judging import Judge, Verdict, judging_prompt
+from cicada_evaluation.answers.running import AnswersPlan, evaluate_answers
+from cicada_evaluation.embedding import QueryEmbedder
+from cicada_evaluation.judged import JudgedSet
+from cicada_evaluation.report import AnswersResult, SetResult
+from cicada_evaluation.running import Searched
+from cicada_evaluation.sets import read_set
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import DOCUMENTS, write_beir, write_lines
 from tests.support.pipelines import ScriptedRetriever, document

@@ -11,11 +11,11 @@ from cicada.answering.strategy import Answered
 from cicada.citations import check_citations, not_attributed
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
-from clients.evaluation.answers.cases import Case, Kind
-from clients.evaluation.answers.gold import contained, token_f1
-from clients.evaluation.answers.scoring import read_answer, score
-from clients.evaluation.answers.writing import Written
-from clients.evaluation.judged import Query
+from cicada_evaluation.answers.cases import Case, Kind
+from cicada_evaluation.answers.gold import contained, token_f1
+from cicada_evaluation.answers.scoring import read_answer, score
+from cicada_evaluation.answers.writing import Written
+from cicada_evaluation.judged import Query
 from tests.support.pipelines import document
 
 TEXTS = {

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from clients.evaluation.chart import PLOT_HEIGHT, chart, write_chart
-from clients.evaluation.errors import EvaluationRefused
+from cicada_evaluation.chart import PLOT_HEIGHT, chart, write_chart
+from cicada_evaluation.errors import EvaluationRefused
 from tests.support.judged_sets import make_report
 
 SVG = "{http://www.w3.org/2000/svg}"

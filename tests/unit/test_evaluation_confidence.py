@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.evaluation.confidence import mean_interval, paired_difference
+from cicada_evaluation.confidence import mean_interval, paired_difference
 
 FEW = 2_000
 

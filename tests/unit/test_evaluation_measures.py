@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from clients.evaluation.measures import measure, measure_names
+from cicada_evaluation.measures import measure, measure_names
 
 pytest.importorskip("ir_measures")
 

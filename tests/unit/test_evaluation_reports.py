@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from clients.evaluation.compare import compare, compare_modes
-from clients.evaluation.errors import EvaluationRefused
-from clients.evaluation.gate import Condition, missed, missed_against, parse_gate
-from clients.evaluation.report import read_report, write_report
+from cicada_evaluation.compare import compare, compare_modes
+from cicada_evaluation.errors import EvaluationRefused
+from cicada_evaluation.gate import Condition, missed, missed_against, parse_gate
+from cicada_evaluation.report import read_report, write_report
 from tests.support.judged_sets import make_report
 
 # --- the document ---

@@ -14,13 +14,13 @@ from cicada.corpus.passages import DocumentLocator, Passage, ScriptLocator
 from cicada.errors import IndexUnavailable
 from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Degradation, Hit, SearchQuery, SearchResult
-from clients.evaluation.embedding import MeteredClient, QueryEmbedder
-from clients.evaluation.fees import Fees, read_fees
-from clients.evaluation.judged import judged_id
-from clients.evaluation.pipelines import EvaluatedPipeline
-from clients.evaluation.report import Indexing, SetResult
-from clients.evaluation.running import Plan, Searched, evaluate_set
-from clients.evaluation.sets import read_set
+from cicada_evaluation.embedding import MeteredClient, QueryEmbedder
+from cicada_evaluation.fees import Fees, read_fees
+from cicada_evaluation.judged import judged_id
+from cicada_evaluation.pipelines import EvaluatedPipeline
+from cicada_evaluation.report import Indexing, SetResult
+from cicada_evaluation.running import Plan, Searched, evaluate_set
+from cicada_evaluation.sets import read_set
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
 from tests.support.pipelines import ScriptedReranker

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cicada.corpus.passages import DocumentLocator
 from cicada.corpus.scripts import MAX_PROBLEMS
 from cicada.errors import CorpusInvalid
-from clients.evaluation.sets import collection_of, read_set
+from cicada_evaluation.sets import collection_of, read_set
 from tests.support.judged_sets import DOCUMENTS, QUERIES, write_beir, write_lines
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples"

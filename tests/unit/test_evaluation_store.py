@@ -10,7 +10,7 @@ import pytest
 
 from cicada.errors import IndexUnavailable
 from cicada.index.ports import ObjectMissing, PreconditionFailed
-from clients.evaluation.folder_store import FolderStore
+from cicada_evaluation.folder_store import FolderStore
 
 
 @pytest.fixture

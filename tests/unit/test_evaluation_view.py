@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from clients.cli.evaluate_view import notes_of, show_comparison, show_report
-from clients.evaluation.compare import compare
-from clients.evaluation.report import Report
+from cicada_cli.evaluate_view import notes_of, show_comparison, show_report
+from cicada_evaluation.compare import compare
+from cicada_evaluation.report import Report
 from tests.support.judged_sets import make_report
 
 

@@ -17,7 +17,19 @@ CHAIN = re.search(
 )
 STEPS = [[name.strip() for name in step.split(",")] for step in (CHAIN[1] if CHAIN else "").split("→")]
 HEIGHT = {name: -step for step, names in enumerate(STEPS) for name in names}
-ABOVE = {"app", "benchmarks", "clients", "handler", "lambdas", "local", "stacks", "supply_chain", "tests", "wiring"}
+CLIENTS = {"cicada_cli", "cicada_client", "cicada_evaluation"}
+ABOVE = {
+    *CLIENTS,
+    "app",
+    "benchmarks",
+    "cicada_local",
+    "handler",
+    "lambdas",
+    "stacks",
+    "supply_chain",
+    "tests",
+    "wiring",
+}
 """The project's other modules; a function's own are called handler and wiring."""
 OF_A_TYPE_ALONE = {("cicada.errors", "cicada.models.ports")}
 """A failure can carry what was used up to it: imported for the type checker alone."""

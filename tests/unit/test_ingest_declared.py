@@ -17,7 +17,7 @@ from cicada.ingest.scripts import load_script
 from cicada.ingest.sources import source_files
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.shards import ShardRetriever
-from clients.cli.load_view import words_of_ingest, words_of_script
+from cicada_cli.load_view import words_of_ingest, words_of_script
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import Reading, recipe_for, script_of, shelf

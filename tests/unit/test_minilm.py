@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local.bedrock.minilm import MAX_TOKENS, CachedEmbedder, MiniLM
-from local.bedrock.minilm_encoder import DIMENSIONS, Floats
+from cicada_local.bedrock.minilm import MAX_TOKENS, CachedEmbedder, MiniLM
+from cicada_local.bedrock.minilm_encoder import DIMENSIONS, Floats
 
 SENTENCES = [
     "Who locked the boathouse?",

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from local.page import Page, page_headers
+from cicada_local.page import Page, page_headers
 
-PAGE = Path(__file__).resolve().parents[2] / "clients" / "web"
+PAGE = Path(__file__).resolve().parents[2] / "web"
 API = "wss://abc123.execute-api.eu-central-1.amazonaws.com"
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from local.schedule_expressions import ScheduleInvalid, parse_schedule
+from cicada_local.schedule_expressions import ScheduleInvalid, parse_schedule
 
 MINUTE = timedelta(minutes=1)
 WEEKDAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")

@@ -12,7 +12,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from local import install
+from cicada_local import install
 from supply_chain import lock
 from supply_chain.locks import (
     ROOT,

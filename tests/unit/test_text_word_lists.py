@@ -13,7 +13,7 @@ from cicada.text.word_lists import SOURCE, word_lists
 
 LIBRARY = Path(word_lists_module.__file__).parents[1]
 FILES = [
-    ("local", "words.json"),
+    ("cicada_local", "words.json"),
     *(
         (".".join(("cicada", *path.relative_to(LIBRARY).parent.parts)), path.name)
         for path in sorted(LIBRARY.rglob("*.json"))

@@ -14,12 +14,12 @@ import boto3
 from aiohttp import web
 
 from cicada.agents.classic.invocation import agent_client_config
-from local.agents.classic import ClassicAgents
-from local.agents.classic_store import AgentStore
-from local.agents.turns import BrainTool, Step, Turn
-from local.faults import Faults
-from local.functions.config import InvokeResult
-from local.functions.errors import ResourceNotFound
+from cicada_local.agents.classic import ClassicAgents
+from cicada_local.agents.classic_store import AgentStore
+from cicada_local.agents.turns import BrainTool, Step, Turn
+from cicada_local.faults import Faults
+from cicada_local.functions.config import InvokeResult
+from cicada_local.functions.errors import ResourceNotFound
 from tests.wire.app_server import serving_app
 
 AGENT_ID, ALIAS_ID = "AGENTAGENT", "ALIASALIAS"

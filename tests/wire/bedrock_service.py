@@ -24,14 +24,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from cicada.models.bedrock import bedrock_client_config
-from local.agents.brain import next_step
-from local.agents.turns import BrainTool, Decide, Step
-from local.agents.turns import Turn as AgentTurn
-from local.bedrock.extractive.filling import fill_from_words
-from local.bedrock.extractive.relevance import relevance
-from local.bedrock.server import add_routes
-from local.bedrock.tools import Tool
-from local.faults import Faults
+from cicada_local.agents.brain import next_step
+from cicada_local.agents.turns import BrainTool, Decide, Step
+from cicada_local.agents.turns import Turn as AgentTurn
+from cicada_local.bedrock.extractive.filling import fill_from_words
+from cicada_local.bedrock.extractive.relevance import relevance
+from cicada_local.bedrock.server import add_routes
+from cicada_local.bedrock.tools import Tool
+from cicada_local.faults import Faults
 from tests.wire.app_server import serving_app
 
 ANSWER = "Aoi found the letter in the boathouse on the second evening [1]. She did not tell Ren about it [2]."

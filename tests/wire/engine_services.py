@@ -12,7 +12,7 @@ import boto3
 from aiohttp import web
 from botocore.config import Config
 
-from local.faults import Faults
+from cicada_local.faults import Faults
 from tests.wire.app_server import serving_app
 
 REGION, ACCOUNT = "us-east-1", "123456789012"

@@ -21,8 +21,8 @@ import pytest
 from aiohttp import web
 from botocore.config import Config
 
-from local.faults import Faults
-from local.functions import FunctionConfig, FunctionService, Layer
+from cicada_local.faults import Faults
+from cicada_local.functions import FunctionConfig, FunctionService, Layer
 
 ROOT = Path(__file__).parents[2]
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process's memory")

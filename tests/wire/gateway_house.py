@@ -19,10 +19,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Close
 from websockets.sync.client import ClientConnection, connect
 
-from local.faults import Faults
-from local.functions import InvokeResult
-from local.functions.errors import TooManyRequests
-from local.gateway import (
+from cicada_local.faults import Faults
+from cicada_local.functions import InvokeResult
+from cicada_local.functions.errors import TooManyRequests
+from cicada_local.gateway import (
     ApiConfig,
     ConnectionInfo,
     GatewayControl,

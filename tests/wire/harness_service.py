@@ -14,11 +14,11 @@ from aiohttp import web
 from botocore.config import Config
 
 from cicada.models.bedrock import bedrock_client_config
-from local.agents.brain import next_step
-from local.agents.harness import HarnessRuntime
-from local.agents.harness_store import Harness, HarnessStore, HarnessVersion
-from local.agents.turns import BrainTool, Decide, Step, Turn
-from local.faults import Faults
+from cicada_local.agents.brain import next_step
+from cicada_local.agents.harness import HarnessRuntime
+from cicada_local.agents.harness_store import Harness, HarnessStore, HarnessVersion
+from cicada_local.agents.turns import BrainTool, Decide, Step, Turn
+from cicada_local.faults import Faults
 from tests.wire.app_server import serving_app
 
 REGION, ACCOUNT_ID = "eu-west-1", "123456789012"

@@ -22,11 +22,11 @@ import boto3
 from aiohttp import web
 from botocore.config import Config
 
-from local.calls import CallLog
-from local.faults import Faults
-from local.front import Front, Service
-from local.motoserver import MotoServer
-from local.page import Page
+from cicada_local.calls import CallLog
+from cicada_local.faults import Faults
+from cicada_local.front import Front, Service
+from cicada_local.motoserver import MotoServer
+from cicada_local.page import Page
 
 ACCOUNT_ID = "123456789012"
 

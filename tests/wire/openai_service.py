@@ -1,6 +1,6 @@
 """An OpenAI-compatible endpoint over real HTTP, as kind and as unkind as such servers are.
 
-Chat Completions, streamed, in OpenAI's wire format. Fault switches (``local.faults``):
+Chat Completions, streamed, in OpenAI's wire format. Fault switches (``cicada_local.faults``):
 
 ``openai.error``   before the stream; ``status``, ``message``, ``type``, ``code``, ``param``, ``headers``, or a ``body``
 ``openai.refuse``  the connection is closed without a response
@@ -25,9 +25,9 @@ from typing import Any
 from aiohttp import web
 
 from cicada.models.openai_http import ChatConnection
-from local.bedrock.streams import StreamCounts, pause
-from local.bedrock.tokens import count_tokens, split_pieces
-from local.faults import Faults
+from cicada_local.bedrock.streams import StreamCounts, pause
+from cicada_local.bedrock.tokens import count_tokens, split_pieces
+from cicada_local.faults import Faults
 from tests.wire.app_server import serving_app
 from tests.wire.bedrock_service import Identity
 

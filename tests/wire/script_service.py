@@ -18,7 +18,7 @@ from aiohttp import web
 from cicada.agents.ports import Tool
 from cicada.delivery.record import RequestKey
 from cicada.models.bedrock import bedrock_client_config
-from local.bedrock.event_stream import encode_event, encode_exception
+from cicada_local.bedrock.event_stream import encode_event, encode_exception
 from tests.wire.agent_contract import PATIENCE_S, Turn, World
 from tests.wire.app_server import serving_app
 

@@ -21,8 +21,8 @@ from cicada.agents.ports import Tool
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.errors import AgentCapReached, AgentError, AgentUnavailable, AnswerBlocked, RequestUnknown, StreamBroken
 from cicada.models.retries import RetryPolicy
-from local.agents.turns import BrainCall, BrainTool, Step
-from local.agents.turns import Turn as Said
+from cicada_local.agents.turns import BrainCall, BrainTool, Step
+from cicada_local.agents.turns import Turn as Said
 from tests.wire.agent_contract import PATIENCE_S, QUESTION, SUBJECT, AgentContract, Run, Turn, Use, World
 from tests.wire.agents_service import (
     AGENT_ID,

@@ -14,8 +14,8 @@ from botocore.eventstream import ParserError
 from botocore.exceptions import ClientError
 from urllib3.exceptions import HTTPError
 
-from local.agents.classic_store import AgentRefused, AgentStore
-from local.agents.turns import BrainCall, Result, Step, Turn
+from cicada_local.agents.classic_store import AgentRefused, AgentStore
+from cicada_local.agents.turns import BrainCall, Result, Step, Turn
 from tests.wire.agent_contract import PATIENCE_S
 from tests.wire.agents_service import (
     AGENT_ID,

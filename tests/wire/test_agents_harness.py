@@ -13,7 +13,7 @@ from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerT
 from cicada.models.converse import StreamedTurn
 from cicada.models.model_ids import Sampling
 from cicada.models.retries import RetryPolicy
-from local.agents.turns import BrainCall, Step
+from cicada_local.agents.turns import BrainCall, Step
 from tests.wire.agent_contract import LETTER, AgentContract, Rig, Run, Turn, Use, World
 from tests.wire.harness_service import HarnessService, serving_harness
 from tests.wire.script_service import ScriptedRig, serving_script

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from local.agents.harness_store import HarnessStore
-from local.cloudformation import harnesses
+from cicada_local.agents.harness_store import HarnessStore
+from cicada_local.cloudformation import harnesses
 from tests.wire.local_services import Services, deployed_stack, outputs_of, running_services
 
 

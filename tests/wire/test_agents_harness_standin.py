@@ -17,8 +17,8 @@ from botocore.exceptions import ClientError, EventStreamError
 from urllib3.exceptions import ProtocolError
 
 from cicada.models.bedrock import bedrock_client_config
-from local.agents import harness
-from local.agents.turns import BrainCall, Step
+from cicada_local.agents import harness
+from cicada_local.agents.turns import BrainCall, Step
 from tests.wire.harness_service import ACCOUNT_ID, MODEL, REGION, VERSION, HarnessService, serving_harness
 
 SESSION = "a-session-of-somebody-who-asks-something"

@@ -19,11 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
-from local.bedrock import server
-from local.bedrock.event_stream import encode_event, encode_message
-from local.bedrock.switches import Pace
-from local.bedrock.tokens import count_tokens, split_pieces
-from local.faults import Faults
+from cicada_local.bedrock import server
+from cicada_local.bedrock.event_stream import encode_event, encode_message
+from cicada_local.bedrock.switches import Pace
+from cicada_local.bedrock.tokens import count_tokens, split_pieces
+from cicada_local.faults import Faults
 from tests.wire.bedrock_service import ANSWER, BedrockService, serving
 
 MODEL = "local.extractive"

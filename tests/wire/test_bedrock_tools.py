@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EventStreamError
 
-from local.agents.turns import BrainCall, BrainTool, Step, Turn
+from cicada_local.agents.turns import BrainCall, BrainTool, Step, Turn
 from tests.wire.bedrock_service import BedrockService, serving
 
 MODEL = "local.extractive"

@@ -22,10 +22,10 @@ from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.records import Batch
 from cicada.ingest.incoming.turns import take_turn
-from clients.cli import ingest
-from clients.cli.deployment import Aws, Deployment
-from clients.cli.exits import Exit
-from clients.cli.main import main
+from cicada_cli import ingest
+from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.exits import Exit
+from cicada_cli.main import main
 from stacks.ingest_states import definition
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
 from tests.wire.test_ingest_workflow import _without_waiting as without_pauses

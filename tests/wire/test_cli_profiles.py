@@ -28,8 +28,8 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from clients.cli.main import main
-from clients.python import CicadaClient, ConnectionLost, InvalidQuestion, RequestRefused
+from cicada_cli.main import main
+from cicada_client import CicadaClient, ConnectionLost, InvalidQuestion, RequestRefused
 from tests.support.profiles import InMemoryProfiles
 from tests.wire.test_client_cli import running
 from tests.wire.test_client_wire import FAST, Deployment

@@ -29,7 +29,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from clients.cli.main import main
+from cicada_cli.main import main
 from tests.wire.test_client_wire import LOG, TEXT, Deployment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,7 +188,7 @@ def test_a_server_that_lets_nobody_in_is_status_3(status: int, capsys: pytest.Ca
 
 def test_the_reader_of_the_output_may_leave_early() -> None:
     with running(Deployment()) as url:
-        command = [sys.executable, "-m", "clients.cli", "ask", "Who rang?", "--url", url, "--json"]
+        command = [sys.executable, "-m", "cicada_cli", "ask", "Who rang?", "--url", url, "--json"]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), cwd=ROOT
         ) as ask:
@@ -208,7 +208,7 @@ def test_ctrl_c_cancels_the_answer_and_is_status_130() -> None:
 
     deployment = Deployment(replies=begin_only)
     with running(deployment) as url:
-        command = [sys.executable, "-m", "clients.cli", "ask", "Who rang?", "--url", url, "--json"]
+        command = [sys.executable, "-m", "cicada_cli", "ask", "Who rang?", "--url", url, "--json"]
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), cwd=ROOT
         ) as ask:

@@ -19,8 +19,8 @@ from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever
 from cicada.retrieval.s3vectors.load import CurrentVersion
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
-from clients.cli.main import main
-from local.s3vectors import S3Vectors, VectorStore
+from cicada_cli.main import main
+from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.wire.engine_services import EngineService, serving
 

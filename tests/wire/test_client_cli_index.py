@@ -13,11 +13,11 @@ from moto.server import ThreadedMotoServer
 from rich.console import Console
 
 from cicada.retrieval.ports import SearchQuery
-from clients.cli.deployment import Aws, Deployment
-from clients.cli.load import load
-from clients.cli.load_options import Asked
-from clients.cli.main import main
-from clients.cli.search import search
+from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.load import load
+from cicada_cli.load_options import Asked
+from cicada_cli.main import main
+from cicada_cli.search import search
 from tests.support.embedding import WordEmbedder
 from tests.wire.bedrock_service import BedrockService, serving
 from tests.wire.deployment_environment import empty_deployment

@@ -15,7 +15,7 @@ from moto.server import ThreadedMotoServer
 
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.writer import IndexWriter
-from clients.cli.main import main
+from cicada_cli.main import main
 from tests.support.embedding import WordEmbedder
 from tests.support.index_content import content, expected
 from tests.support.passages import indexable, make_passage, make_passages

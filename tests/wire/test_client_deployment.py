@@ -13,8 +13,8 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from clients.cli.credentials import token_source
-from clients.cli.deployment import (
+from cicada_cli.credentials import token_source
+from cicada_cli.deployment import (
     CHAT,
     INDEX,
     LOCAL_FILE,
@@ -24,7 +24,7 @@ from clients.cli.deployment import (
     DeploymentNotFound,
     discover,
 )
-from clients.cli.exits import UsageError
+from cicada_cli.exits import UsageError
 
 LOCAL_URL = "ws://localhost:4600/_ws/api/live"
 LOCAL = {

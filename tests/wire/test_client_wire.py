@@ -34,7 +34,7 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from clients.python import (
+from cicada_client import (
     CicadaClient,
     ConnectionLost,
     ConnectionRefused,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from local.cloudformation import vectors
-from local.faults import Faults
-from local.kendra import Kendra
-from local.kendra.server import LOCAL_INDEX_ID
-from local.s3vectors import S3Vectors, VectorStore
+from cicada_local.cloudformation import vectors
+from cicada_local.faults import Faults
+from cicada_local.kendra import Kendra
+from cicada_local.kendra.server import LOCAL_INDEX_ID
+from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.wire.local_services import Services, deployed_stack, outputs_of, running_services
 
 TEMPLATE: dict[str, Any] = {

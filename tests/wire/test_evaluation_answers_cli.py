@@ -12,8 +12,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from clients.cli.main import main
-from clients.evaluation.report import AnswersResult, read_report
+from cicada_cli.main import main
+from cicada_evaluation.report import AnswersResult, read_report
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir, write_lines
 from tests.wire.bedrock_service import BedrockService, serving

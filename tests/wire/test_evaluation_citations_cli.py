@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from clients.cli.main import main
+from cicada_cli.main import main
 from tests.wire.bedrock_service import BedrockService, serving
 from tests.wire.openai_service import serving as serving_endpoint
 

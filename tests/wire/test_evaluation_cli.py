@@ -15,11 +15,11 @@ from moto.server import ThreadedMotoServer
 
 from cicada.models.bedrock import bedrock_client_config
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
-from clients.cli.main import main
-from clients.evaluation.report import Report, read_report
-from clients.evaluation.standin import DIMENSIONS, MODEL_ID, embedding_endpoint
-from local.kendra import Kendra
-from local.s3vectors import S3Vectors, VectorStore
+from cicada_cli.main import main
+from cicada_evaluation.report import Report, read_report
+from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, embedding_endpoint
+from cicada_local.kendra import Kendra
+from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import DOCUMENTS, write_beir, write_lines
 from tests.wire.bedrock_service import BedrockService, serving

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ConnectionClosedError
 
-from local.interpreter import executions
+from cicada_local.interpreter import executions
 from tests.wire.local_services import ACCOUNT_ID, Services, running_services
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from local.calls import CallLog
-from local.control import Control
-from local.faults import Faults
+from cicada_local.calls import CallLog
+from cicada_local.control import Control
+from cicada_local.faults import Faults
 from tests.wire.local_services import Services, running_services
 
 

@@ -16,8 +16,8 @@ from aiohttp.test_utils import TestServer, make_mocked_request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.functions.runtime_api import RuntimeApi
-from local.senders import LOOPBACK, Senders, programs_only
+from cicada_local.functions.runtime_api import RuntimeApi
+from cicada_local.senders import LOOPBACK, Senders, programs_only
 from tests.wire.local_services import Services, running_services
 
 ROUTES = [

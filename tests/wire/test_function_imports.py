@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.import_time import ENVIRONMENT
-from local.functions.packages import RUNTIME_MODULES, modules_required
+from cicada_local.functions.packages import RUNTIME_MODULES, modules_required
 
 ROOT = Path(__file__).parents[2]
 LAYERS = {
@@ -44,7 +44,7 @@ READERS = {"docx", "lxml", "markdown_it", "pypdf"}
 """What reads documents, in a process of its own."""
 PROBE = """
 import json, sys
-from local.functions.worker import InstalledModules, third_party_folders
+from cicada_local.functions.worker import InstalledModules, third_party_folders
 sys.meta_path.insert(0, InstalledModules(json.loads(sys.argv[2]), third_party_folders()))
 sys.path[:0] = json.loads(sys.argv[1])
 import handler

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from local.functions import ServiceLimits
+from cicada_local.functions import ServiceLimits
 from tests.wire.functions_cloud import ECHO, PID, ROOT, Cloud, eventually, gone, process_state, zipped
 
 
@@ -215,8 +215,8 @@ def test_closing_leaves_no_process_behind(start: Callable[..., Cloud], tmp_path:
 PARENT = """
 import asyncio, json, os, sys, time
 from pathlib import Path
-from local.faults import Faults
-from local.functions import FunctionConfig, FunctionService
+from cicada_local.faults import Faults
+from cicada_local.functions import FunctionConfig, FunctionService
 
 async def main(work_dir, archive):
     config = FunctionConfig("f", "arn:aws:lambda:eu-west-1:123456789012:function:f", "handler.handler",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.functions import ServiceLimits
+from cicada_local.functions import ServiceLimits
 from tests.wire.functions_cloud import Cloud, eventually, gone, linux_only
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.functions import ServiceLimits
+from cicada_local.functions import ServiceLimits
 from tests.wire.functions_cloud import ECHO, Cloud, eventually
 
 

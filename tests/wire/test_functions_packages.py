@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.functions import FunctionConfig
+from cicada_local.functions import FunctionConfig
 from tests.wire.functions_cloud import Cloud, layer, zipped
 
 

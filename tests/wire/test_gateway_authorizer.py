@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from local.gateway import (
+from cicada_local.gateway import (
     AuthorizerConfig,
     RouteConfig,
 )
-from local.gateway.policy import decide
+from cicada_local.gateway.policy import decide
 from tests.wire.gateway_house import ALLOW, Event, House, Raised, echo, failing, refused
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 
-from local.gateway import (
+from cicada_local.gateway import (
     Limits,
 )
 from tests.wire.gateway_house import House, end_of, eventually, raw_upgrade, two_of

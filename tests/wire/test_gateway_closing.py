@@ -9,7 +9,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Close
 from websockets.sync.client import ClientConnection
 
-from local.gateway import (
+from cicada_local.gateway import (
     Limits,
 )
 from tests.wire.gateway_house import House, echo, end_of, eventually, failing, raw_upgrade, refused

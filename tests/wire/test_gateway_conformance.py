@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("part", ["gateway", "functions"])
 def test_every_line_of_a_conformance_list_names_its_tests(part: str) -> None:
-    promised = (ROOT / "local" / part / "CONFORMANCE.md").read_text().split("## Known deviations")[0]
+    promised = (ROOT / "cicada_local" / part / "CONFORMANCE.md").read_text().split("## Known deviations")[0]
     lines = [line for line in promised.splitlines() if line.startswith("| ")]
     rows = [line for line in lines if not line.startswith(("| ---", "| what "))]
     tests = {name for file in Path(__file__).parent.glob(f"test_{part}*.py") for name in _tests_of(file)}

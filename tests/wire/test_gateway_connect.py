@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from local.gateway import (
+from cicada_local.gateway import (
     Limits,
     RouteConfig,
 )

@@ -11,9 +11,9 @@ from pathlib import Path
 from aiohttp import web
 from websockets.sync.client import connect
 
-from local.faults import Faults
-from local.functions import FunctionConfig, FunctionService
-from local.gateway import (
+from cicada_local.faults import Faults
+from cicada_local.functions import FunctionConfig, FunctionService
+from cicada_local.gateway import (
     ApiConfig,
     RouteConfig,
     WebSocketGateway,

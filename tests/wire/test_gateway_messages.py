@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from local.gateway import (
+from cicada_local.gateway import (
     Limits,
     RouteConfig,
 )

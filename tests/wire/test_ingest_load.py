@@ -20,13 +20,13 @@ import pytest
 from moto.server import ThreadedMotoServer
 from rich.console import Console
 
-from clients.cli import load as load_command
-from clients.cli.deployment import Aws, Deployment
-from clients.cli.exits import Exit
-from clients.cli.load import load
-from clients.cli.load_options import Asked
-from clients.cli.main import main
-from local import loading
+from cicada_cli import load as load_command
+from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.exits import Exit
+from cicada_cli.load import load
+from cicada_cli.load_options import Asked
+from cicada_cli.main import main
+from cicada_local import loading
 from tests.support.declared import declared_yaml
 from tests.support.embedding import WordEmbedder
 from tests.support.ingest import script_of, shelf
@@ -230,7 +230,7 @@ def test_a_load_that_is_killed_half_way_is_taken_up_where_it_was(
 
     bedrock.embed = embed
     objects = boto3.client("s3")
-    command = [sys.executable, "-m", "clients.cli", "load", str(folder), "--collection", "shelf", "--workers", "2"]
+    command = [sys.executable, "-m", "cicada_cli", "load", str(folder), "--collection", "shelf", "--workers", "2"]
     process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL)
     try:
         while len(prepared := _keys(objects, bucket, "prepared/")) < 6:
@@ -268,7 +268,7 @@ def test_ctrl_c_does_not_wait_for_a_model_that_does_not_answer(folder: Path, bed
         return WordEmbedder(dimensions=DIMENSIONS).embed(texts, time_budget_s=1)
 
     bedrock.embed = embed
-    command = [sys.executable, "-m", "clients.cli", "load", str(folder), "--collection", "shelf"]
+    command = [sys.executable, "-m", "cicada_cli", "load", str(folder), "--collection", "shelf"]
     process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
     try:
         assert asked.wait(60)

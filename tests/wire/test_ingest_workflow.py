@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 from cicada.ingest.incoming.records import Batch
-from local.functions import InvokeResult
-from local.object_events import ObjectEvents
+from cicada_local.functions import InvokeResult
+from cicada_local.object_events import ObjectEvents
 from stacks.ingest_states import definition
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, outputs_of, running_services
 

@@ -12,7 +12,7 @@ from cicada.errors import IndexMismatch, IndexMissing, IndexUnavailable
 from cicada.retrieval.kendra import MAX_RESULTS, SCORES, KendraRetriever
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import Filters, SearchQuery, SearchResult
-from local.kendra import Kendra
+from cicada_local.kendra import Kendra
 from tests.wire.engine_services import EngineService, serving
 
 INDEX = "11111111-2222-3333-4444-555555555555"

@@ -11,7 +11,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.kendra import Kendra, server
+from cicada_local.kendra import Kendra, server
 from tests.wire.engine_services import EngineService, serving
 
 INDEX = "11111111-2222-3333-4444-555555555555"

@@ -123,7 +123,7 @@ API = {
 
 
 def test_the_gateway_reads_an_api_as_the_stack_declares_it(services: Services) -> None:
-    from local.deployed import lookup_api
+    from cicada_local.deployed import lookup_api
 
     with deployed_stack(services, "api", template(API, Api=ref("Api"), Fn=att("Fn", "Arn"))) as stack:
         outputs = outputs_of(stack)
@@ -146,7 +146,7 @@ def test_the_gateway_reads_an_api_as_the_stack_declares_it(services: Services) -
 def test_the_lambda_service_reads_a_function_with_its_layers(services: Services) -> None:
     from moto.awslambda.models import lambda_backends
 
-    from local.deployed import DeployedFunctions
+    from cicada_local.deployed import DeployedFunctions
 
     functions = DeployedFunctions(lambda_backends[ACCOUNT_ID]["us-east-1"])
     with deployed_stack(services, "functions", template(API, Fn=ref("Fn"), Arn=att("Fn", "Arn"))) as stack:
@@ -360,7 +360,7 @@ def test_tables_have_their_indexes_and_get_those_that_an_update_adds(services: S
 
 
 def test_types_that_nothing_simulates_are_named() -> None:
-    from local.cloudformation import unknown_types
+    from cicada_local.cloudformation import unknown_types
 
     known = {"A": {"Type": "AWS::S3::Bucket"}, "B": {"Type": "AWS::CloudWatch::Alarm"}}
     assert unknown_types({"Resources": {**known, "D": {"Type": "AWS::Made::Up"}}}) == ["AWS::Made::Up"]
@@ -384,7 +384,7 @@ def task(**more: Any) -> dict[str, Any]:
 
 def run(services: Services, arn: str, document: Any, name: str | None = None) -> dict[str, Any]:
     """Start an execution and wait for its end."""
-    from local.interpreter import executions
+    from cicada_local.interpreter import executions
 
     options = {} if name is None else {"name": name}
     client = services.client("stepfunctions")

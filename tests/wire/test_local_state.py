@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from local.state import Keeper
-from local.state_store import Place, StateStore, StoredObject
+from cicada_local.state import Keeper
+from cicada_local.state_store import Place, StateStore, StoredObject
 from tests.wire.local_services import Services, deployed_stack, outputs_of, running_services
 
 TEMPLATE = {

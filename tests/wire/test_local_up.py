@@ -24,10 +24,10 @@ from jwt.algorithms import RSAAlgorithm
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from local.deploy import DeployFailed, deploy, sources_hash, synthesise
-from local.places import ROOT, Places
-from local.testing import CloudFailed, LocalCloud
-from local.up import read_settings
+from cicada_local.deploy import DeployFailed, deploy, sources_hash, synthesise
+from cicada_local.places import ROOT, Places
+from cicada_local.testing import CloudFailed, LocalCloud
+from cicada_local.up import read_settings
 
 SCRIPT = [
     {
@@ -55,7 +55,12 @@ def cloud(home: Path) -> Iterator[LocalCloud]:
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "local", *words], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-m", "cicada_local", *words],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

@@ -28,11 +28,11 @@ from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.model_ids import Sampling
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld, Usage
 from cicada.models.retries import RetryPolicy
-from local.bedrock import forwarding as forwarding_module
-from local.bedrock.forwarding import KEY, MODEL, URL, forwarding_from
-from local.bedrock.server import add_routes
-from local.faults import Faults
-from local.running import UpFailed
+from cicada_local.bedrock import forwarding as forwarding_module
+from cicada_local.bedrock.forwarding import KEY, MODEL, URL, forwarding_from
+from cicada_local.bedrock.server import add_routes
+from cicada_local.faults import Faults
+from cicada_local.running import UpFailed
 from tests.wire.openai_service import ANSWER, OpenAiService, serving
 
 PROMPT = Prompt("Answer from the passages.", "Who found the letter?")

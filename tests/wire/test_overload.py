@@ -23,8 +23,8 @@ from cicada.delivery.record import RequestKey
 from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import Complete, Metrics
-from clients.python import CicadaClient, InvalidQuestion, RequestRefused
-from clients.python.timing import Timing
+from cicada_client import CicadaClient, InvalidQuestion, RequestRefused
+from cicada_client.timing import Timing
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.profiles import profile_counter
 from tests.wire.gateway_house import House, Raised, houses

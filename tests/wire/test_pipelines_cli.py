@@ -15,8 +15,8 @@ from cicada.corpus.indexable import Indexable, Part
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.writer import IndexWriter
-from clients.cli.main import main
-from local.bedrock.tools import Tool
+from cicada_cli.main import main
+from cicada_local.bedrock.tools import Tool
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
 from tests.wire import openai_service

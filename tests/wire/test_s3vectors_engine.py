@@ -32,7 +32,7 @@ from cicada.retrieval.s3vectors.load import Loader
 from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
 from cicada.retrieval.s3vectors.retriever import MAX_TOP_K
 from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
-from local.s3vectors import S3Vectors, VectorStore
+from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import make_passage

@@ -14,7 +14,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.s3vectors import S3Vectors, VectorStore, server
+from cicada_local.s3vectors import S3Vectors, VectorStore, server
 from tests.wire.engine_services import ACCOUNT, REGION, EngineService, serving
 
 _numbers = itertools.count()

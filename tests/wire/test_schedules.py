@@ -18,14 +18,14 @@ from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.record import Head, Question, RequestKey
 from cicada.identity import ANONYMOUS
 from cicada.protocol.events import Accepted, Complete, dump_event, load_event
-from local import schedules
-from local.calls import CallLog
-from local.control import Control
-from local.faults import Faults
-from local.functions import InvokeResult
-from local.functions.errors import ResourceNotFound
-from local.schedules import ScheduledRule, Schedules, Target, deployed_rules
-from local.testing import LocalCloud
+from cicada_local import schedules
+from cicada_local.calls import CallLog
+from cicada_local.control import Control
+from cicada_local.faults import Faults
+from cicada_local.functions import InvokeResult
+from cicada_local.functions.errors import ResourceNotFound
+from cicada_local.schedules import ScheduledRule, Schedules, Target, deployed_rules
+from cicada_local.testing import LocalCloud
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
 FUNCTION = f"arn:aws:lambda:us-east-1:{ACCOUNT_ID}:function:upkeep"

@@ -19,14 +19,14 @@ from botocore.exceptions import ClientError
 from cicada import story
 from cicada.answering.breakers.decide import Breaker
 from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
-from clients.cli import log_groups, trace
-from clients.cli.deployment import Aws, Deployment
-from clients.cli.log_groups import Insights as Queries
-from clients.cli.log_groups import LogsUnavailable
-from clients.cli.main import main
-from local.faults import Faults
-from local.functions.logs import FunctionLog
-from local.insights import Insights, function_groups
+from cicada_cli import log_groups, trace
+from cicada_cli.deployment import Aws, Deployment
+from cicada_cli.log_groups import Insights as Queries
+from cicada_cli.log_groups import LogsUnavailable
+from cicada_cli.main import main
+from cicada_local.faults import Faults
+from cicada_local.functions.logs import FunctionLog
+from cicada_local.insights import Insights, function_groups
 from tests.wire.local_services import ACCOUNT_ID, Services, deployed_stack, running_services
 
 REQUEST, ANOTHER = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "0b0d1f6e-3c1e-4d52-9f39-7a2f6f0f1c11"

@@ -12,7 +12,7 @@ from botocore import UNSIGNED
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
-from local.insights import Insights, server
+from cicada_local.insights import Insights, server
 from tests.wire.engine_services import EngineService, serving
 
 GROUP, OTHER = "Cicada-Answer-Logs", "Cicada-Gateway-Logs"

@@ -46,10 +46,10 @@ from cicada.protocol.events import (
     event_frame,
     reply_frame,
 )
-from local.page import page_headers
+from cicada_local.page import page_headers
 from tests.e2e.page.browser import PATIENCE_S
 
-PAGE = Path(__file__).parents[3] / "clients" / "web"
+PAGE = Path(__file__).parents[3] / "web"
 PREFIX = "/some/where/"
 """Below which the page lies: it must not rely on being at the top of its host."""
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.cli.text import printable
+from cicada_cli.text import printable
 
-PAGE = Path(__file__).resolve().parents[3] / "clients" / "web"
+PAGE = Path(__file__).resolve().parents[3] / "web"
 MODULES = sorted((Path(__file__).parent / "modules").glob("*.test.mjs"))
 
 

@@ -3,10 +3,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Connection } from "../../../../clients/web/connection.js";
-import { Exchange } from "../../../../clients/web/exchange.js";
-import { uuid } from "../../../../clients/web/protocol.js";
-import { DEFAULT_TIMING } from "../../../../clients/web/timing.js";
+import { Connection } from "../../../../web/connection.js";
+import { Exchange } from "../../../../web/exchange.js";
+import { uuid } from "../../../../web/protocol.js";
+import { DEFAULT_TIMING } from "../../../../web/timing.js";
 import { Clock, FakeSocket, seeded, wire } from "./support.mjs";
 
 const QUESTIONS = 200;

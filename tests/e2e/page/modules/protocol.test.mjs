@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { citationsOf, languageOf, segmentsOf, settled } from "../../../../clients/web/answer_text.js";
-import { markersIn, withoutMarkers } from "../../../../clients/web/markers.js";
-import { parseFrame, uuid } from "../../../../clients/web/protocol.js";
+import { citationsOf, languageOf, segmentsOf, settled } from "../../../../web/answer_text.js";
+import { markersIn, withoutMarkers } from "../../../../web/markers.js";
+import { parseFrame, uuid } from "../../../../web/protocol.js";
 import { REQUEST } from "./support.mjs";
 
 const read = (raw) => parseFrame(JSON.stringify(raw));

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { RequestTail } from "../../../../clients/web/tail.js";
+import { RequestTail } from "../../../../web/tail.js";
 import {
   fallbackNotice,
   figures,
@@ -14,7 +14,7 @@ import {
   sourcesTitle,
   statusOf,
   wayOf,
-} from "../../../../clients/web/words.js";
+} from "../../../../web/words.js";
 import { accepted, chunk, frame } from "./support.mjs";
 
 const SOURCE = { n: 1, passageId: "p1", score: 0.8, text: "It rang.", locator: { kind: "script", speaker: "Ada" } };

@@ -1,0 +1,7 @@
+"""``python -m cicada_cli``."""
+
+import sys
+
+from cicada_cli.main import main
+
+sys.exit(main())

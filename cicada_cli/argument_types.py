@@ -1,0 +1,63 @@
+"""What the options' texts are read as, each with a sentence for the one who mistyped it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable
+
+from cicada.protocol.actions import MAX_TOP_K
+from cicada_cli.trace import duration_s
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """Reads a whole number within bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+            raise argparse.ArgumentTypeError(f"must be a whole number from {least:,} to {most:,}")
+        return int(text)
+
+    return read
+
+
+top_k = whole(1, MAX_TOP_K)
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError("must be a whole number from 1")
+    return int(text)
+
+
+def share(text: str) -> float:
+    """A number in [0, 1]."""
+    with contextlib.suppress(ValueError):
+        if 0 <= float(text) <= 1:
+            return float(text)
+    raise argparse.ArgumentTypeError("must be a number from 0 to 1")
+
+
+def duration(text: str) -> int:
+    """A duration, in seconds."""
+    try:
+        return duration_s(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError("must be a duration such as 30m, 24h or 7d") from None
+
+
+def digest(text: str) -> str:
+    """The digest that log lines name an asker by."""
+    if re.fullmatch("[0-9a-fA-F]{8}", text) is None:
+        raise argparse.ArgumentTypeError("must be the 8 hexadecimal digits that the lines name an asker by")
+    return text.lower()
+
+
+def metadata(text: str) -> tuple[str, str]:
+    """A key and its value."""
+    key, separator, value = text.partition("=")
+    if key and separator:
+        return key, value
+    raise argparse.ArgumentTypeError("must be a key and a value: KEY=VALUE")

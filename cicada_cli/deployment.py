@@ -1,0 +1,342 @@
+"""Which deployment a command speaks to.
+
+Each value is looked for in this order, and the first that is found holds:
+
+1. the command's options,
+2. the environment: ``CICADA_URL``, ``CICADA_INDEX_BUCKET``, ``CICADA_EMBEDDING_MODEL_ID``,
+   ``CICADA_EMBEDDING_DIMENSIONS``, ``CICADA_VECTOR_INDEX_ARN``, ``CICADA_REQUESTS_TABLE``,
+   ``CICADA_INGEST_MACHINE_ARN``, ``CICADA_RERANKER_MODEL_ID``, ``CICADA_EXPANSION_MODEL_ID``,
+   ``CICADA_STACK_PREFIX``, and AWS's own (``AWS_PROFILE``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``…),
+3. the local cloud that runs from this folder, one above it, or the project's own,
+4. the outputs of the stacks deployed in the AWS account.
+
+The local cloud is passed over when an option or the environment names another place: a profile or stack prefix by
+option, a stack prefix or another endpoint in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from cicada_cli.exits import UsageError
+
+if TYPE_CHECKING:
+    from botocore.config import Config
+
+DEFAULT_STACK_PREFIX = "Cicada"
+STACK_PARTS = ("Data", "Answering", "Ingest", "Integrators", "Gateway")
+"""What follows the prefix in the names of a deployment's stacks."""
+LOCAL_FILE = Path(".cicada") / "running.json"
+"""Written by the local cloud while it runs, below the project's root."""
+LOCAL_REGION = "us-east-1"
+"""The region that the local cloud plays."""
+
+_PROJECT_ROOT = Path(__file__).resolve().parents[1]
+_PROBE_TIMEOUT_S = 0.5
+_RETRIES = 3
+"""Attempts at a call to CloudFormation."""
+
+
+_NOTHING_OF_THE_USER = {
+    "profile": (None, None, None, None),
+    "config_file": (None, None, os.devnull, None),
+    "credentials_file": (None, None, os.devnull, None),
+}
+"""Where botocore looks for the user's AWS settings, each by configuration file, environment, default and type."""
+
+
+class DeploymentNotFound(UsageError):
+    """Nothing says where to ask; the message says what was tried and what helps."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the command line says of the deployment; None where it says nothing."""
+
+    url: str | None = None
+    bucket: str | None = None
+    embedding_model_id: str | None = None
+    embedding_dimensions: int | None = None
+    vector_index_arn: str | None = None
+    requests_table: str | None = None
+    ingest_machine_arn: str | None = None
+    reranker_model_id: str | None = None
+    expansion_model_id: str | None = None
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    stack_prefix: str | None = None
+
+
+@dataclass(frozen=True)
+class Aws:
+    """How to reach the deployment's AWS services."""
+
+    profile: str | None = None
+    region: str | None = None
+    endpoint_url: str | None = None
+    local: bool = False
+    """The endpoint is a local cloud's: any credentials do, and none of the user's are sent to it."""
+
+    def client(self, service: str, config: Config) -> Any:
+        """A boto3 client.
+
+        Raises:
+            DeploymentNotFound: the profile does not exist, no region is named, or the endpoint is no URL.
+        """
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+        from botocore.session import Session
+
+        try:
+            if self.local:
+                own = Session(session_vars=_NOTHING_OF_THE_USER)
+                own.set_credentials("local", "local")
+                session = boto3.Session(botocore_session=own, region_name=self.region)
+                config = config.merge(Config(proxies={}))
+            else:
+                region = self.region or os.environ.get("AWS_REGION")  # boto3 itself knows AWS_DEFAULT_REGION alone
+                session = boto3.Session(profile_name=self.profile, region_name=region)
+            return session.client(service, endpoint_url=self.endpoint_url, config=config)
+        except (BotoCoreError, ValueError) as error:
+            raise DeploymentNotFound(str(error)) from error
+
+
+_OUTPUTS = {
+    "WebSocketUrl": "url",
+    "IndexBucket": "bucket",
+    "EmbeddingModelId": "embedding_model_id",
+    "EmbeddingDimensions": "embedding_dimensions",
+    "VectorIndexArn": "vector_index_arn",
+    "RequestsTable": "requests_table",
+    "IngestMachineArn": "ingest_machine_arn",
+    "RerankerModelId": "reranker_model_id",
+    "ExpansionModelId": "expansion_model_id",
+}
+_VARIABLES = {
+    "CICADA_URL": "url",
+    "CICADA_INDEX_BUCKET": "bucket",
+    "CICADA_EMBEDDING_MODEL_ID": "embedding_model_id",
+    "CICADA_EMBEDDING_DIMENSIONS": "embedding_dimensions",
+    "CICADA_VECTOR_INDEX_ARN": "vector_index_arn",
+    "CICADA_REQUESTS_TABLE": "requests_table",
+    "CICADA_INGEST_MACHINE_ARN": "ingest_machine_arn",
+    "CICADA_RERANKER_MODEL_ID": "reranker_model_id",
+    "CICADA_EXPANSION_MODEL_ID": "expansion_model_id",
+}
+_OPTIONS = {
+    "url": "--url",
+    "bucket": "--bucket",
+    "embedding_model_id": "--embedding-model",
+    "embedding_dimensions": "--dimensions",
+    "vector_index_arn": "--vector-index",
+    "requests_table": "--table",
+    "ingest_machine_arn": "--ingest-machine",
+    "reranker_model_id": "--reranker",
+    "expansion_model_id": "--expansion-model",
+}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Where a deployment is."""
+
+    values: Mapping[str, str]
+    aws: Aws
+    stack_prefix: str | None = None
+    """What its stacks are named by; None in the local cloud, which holds no others, and where none were looked for."""
+
+    @property
+    def url(self) -> str:
+        """Its WebSocket URL."""
+        return self.values["url"]
+
+    @property
+    def bucket(self) -> str:
+        """The bucket that holds the index."""
+        return self.values["bucket"]
+
+    @property
+    def embedding_model_id(self) -> str:
+        """The model that its index is embedded with."""
+        return self.values["embedding_model_id"]
+
+    @property
+    def embedding_dimensions(self) -> int:
+        """The length of its vectors."""
+        told = self.values["embedding_dimensions"]
+        try:
+            return int(told)
+        except ValueError:
+            raise UsageError(f"the embedding's dimensions must be a number, not {told!r}") from None
+
+    @property
+    def vector_index_arn(self) -> str:
+        """The Amazon S3 Vectors index, where that engine was chosen."""
+        return self.values["vector_index_arn"]
+
+    @property
+    def requests_table(self) -> str:
+        """The table of requests, and of what workers share."""
+        return self.values["requests_table"]
+
+    @property
+    def ingest_machine_arn(self) -> str:
+        """The state machine that loads uploaded documents."""
+        return self.values["ingest_machine_arn"]
+
+    @property
+    def reranker_model_id(self) -> str:
+        """What judges passages in its pipelines; empty where nothing is known."""
+        return self.values.get("reranker_model_id", "")
+
+    @property
+    def expansion_model_id(self) -> str:
+        """What writes other wordings of a query in its pipelines; empty where nothing is known."""
+        return self.values.get("expansion_model_id", "")
+
+
+CHAT = ("url",)
+"""What asking needs."""
+INDEX = ("bucket", "embedding_model_id", "embedding_dimensions")
+"""What loading and searching need."""
+STACKS: tuple[str, ...] = ()
+"""Of those who look into the stacks themselves: no value, but where they are. AWS is not asked for it."""
+
+
+def discover(
+    choice: Choice, needs: Collection[str], *, environ: Mapping[str, str], cwd: Path, project: Path = _PROJECT_ROOT
+) -> Deployment:
+    """Find the deployment.
+
+    Args:
+        choice: the command's options.
+        needs: names of the values that the command cannot do without: :data:`CHAT`, :data:`INDEX`; or :data:`STACKS`.
+        environ: the environment.
+        cwd: where the command was typed.
+        project: the project that this command line belongs to.
+
+    Raises:
+        DeploymentNotFound: a value is missing; the message says what was tried and what helps.
+        UsageError: what was found cannot be used.
+    """
+    given = {value: environ[variable] for variable, value in _VARIABLES.items() if environ.get(variable)}
+    given |= {name: str(value) for name in _OPTIONS if (value := getattr(choice, name)) is not None}
+    aws = Aws(choice.profile, choice.region, choice.endpoint_url)
+    if needs and all(name in given for name in needs):
+        return Deployment(given, aws)
+    tried: list[str] = []
+    prefix = choice.stack_prefix or environ.get("CICADA_STACK_PREFIX") or DEFAULT_STACK_PREFIX
+    local = _local_cloud(choice, environ, [cwd, *cwd.parents, project], tried)
+    found = local or Deployment(_stack_outputs(aws, prefix, tried) if needs else {}, aws, prefix)
+    values = {**found.values, **given}
+    if missing := [_OPTIONS[name] for name in needs if name not in values]:
+        raise DeploymentNotFound(_advice(missing, prefix, tried))
+    return Deployment(values, found.aws, found.stack_prefix)
+
+
+def _local_cloud(
+    choice: Choice, environ: Mapping[str, str], folders: Iterable[Path], tried: list[str]
+) -> Deployment | None:
+    """The local cloud that runs from the first of the folders that has one, unless another place is named."""
+    if choice.profile or choice.stack_prefix or environ.get("CICADA_STACK_PREFIX"):
+        return None
+    named = choice.endpoint_url or environ.get("AWS_ENDPOINT_URL")
+    for path in dict.fromkeys(folder / LOCAL_FILE for folder in folders):
+        try:
+            written = _LocalFile.model_validate_json(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError):
+            tried.append(f"{path} cannot be read")
+            continue
+        if named and named.rstrip("/") != (written.endpoint_url or "").rstrip("/"):
+            continue
+        if written.endpoint_url is None or written.web_socket_url is None:
+            tried.append(f"the local cloud of {path} is still starting")
+        elif not _listens(written.endpoint_url):
+            tried.append(f"the local cloud at {written.endpoint_url} does not run any more")
+        else:
+            values = {value: written.outputs[name] for name, value in _OUTPUTS.items() if name in written.outputs}
+            values["url"] = written.web_socket_url  # the stacks' own is an address on AWS
+            return Deployment(values, Aws(region=LOCAL_REGION, endpoint_url=written.endpoint_url, local=True))
+    return None
+
+
+class _LocalFile(BaseModel):
+    """What the local cloud writes of itself: little until it is ready."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="ignore")
+
+    endpoint_url: str | None = None
+    web_socket_url: str | None = None
+    outputs: dict[str, str] = Field(default_factory=dict)
+
+
+def _listens(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=_PROBE_TIMEOUT_S):
+            return True
+    except (OSError, ValueError):
+        return False
+
+
+def stack_names(prefix: str) -> frozenset[str]:
+    """The names of a deployment's stacks. One whose prefix begins with this one is another deployment."""
+    return frozenset(f"{prefix}-{part}" for part in STACK_PARTS)
+
+
+def _stack_outputs(aws: Aws, prefix: str, tried: list[str]) -> dict[str, str]:
+    """The outputs of a deployment's stacks.
+
+    Raises:
+        UsageError: two stacks differ in one.
+    """
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+
+    found: dict[str, str] = {}
+    try:
+        config = Config(
+            connect_timeout=3, read_timeout=10, retries={"mode": "standard", "total_max_attempts": _RETRIES}
+        )
+        cloudformation = aws.client("cloudformation", config)
+        stacks = [
+            stack
+            for page in cloudformation.get_paginator("describe_stacks").paginate()
+            for stack in page["Stacks"]
+            if stack["StackName"] in stack_names(prefix)
+        ]
+    except (BotoCoreError, ClientError, ResponseParserError, DeploymentNotFound) as error:
+        tried.append(f"AWS could not be asked for stacks: {error}")
+        return {}
+    for stack in stacks:
+        for output in stack.get("Outputs", ()):
+            name = _OUTPUTS.get(output["OutputKey"])
+            if name and found.setdefault(name, output["OutputValue"]) != output["OutputValue"]:
+                raise UsageError(
+                    f"several stacks {prefix}-… have an output {output['OutputKey']}: name one with {_OPTIONS[name]}"
+                )
+    tried.append(f"{len(stacks)} stacks {prefix}-… in this AWS account and region")
+    return found
+
+
+def _advice(missing: list[str], prefix: str, tried: list[str]) -> str:
+    lines = [f"There is no deployment to speak to: {', '.join(missing)} not known. Any of these helps:"]
+    lines.append("  make up                         starts one on this machine")
+    lines.append(f"  {' … '.join(missing)} …".ljust(34) + "names it")
+    lines.append(f"  --profile … --region …          looks for the stacks {prefix}-… of an AWS account")
+    lines += [f"Tried: {what.rstrip('.')}." for what in tried]
+    return "\n".join(lines)

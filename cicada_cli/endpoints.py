@@ -1,0 +1,107 @@
+"""The models of a deployment's own endpoints, as the commands know them: from a file or the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cicada_cli.deployment import Aws
+from cicada_cli.exits import UsageError
+
+if TYPE_CHECKING:  # boto3 is loaded by the commands that need it
+    from cicada.models.choosing import Models
+    from cicada.models.endpoints import Endpoints
+
+ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
+KEY_VARIABLE = "CICADA_ENDPOINT_KEY_"
+"""Followed by the endpoint's name in capitals, with ``_`` for each ``-``."""
+_SPELT: Mapping[str, str] = {
+    "baseUrl": "base_url",
+    "secretArn": "secret_arn",
+    "inputUsdPerMillion": "input_usd_per_million",
+    "outputUsdPerMillion": "output_usd_per_million",
+    "cachedInputUsdPerMillion": "cached_input_usd_per_million",
+}
+"""How ``cdk.json`` spells an endpoint's fields, and how the functions' settings do: both are read."""
+
+
+def models_at(
+    aws: Aws,
+    endpoints: Endpoints | None = None,
+    *,
+    secrets: Aws | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Models:
+    """Makes models of Bedrock and of endpoints.
+
+    Args:
+        aws: where Bedrock is called.
+        endpoints: those of the environment when absent.
+        secrets: where the endpoints' secrets are; with Bedrock when absent.
+        environ: may hold the endpoints and their keys.
+
+    Raises:
+        UsageError: the environment's endpoints cannot be read.
+    """
+    from cicada.models.bedrock import bedrock_client_config
+    from cicada.models.choosing import Models
+    from cicada.models.endpoint_keys import SECRETS_CONFIG
+
+    return Models(
+        bedrock=lambda: aws.client("bedrock-runtime", bedrock_client_config()),
+        secrets=lambda: (secrets or aws).client("secretsmanager", SECRETS_CONFIG),
+        endpoints=read_endpoints(None, environ) if endpoints is None else endpoints,
+        key_of=lambda endpoint: environ.get(key_variable(endpoint)) or None,
+    )
+
+
+def read_endpoints(file: Path | None, environ: Mapping[str, str]) -> Endpoints:
+    """The endpoints of a file, else of the environment; none where neither tells any.
+
+    Raises:
+        UsageError: they cannot be read.
+    """
+    from pydantic import ValidationError
+
+    from cicada.models.endpoints import Endpoints
+
+    where = ENDPOINTS_VARIABLE if file is None else str(file)
+    try:
+        text = environ.get(ENDPOINTS_VARIABLE, "") if file is None else file.read_text(encoding="utf-8")
+        return Endpoints.model_validate(_respelt(json.loads(text))) if text.strip() else Endpoints.none()
+    except OSError as error:
+        raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{where}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{where}: is not JSON: {error}") from error
+
+
+def key_variable(endpoint: str) -> str:
+    """The environment variable that holds an endpoint's key."""
+    return KEY_VARIABLE + endpoint.upper().replace("-", "_")
+
+
+def _respelt(told: Any) -> Any:
+    """Endpoints with their fields as the functions' settings spell them. Names of endpoints and models stay."""
+    if not isinstance(told, dict):
+        return told
+    return {name: _fields(endpoint) for name, endpoint in told.items()}
+
+
+def _fields(endpoint: Any) -> Any:
+    if not isinstance(endpoint, dict):
+        return endpoint
+    known = {_SPELT.get(field, field): value for field, value in endpoint.items()}
+    if isinstance(models := known.get("models"), dict):
+        known["models"] = {
+            model: {_SPELT.get(field, field): value for field, value in entry.items()}
+            if isinstance(entry, dict)
+            else entry
+            for model, entry in models.items()
+        }
+    return known

@@ -1,0 +1,37 @@
+"""How a command ends."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from cicada_client import ClientError, ConnectionLost, ConnectionRefused, InvalidQuestion
+
+
+class Exit(IntEnum):
+    """The exit status of every command."""
+
+    DONE = 0
+    FAILED = 1
+    """The answer ended with an error event, or what was asked for could not be done."""
+    USAGE = 2
+    """The command line is not valid, or names no deployment."""
+    CONNECTION_LOST = 3
+    INCOMPLETE = 4
+    """A load is published, without documents that could not be loaded."""
+    INTERRUPTED = 130
+    """By Ctrl-C, as shells have it: 128 and the signal's number."""
+
+
+class UsageError(Exception):
+    """The command cannot be carried out as it was typed; the message says what to do."""
+
+
+def exit_of(error: ClientError) -> Exit:
+    """The status of a command that ends with this failure of the client."""
+    match error:
+        case InvalidQuestion():
+            return Exit.USAGE
+        case ConnectionLost() | ConnectionRefused():
+            return Exit.CONNECTION_LOST
+        case _:
+            return Exit.FAILED

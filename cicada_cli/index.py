@@ -1,0 +1,51 @@
+"""The deployment's index, as the commands reach it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cicada_cli.deployment import Deployment
+from cicada_cli.endpoints import models_at
+
+if TYPE_CHECKING:  # numpy and boto3 are loaded by the commands that need them
+    from cicada.index.s3 import S3Store
+    from cicada.ingest.contracts import EnrichmentOptions
+    from cicada.ingest.enrichment.enricher import Enricher
+    from cicada.models.bedrock_embeddings import BedrockEmbedder
+
+EMBEDDING_CONNECTIONS = 16
+"""Two batches of texts, of eight calls each, are with the embedding model at a time."""
+PIECES = {
+    "preparing": "documents",
+    "reading": "files",
+    "embedding": "passages",
+    "writing": "segments",
+    "publishing": "version",
+    "compacting": "segments",
+    "collecting": "objects",
+    "checking": "segments",
+}
+"""What the numbers of each stage's progress count."""
+
+
+def store_of(deployment: Deployment) -> S3Store:
+    """The bucket that holds the index."""
+    from cicada.index.s3 import CLIENT_CONFIG, S3Store
+
+    return S3Store(deployment.aws.client("s3", CLIENT_CONFIG), deployment.bucket)
+
+
+def enricher_of(deployment: Deployment, options: EnrichmentOptions, store: S3Store) -> Enricher:
+    """What adds summaries, entities and codes to passages, by rules and by the options' model."""
+    from cicada.ingest.wiring import enricher
+
+    return enricher(options, store, models_at(deployment.aws))
+
+
+def embedder_of(deployment: Deployment) -> BedrockEmbedder:
+    """The model that the index is embedded with."""
+    from cicada.models.bedrock import bedrock_client_config
+    from cicada.models.bedrock_embeddings import BedrockEmbedder
+
+    client = deployment.aws.client("bedrock-runtime", bedrock_client_config(max_connections=EMBEDDING_CONNECTIONS))
+    return BedrockEmbedder(client, deployment.embedding_model_id, deployment.embedding_dimensions)

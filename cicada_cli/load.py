@@ -1,0 +1,225 @@
+"""``cicada load``: a script, or documents, into the deployment's index. ``cicada unload``: documents out of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from cicada.corpus.declared.declaration import DECLARATION
+from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit
+from cicada_cli.index import PIECES, embedder_of, enricher_of, store_of
+from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, Asked
+from cicada_cli.load_view import (
+    plain_estimate,
+    plain_ingest,
+    plain_script,
+    tell_quarantined,
+    words_of_estimate,
+    words_of_ingest,
+    words_of_script,
+    words_of_undeclared,
+)
+from cicada_cli.output import complain, say, say_json
+from cicada_cli.progress import progress_on
+from cicada_cli.text import counted, one_line
+
+if TYPE_CHECKING:
+    from cicada.index.compaction import Compacted
+    from cicada.index.ports import ObjectStore, Progress
+    from cicada.index.s3 import S3Store
+    from cicada.ingest.contracts import Recipe
+    from cicada.ingest.estimating import LoadEstimate
+    from cicada.ingest.sources import Found
+
+CONFIRM_ABOVE_USD = 1.0
+"""On a terminal, a load that may cost more is begun only after a yes."""
+
+
+def load(deployment: Deployment, asked: Asked, *, err: Console) -> Exit:
+    """Load a script or documents, compact the collection if that is due, and report."""
+    from cicada.ingest.declaring import declaration_of
+    from cicada.ingest.loading import scripts_alone
+    from cicada.ingest.sources import source_files
+
+    try:
+        found = source_files(asked.paths)
+        declaration = declaration_of(found, asked.collection)
+        if scripts_alone(found) and not asked.as_documents:
+            return _load_script(deployment, asked, asked.collection or SCRIPT_COLLECTION, found, err)
+        declared = DOCUMENT_COLLECTION if declaration is None else declaration.collection
+        return _load_documents(deployment, asked, asked.collection or declared, found, err)
+    except CorpusInvalid as error:
+        complain(f"nothing was loaded:\n{error}")
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+    except KeyboardInterrupt:
+        complain("interrupted: typed again, the load goes on where it was")
+        sys.stdout.flush()
+        os._exit(Exit.INTERRUPTED)  # a load may die anywhere; to wait for calls that are under way can take minutes
+    return Exit.FAILED
+
+
+def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, as_json: bool, err: Console) -> Exit:
+    """Delete documents, compact the collection if that is due, and report."""
+    from cicada.ingest.loading import unload as unload_documents
+
+    store = store_of(deployment)
+    try:
+        with progress_on(err, PIECES) as progress:
+            report = unload_documents(store, embedder_of(deployment), collection, sources)
+            compacted = _compacted(store, collection, progress)
+    except CicadaError as error:
+        complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+    if as_json:
+        say_json(plain_ingest(report, compacted))
+    else:
+        if documents := [source for source in report.removed if source != DECLARATION]:
+            say(
+                f"{counted(len(documents), 'document')} with {counted(report.deleted, 'passage')} deleted; "
+                f"{collection} now holds {counted(report.passages, 'passage')}."
+            )
+        if report.undeclared:
+            say(words_of_undeclared(collection))
+    unknown = [source for source in dict.fromkeys(sources) if source not in report.removed]
+    for source in unknown:
+        complain(f"{collection} holds no document {one_line(source)}")
+    return Exit.FAILED if unknown else Exit.DONE
+
+
+def _load_script(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
+    from cicada.ingest.scripts import load_script
+
+    began = time.monotonic()
+    store = store_of(deployment)
+    with progress_on(err, PIECES) as progress:
+        report = load_script(
+            [file.path for file in found.files],
+            collection,
+            store,
+            embedder_of(deployment),
+            progress,
+            start_over=asked.start_over,
+            verify=asked.verify,
+        )
+        compacted = _compacted(store, collection, progress)
+    plain, took_s = plain_script(report, compacted), time.monotonic() - began
+    if asked.as_json:
+        say_json(plain)
+    else:
+        say(words_of_script(report, compacted, took_s))
+    return Exit.DONE
+
+
+def _load_documents(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
+    from cicada.ingest.contracts import Recipe
+    from cicada.ingest.loading import load_documents
+
+    began = time.monotonic()
+    store, embedder = store_of(deployment), embedder_of(deployment)
+    recipe = Recipe(
+        embedding_model_id=embedder.model_id,
+        dimensions=embedder.dimensions,
+        chunks=asked.chunks,
+        enrichment=asked.enrichment,
+    )
+    if asked.estimate:
+        estimate = _estimate(deployment, asked, collection, store, recipe, err)
+        if asked.as_json:
+            say_json(plain_estimate(estimate))
+        else:
+            say(words_of_estimate(estimate))
+        return Exit.DONE
+    if not _agreed(deployment, asked, collection, found, store, recipe, err):
+        complain("nothing was loaded")
+        return Exit.FAILED
+    with progress_on(err, PIECES) as progress:
+        report = load_documents(
+            asked.paths,
+            collection,
+            store,
+            embedder,
+            recipe,
+            enricher=enricher_of(deployment, recipe.enrichment, store),
+            exactly=not asked.add,
+            metadata=asked.metadata,
+            start_over=asked.start_over,
+            verify=asked.verify,
+            progress=progress,
+            workers=asked.workers,
+        )
+        compacted = _compacted(store, collection, progress)
+    if asked.as_json:
+        say_json(plain_ingest(report, compacted))
+    else:
+        say(words_of_ingest(report, compacted, time.monotonic() - began))
+        tell_quarantined(report)
+    return Exit.INCOMPLETE if report.quarantined else Exit.DONE
+
+
+def _estimate(
+    deployment: Deployment, asked: Asked, collection: str, store: S3Store, recipe: Recipe, err: Console
+) -> LoadEstimate:
+    from cicada.ingest.estimating import estimate_load
+
+    with progress_on(err, PIECES) as progress:
+        return estimate_load(
+            asked.paths,
+            collection,
+            store,
+            recipe,
+            enricher=enricher_of(deployment, recipe.enrichment, store),
+            exactly=not asked.add,
+            metadata=asked.metadata,
+            progress=progress,
+            workers=asked.workers,
+        )
+
+
+def _agreed(
+    deployment: Deployment,
+    asked: Asked,
+    collection: str,
+    found: Found,
+    store: S3Store,
+    recipe: Recipe,
+    err: Console,
+) -> bool:
+    """Whether to go on: where somebody can be asked and the load may cost much, they are."""
+    from cicada.ingest.estimating import bound_by_size
+
+    if asked.yes or not (err.is_terminal and sys.stdin.isatty()):
+        return True
+    bound = bound_by_size(found.files, recipe)
+    if not recipe.enrichment.model_id and (bound is None or bound <= CONFIRM_ABOVE_USD):
+        return True
+    estimate = _estimate(deployment, asked, collection, store, recipe, err)
+    if estimate.cost_usd is not None and estimate.cost_usd <= CONFIRM_ABOVE_USD:
+        return True
+    err.print(words_of_estimate(estimate), soft_wrap=True)
+    err.print("Load them? [y/N] ", end="")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:
+        return False
+
+
+def _compacted(store: ObjectStore, collection: str, progress: Progress) -> Compacted | None:
+    """What compaction came to, if it was due. A load is no worse for a compaction that somebody else was at, too."""
+    from cicada.errors import IndexMissing
+    from cicada.index.compaction import compact
+
+    try:
+        return compact(store, collection=collection, progress=progress)
+    except IndexMissing:
+        return None
+    except PublishConflict as error:
+        complain(f"the collection was not compacted: {error}")
+        return None

@@ -1,0 +1,438 @@
+"""The command ``cicada``."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import get_args
+
+from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
+from cicada.index.maintenance import KEEP_VERSIONS
+from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
+from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
+from cicada_cli.ask import Scope, ask
+from cicada_cli.chat import Chat, history_file, remembered_lines
+from cicada_cli.credentials import token_source
+from cicada_cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Choice, Deployment, discover
+from cicada_cli.evaluate import evaluate
+from cicada_cli.evaluate_citations import evaluate_citations
+from cicada_cli.evaluate_options import Asked, add_arguments
+from cicada_cli.exits import Exit, UsageError
+from cicada_cli.load import load, unload
+from cicada_cli.load_options import Asked as AskedLoad
+from cicada_cli.load_options import add_load, add_unload
+from cicada_cli.output import Notes, Parser, complain, console
+from cicada_cli.search import search
+from cicada_cli.session import Session
+from cicada_cli.text import clipped, one_line
+from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
+from cicada_cli.views import view_for
+
+TRACEBACK_VARIABLE = "CICADA_TRACEBACK"
+MAX_UNFORESEEN_CHARS = 300
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse the command line, do it, and return the exit status: see :class:`cicada_cli.exits.Exit`."""
+    for name in ("cicada", "cicada_client"):  # what a command has to say, it says itself
+        logging.getLogger(name).addHandler(logging.NullHandler())
+    logging.lastResort = Notes(logging.WARNING)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may not have every letter of a name
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        args = build_parser().parse_args(argv)
+        run: Callable[[argparse.Namespace], Exit] = args.run
+        return run(args)
+    except UsageError as error:
+        complain(str(error))
+        return Exit.USAGE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has gone; the interpreter must not try to flush it either
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILED
+    except Exception as error:  # a traceback would print as it is what names, services and files hold
+        complain(unforeseen(error))
+        return Exit.FAILED
+
+
+def unforeseen(error: Exception) -> str:
+    """A failure that no command expects: in a line, or with its traceback where :data:`TRACEBACK_VARIABLE` is set."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        return "".join(traceback.format_exception(error))
+    told = clipped(one_line(str(error)), MAX_UNFORESEEN_CHARS)
+    return f"{type(error).__name__}: {told} (unexpected: {TRACEBACK_VARIABLE}=1 shows where it comes from)"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The command line's grammar."""
+    parser = Parser(prog="cicada", description="Ask a corpus questions, and get streamed, cited answers.")
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    asking = commands.add_parser("ask", help="ask one question", description="Ask one question.")
+    asking.add_argument("question", help="1 to 4,000 characters; - reads it from standard input")
+    _add_scope(asking)
+    asking.add_argument("--json", action="store_true", help="one event a line on standard output, and nothing else")
+    asking.add_argument("--no-sources", action="store_true", help="leave the list of sources out")
+    _add_connection(asking)
+    asking.set_defaults(run=_ask)
+
+    chatting = commands.add_parser("chat", help="ask one question after another", description="Ask interactively.")
+    _add_scope(chatting)
+    _add_connection(chatting)
+    chatting.set_defaults(run=_chat)
+
+    add_load(commands, _load, _add_index)
+    add_unload(commands, _unload, _add_index)
+
+    searching = commands.add_parser("search", help="search without an answer", description="Search the index.")
+    searching.add_argument("query", help="what to look for")
+    _add_filter(searching, "--episode", "only this episode")
+    _add_filter(searching, "--speaker", "only what this character says")
+    _add_filter(searching, "--collection", "only this collection")
+    _add_metadata(searching)
+    searching.add_argument(
+        "--mode",
+        choices=get_args(SearchMode),
+        default="hybrid",
+        help="by meaning and words, by meaning alone, or by words alone (default: %(default)s)",
+    )
+    searching.add_argument(
+        "--top-k",
+        type=argument_types.top_k,
+        default=DEFAULT_TOP_K,
+        metavar="N",
+        help="hits at most (default: %(default)s)",
+    )
+    searching.add_argument(
+        "--min-score",
+        type=argument_types.share,
+        default=DEFAULT_MIN_SCORE,
+        metavar="SCORE",
+        help="only hits with at least this score, 0 to 1 (default: %(default)s)",
+    )
+    searching.add_argument("--json", action="store_true", help="the hits as a JSON object")
+    _add_index(searching)
+    searching.set_defaults(run=_search)
+
+    retrieve.add_retrieve(commands, _retrieve, _add_filter, _add_metadata, _add_index)
+
+    evaluating = commands.add_parser(
+        "eval",
+        help="measure retrieval and answers",
+        description="Measure retrieval or answers on judged sets, compare, and gate.",
+    )
+    add_arguments(evaluating)
+    _add_index(evaluating)
+    evaluating.set_defaults(run=_evaluate)
+    _add_upkeep(commands)
+    engine.add_engine(commands, _load_engine, _add_aws)
+    ingest.add_ingest(commands, _ingest_report, _ingest_run, _add_aws)
+    _add_trace(commands)
+    breakers.add_breakers(commands, _breakers, _add_aws)
+    profiles.add_profile(commands, _profile, _add_connection)
+    return parser
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "index", help="look after the index", description="The versions of the index, and what keeps it in order."
+    )
+    actions = parser.add_subparsers(dest="index_command", required=True, metavar="COMMAND")
+
+    listing = actions.add_parser(
+        "versions",
+        help="list the versions that can be rolled back to",
+        description="List the versions of the index that can be rolled back to, newest first.",
+    )
+    listing.add_argument("--limit", type=argument_types.positive, metavar="N", help="versions at most (default: all)")
+    listing.add_argument("--json", action="store_true", help="a JSON object a version, one a line")
+    listing.set_defaults(run=_versions)
+
+    rolling = actions.add_parser(
+        "rollback", help="roll back to a version", description="Publish an old version's content as a new version."
+    )
+    rolling.add_argument("version", metavar="VERSION", help="its id, as `cicada index versions` lists it")
+    rolling.set_defaults(run=_rollback)
+
+    compacting = actions.add_parser(
+        "compact",
+        help="merge small segments",
+        description="Merge small segments, and leave deleted rows behind, where that is due.",
+    )
+    compacting.add_argument("--collection", help="only this collection (default: all)")
+    compacting.set_defaults(run=_compact)
+
+    collecting = actions.add_parser(
+        "collect",
+        help="delete what no version needs",
+        description="Delete objects that no kept version needs and that are older than 24 hours.",
+    )
+    collecting.add_argument(
+        "--keep-versions",
+        type=argument_types.positive,
+        default=KEEP_VERSIONS,
+        metavar="N",
+        help="newest versions to keep, with those that were current within 24 hours (default: %(default)s)",
+    )
+    collecting.set_defaults(run=_collect)
+
+    checking = actions.add_parser(
+        "check", help="verify every object", description="Read every object of the current version, and verify it."
+    )
+    checking.add_argument("--json", action="store_true", help="report as a JSON object")
+    checking.set_defaults(run=_check)
+
+    allowing = actions.add_parser(
+        "partial",
+        help="say whether searches may do without a damaged segment",
+        description="Publish whether searches may answer from the rest, and say so, when a segment cannot be read.",
+    )
+    allowing.add_argument("partial", choices=("allow", "refuse"), help="whether they may")
+    allowing.set_defaults(run=_partial)
+
+    for command in actions.choices.values():
+        group = command.add_argument_group("deployment")
+        group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+        _add_aws(group)
+
+
+def _add_trace(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "trace",
+        help="tell the story of a request",
+        description="Tell the story of a request from the functions' logs: its route, attempts, faults, cost and end.",
+    )
+    parser.add_argument("request_id", metavar="REQUEST_ID", help="the client's requestId")
+    parser.add_argument(
+        "--since",
+        type=argument_types.duration,
+        default=DEFAULT_SINCE,
+        metavar="DURATION",
+        help="how far back to look: 30m, 24h, 7d (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--asker",
+        type=argument_types.digest,
+        metavar="DIGEST",
+        help="the request of this user alone, where several have its id",
+    )
+    parser.add_argument("--every-line", action="store_true", help="the lines beside the story's steps, too")
+    parser.add_argument("--json", action="store_true", help="the story as a JSON object")
+    _add_aws(parser.add_argument_group("deployment"))
+    parser.set_defaults(run=_trace)
+
+
+def _add_scope(parser: argparse.ArgumentParser) -> None:
+    _add_filter(parser, "--episode", "search only this episode")
+    _add_filter(parser, "--collection", "search only this collection")
+    parser.add_argument(
+        "--top-k", type=argument_types.top_k, metavar="N", help="passages to retrieve (default: the deployment's)"
+    )
+
+
+def _add_filter(parser: argparse.ArgumentParser, option: str, told: str) -> None:
+    parser.add_argument(option, action="append", default=[], help=f"{told}; can be repeated (default: all)")
+
+
+def _add_metadata(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--metadata",
+        type=argument_types.metadata,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="only passages with this metadata, source among it; the values of a repeated key are alternatives",
+    )
+
+
+def _add_connection(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("connection")
+    group.add_argument("--url", help="the deployment's WebSocket URL (CICADA_URL)")
+    token = group.add_mutually_exclusive_group()
+    token.add_argument(
+        "--token", help="the token to connect with (CICADA_TOKEN); others can see it in the list of processes"
+    )
+    token.add_argument("--token-file", type=Path, metavar="FILE", help="a file that holds it, read at every connection")
+    _add_aws(group)
+
+
+def _add_index(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("deployment")
+    group.add_argument("--bucket", help="the bucket that holds the index (CICADA_INDEX_BUCKET)")
+    group.add_argument(
+        "--embedding-model", metavar="ID", help="the model that it is embedded with (CICADA_EMBEDDING_MODEL_ID)"
+    )
+    group.add_argument(
+        "--dimensions", type=int, metavar="N", help="the length of its vectors (CICADA_EMBEDDING_DIMENSIONS)"
+    )
+    _add_aws(group)
+
+
+def _add_aws(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--profile", help="AWS profile of the account to look for the deployment in (AWS_PROFILE)")
+    group.add_argument("--region", help="AWS region of the deployment (AWS_REGION)")
+    group.add_argument("--endpoint-url", metavar="URL", help="AWS endpoint in place of Amazon's (AWS_ENDPOINT_URL)")
+    group.add_argument(
+        "--stack-prefix",
+        metavar="PREFIX",
+        help=f"what the deployment's stacks are named by (CICADA_STACK_PREFIX; default: {DEFAULT_STACK_PREFIX})",
+    )
+
+
+def _ask(args: argparse.Namespace) -> Exit:
+    question = sys.stdin.read().strip() if args.question == "-" else args.question
+    view = view_for(console(), as_json=args.json, sources=not args.no_sources)
+    with _session(args) as session:
+        read = input if sys.stdin.isatty() and args.question != "-" else None
+        return ask(session, question, _scope(args), view, read=read)
+
+
+def _chat(args: argparse.Namespace) -> Exit:
+    with _session(args) as session, remembered_lines(history_file(os.environ)):
+        return Chat(session, console(), _scope(args)).run(input)
+
+
+def _profile(args: argparse.Namespace) -> Exit:
+    with _session(args) as session:
+        return profiles.profile(session, args, console())
+
+
+def _load(args: argparse.Namespace) -> Exit:
+    asked = AskedLoad.of(args)
+    return load(_deployment(args, INDEX), asked, err=console(stderr=True))
+
+
+def _unload(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, INDEX)
+    return unload(deployment, args.sources, args.collection, as_json=args.json, err=console(stderr=True))
+
+
+def _search(args: argparse.Namespace) -> Exit:
+    wanted: dict[str, tuple[str, ...]] = {}
+    for key, value in args.metadata:
+        wanted[key] = (*wanted.get(key, ()), value)
+    filters = Filters(tuple(args.collection), tuple(args.episode), tuple(args.speaker), wanted)
+    query = SearchQuery(args.query, filters, args.top_k, args.min_score, args.mode)
+    return search(_deployment(args, INDEX), query, as_json=args.json, out=console())
+
+
+def _retrieve(args: argparse.Namespace) -> Exit:
+    request = retrieve.request_of(args)
+    return retrieve.retrieve(_deployment(args, INDEX), request, as_json=args.json, out=console())
+
+
+def _evaluate(args: argparse.Namespace) -> Exit:
+    aws = Aws(args.profile, args.region, args.endpoint_url)
+    if args.citations:
+        return evaluate_citations(args.citations, args.judge, args.endpoints, aws, out=console())
+    asked = Asked.of(args, aws, _version())
+    return evaluate(asked, lambda: _deployment(args, INDEX), out=console(), err=console(stderr=True))
+
+
+def _load_engine(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, engine.NEEDS)
+    return engine.load(deployment, language=args.language, as_json=args.json, err=console(stderr=True))
+
+
+def _trace(args: argparse.Namespace) -> Exit:
+    request_id = canonical(args.request_id)
+    deployment = _deployment(args, STACKS)
+    return trace(
+        deployment,
+        request_id,
+        asker=args.asker,
+        since_s=args.since,
+        every_line=args.every_line,
+        as_json=args.json,
+        out=console(),
+    )
+
+
+def _breakers(args: argparse.Namespace) -> Exit:
+    if (args.action == "close") != (args.name is not None):
+        raise UsageError("to close a breaker takes its name: cicada breakers close NAME")
+    deployment = _deployment(args, breakers.NEEDS)
+    return breakers.close(deployment, args.name) if args.name else breakers.listed(deployment, as_json=args.json)
+
+
+def _versions(args: argparse.Namespace) -> Exit:
+    return upkeep.versions(_deployment(args, upkeep.NEEDS), limit=args.limit, as_json=args.json)
+
+
+def _ingest_report(args: argparse.Namespace) -> Exit:
+    return ingest.report(_deployment(args, ingest.REPORT_NEEDS), args.collection, args.of_run, as_json=args.json)
+
+
+def _ingest_run(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, ingest.RUN_NEEDS)
+    return ingest.run(deployment, args.collection, wait=not args.no_wait, as_json=args.json)
+
+
+def _rollback(args: argparse.Namespace) -> Exit:
+    return upkeep.rollback(_deployment(args, upkeep.NEEDS), args.version)
+
+
+def _compact(args: argparse.Namespace) -> Exit:
+    return upkeep.compact(_deployment(args, upkeep.NEEDS), collection=args.collection, err=console(stderr=True))
+
+
+def _collect(args: argparse.Namespace) -> Exit:
+    deployment = _deployment(args, upkeep.NEEDS)
+    return upkeep.collect(deployment, keep_versions=args.keep_versions, err=console(stderr=True))
+
+
+def _check(args: argparse.Namespace) -> Exit:
+    return upkeep.check(_deployment(args, upkeep.NEEDS), as_json=args.json, err=console(stderr=True))
+
+
+def _partial(args: argparse.Namespace) -> Exit:
+    return upkeep.partial(_deployment(args, upkeep.NEEDS), allowed=args.partial == "allow")
+
+
+@contextlib.contextmanager
+def _session(args: argparse.Namespace) -> Iterator[Session]:
+    token = token_source(args.token, args.token_file, os.environ)
+    with Session(_deployment(args, CHAT).url, token) as session:
+        yield session
+
+
+def _scope(args: argparse.Namespace) -> Scope:
+    return Scope(tuple(args.collection), tuple(args.episode), args.top_k)
+
+
+def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
+    given = vars(args)
+    choice = Choice(
+        url=given.get("url"),
+        bucket=given.get("bucket"),
+        embedding_model_id=given.get("embedding_model"),
+        embedding_dimensions=given.get("dimensions"),
+        vector_index_arn=given.get("vector_index"),
+        requests_table=given.get("table"),
+        ingest_machine_arn=given.get("ingest_machine"),
+        reranker_model_id=given.get("reranker"),
+        expansion_model_id=given.get("expansion_model"),
+        profile=args.profile,
+        region=args.region,
+        endpoint_url=args.endpoint_url,
+        stack_prefix=args.stack_prefix,
+    )
+    return discover(choice, needs, environ=os.environ, cwd=Path.cwd())
+
+
+def _version() -> str:
+    try:
+        return metadata.version("cicada")
+    except metadata.PackageNotFoundError:  # run from a tree that is not installed
+        return "(not installed)"

@@ -1,0 +1,170 @@
+"""``cicada index``: the versions of the index, and what keeps it in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import wraps
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from rich.console import Console
+
+from cicada.errors import CicadaError, PublishConflict
+from cicada_cli.deployment import Deployment
+from cicada_cli.exits import Exit
+from cicada_cli.index import PIECES, store_of
+from cicada_cli.output import complain, say, say_json
+from cicada_cli.progress import progress_on
+from cicada_cli.text import counted, printable
+
+if TYPE_CHECKING:
+    from cicada.index.ports import ObjectStore
+    from cicada.index.versions import PastVersion
+
+NEEDS = ("bucket",)
+"""What these commands must know of the deployment: they call no model."""
+
+_P = ParamSpec("_P")
+
+
+def _on_the_store(
+    command: Callable[Concatenate[ObjectStore, _P], Exit],
+) -> Callable[Concatenate[Deployment, _P], Exit]:
+    """A command of the deployment's store, whose failures are told."""
+
+    @wraps(command)
+    def told(deployment: Deployment, /, *args: _P.args, **kwargs: _P.kwargs) -> Exit:
+        try:
+            return command(store_of(deployment), *args, **kwargs)
+        except PublishConflict as error:
+            complain(f"somebody else published meanwhile, and nothing was changed: {error}")
+        except CicadaError as error:
+            complain(f"{error.told} ({error.code}: {error})")
+        return Exit.FAILED
+
+    return told
+
+
+@_on_the_store
+def versions(store: ObjectStore, *, limit: int | None, as_json: bool) -> Exit:
+    """List the versions that can be rolled back to, newest first."""
+    from cicada.index.versions import history, must_be_published
+
+    current = must_be_published(store).manifest
+    for past in islice(history(store, current), limit):
+        found = _described(past) | {"current": past.version == current.version}
+        if as_json:
+            say_json(found)
+        else:
+            say(_line(found))
+    return Exit.DONE
+
+
+def _described(past: PastVersion) -> dict[str, Any]:
+    described: dict[str, Any] = {"version": past.version, "writtenAt": past.written_at.isoformat(timespec="seconds")}
+    try:
+        manifest = past.manifest()
+    except CicadaError as error:
+        return described | {"unreadable": str(error)}
+    return described | {
+        "embeddingModelId": manifest.embedding_model_id,
+        "collections": {
+            name: sum(entry.live for entry in manifest.of_collection(name)) for name in manifest.collections
+        },
+        "segments": len(manifest.segments),
+        "deletedRows": sum(entry.count - entry.live for entry in manifest.segments),
+        "bytes": sum(entry.bytes for entry in manifest.segments),
+        "allowPartial": manifest.allow_partial,
+    }
+
+
+def _line(found: dict[str, Any]) -> str:
+    """A version as a line: when, what it holds, and whether it is the current one; separated by tabs."""
+    if "unreadable" in found:
+        return "\t".join((found["version"], found["writtenAt"], "cannot be read"))
+    held = ", ".join(f"{printable(name)} {count:,}" for name, count in found["collections"].items()) or "nothing"
+    segments = f"{counted(found['segments'], 'segment')}, {found['bytes'] / 1e6:,.1f} MB"
+    return "\t".join(
+        (found["version"], found["writtenAt"], held, segments, *(("current",) if found["current"] else ()))
+    )
+
+
+@_on_the_store
+def rollback(store: ObjectStore, version: str) -> Exit:
+    """Publish an old version's content as a new version."""
+    from cicada.index.versions import restore
+
+    restored = restore(store, version)
+    if restored.version == version:
+        say(f"Version {version} is current already.")
+    else:
+        say(f"Version {restored.version} is current: it holds what version {version} held.")
+    return Exit.DONE
+
+
+@_on_the_store
+def compact(store: ObjectStore, *, collection: str | None, err: Console) -> Exit:
+    """Merge segments, where that is due."""
+    from cicada.index.compaction import compact
+
+    with progress_on(err, PIECES) as progress:
+        done = compact(store, collection=collection, progress=progress)
+    if done is None:
+        say("Nothing is due.")
+    else:
+        say(
+            f"{counted(done.merged, 'segment')} became {done.segments:,}, without "
+            f"{counted(done.dropped, 'deleted row')}.\nVersion {done.version} is current."
+        )
+    return Exit.DONE
+
+
+@_on_the_store
+def collect(store: ObjectStore, *, keep_versions: int, err: Console) -> Exit:
+    """Delete what no kept version needs."""
+    from cicada.index.maintenance import collect_garbage
+
+    with progress_on(err, PIECES) as progress:
+        done = collect_garbage(store, keep_versions=keep_versions, progress=progress)
+    say(
+        f"{counted(done.objects, 'object')} deleted, {done.bytes / 1e6:,.1f} MB; "
+        f"{counted(done.versions, 'version')} can be rolled back to."
+    )
+    return Exit.DONE
+
+
+@_on_the_store
+def check(store: ObjectStore, *, as_json: bool, err: Console) -> Exit:
+    """Read and verify every object of the current version."""
+    from cicada.index.maintenance import check_index
+
+    with progress_on(err, PIECES) as progress:
+        found = check_index(store, progress=progress)
+    if as_json:
+        say_json(asdict(found))
+    else:
+        for damage in found.damaged:
+            where = f" ({printable(damage.collection)})" if damage.collection else ""
+            say(f"damaged: {damage.key}{where}: {printable(damage.reason)}")
+        outcome = f"{len(found.damaged):,} damaged" if found.damaged else "all sound"
+        say(f"Version {found.version}: {counted(found.objects, 'object')}, {found.bytes / 1e6:,.1f} MB, {outcome}.")
+        for line in _advice({damage.collection for damage in found.damaged}):
+            complain(line)
+    return Exit.FAILED if found.damaged else Exit.DONE
+
+
+def _advice(collections: set[str | None]) -> Iterator[str]:
+    for collection in sorted(filter(None, collections)):
+        yield f"load {printable(collection)} again with --verify to write anew what is damaged of it"
+
+
+@_on_the_store
+def partial(store: ObjectStore, *, allowed: bool) -> Exit:
+    """Publish whether searches may do without a segment that cannot be read."""
+    from cicada.index.versions import set_allow_partial
+
+    version = set_allow_partial(store, allowed).version
+    told = "answer from the rest, and say so," if allowed else "fail"
+    say(f"Searches {told} when a segment cannot be read: version {version} is current.")
+    return Exit.DONE

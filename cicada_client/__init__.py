@@ -1,0 +1,48 @@
+"""The Python client: questions in, streamed and cited answers out, whatever the connection does meanwhile.
+
+See :class:`CicadaClient`. Events are the models of :mod:`cicada.protocol.events`, and :class:`UnknownEvent` for what a
+newer server sends.
+"""
+
+from cicada_client.client import CicadaClient
+from cicada_client.errors import (
+    AnswerFailed,
+    ClientError,
+    ConnectionLost,
+    ConnectionRefused,
+    InvalidQuestion,
+    RequestExpired,
+    RequestRefused,
+    RequestUnknown,
+    Unauthorized,
+)
+from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
+from cicada_client.keeper import Status, TokenProvider
+from cicada_client.profiles import History, ProfilesClient
+from cicada_client.stream import AnswerStream
+from cicada_client.tail import Answer, RequestTail
+from cicada_client.timing import Timing
+
+__all__ = [
+    "Answer",
+    "AnswerFailed",
+    "AnswerStream",
+    "CicadaClient",
+    "ClientError",
+    "ClientEvent",
+    "ConnectionLost",
+    "ConnectionRefused",
+    "EventFrame",
+    "History",
+    "InvalidQuestion",
+    "ProfilesClient",
+    "RequestExpired",
+    "RequestRefused",
+    "RequestTail",
+    "RequestUnknown",
+    "Status",
+    "Timing",
+    "TokenProvider",
+    "Unauthorized",
+    "UnknownEvent",
+]

@@ -1,0 +1,274 @@
+"""The client: questions in, answers out, whatever the connection does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import uuid
+from collections.abc import Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from cicada import errors as codes
+from cicada.protocol.actions import Ask, ClientAction, ConfirmChange, ManageProfile
+from cicada.protocol.events import Confirmed, Failed
+from cicada.protocol.profiles import ProfileReply
+from cicada_client.call import Call, CallReply
+from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
+from cicada_client.errors import (
+    AnswerFailed,
+    ClientError,
+    ConnectionLost,
+    InvalidQuestion,
+)
+from cicada_client.exchange import Exchange
+from cicada_client.frames import UnknownEvent
+from cicada_client.keeper import ConnectionKeeper, Status, TokenProvider
+from cicada_client.profiles import ProfilesClient
+from cicada_client.stream import AnswerStream
+from cicada_client.switchboard import Switchboard
+from cicada_client.tail import Answer
+from cicada_client.timing import Timing
+
+
+class CicadaClient:
+    """Asks a deployment questions over one WebSocket.
+
+    ::
+
+        async with CicadaClient("wss://…/live", token=token) as client:
+            async for event in client.ask("Who rang the bell?", episodes=["ep1"]):
+                match event:
+                    case Chunk(content=text):
+                        print(text, end="")
+                    case Fallback():
+                        print("\\n(the answer begins anew)")
+            answer = await client.answer("And in the second episode?", episodes=["ep2"])
+
+    Any number of requests share the connection. It is opened with the first, and again, after a growing random pause,
+    whenever it is lost while a request is open; every open request is then resumed. What was given up with
+    :class:`~cicada_client.errors.ConnectionLost` can be taken up later by its ``request_id``: see :meth:`resume`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | TokenProvider | None = None,
+        timing: Timing | None = None,
+        on_status: Callable[[Status], None] | None = None,
+        connector: Connector = connect_websocket,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Coroutine[Any, Any, None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Take what is needed; nothing is opened yet.
+
+        Args:
+            url: the deployment's WebSocket URL.
+            token: what the deployment's authorizer wants, or a function that gets a fresh one.
+            timing: how long to wait for what.
+            on_status: told of every change of the connection; must not block.
+            connector: opens connections.
+            clock: seconds that never run backwards.
+            sleep: waits for seconds of that clock.
+            rng: source of the pauses' randomness.
+        """
+        self._timing = timing or Timing()
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
+        self._streams: dict[str, AnswerStream] = {}
+        self._board = Switchboard(self._timing, self._show)
+        self._keeper = ConnectionKeeper(
+            self._board,
+            url,
+            token=token,
+            timing=self._timing,
+            on_status=on_status,
+            connector=connector,
+            clock=clock,
+            sleep=sleep,
+            rng=self._rng,
+        )
+        self._keeping: asyncio.Task[None] | None = None
+        self._calls: dict[str, asyncio.Event] = {}
+        self.profiles = ProfilesClient(self._manage)
+        """What the user keeps: see :class:`~cicada_client.profiles.ProfilesClient`."""
+
+    async def __aenter__(self) -> Self:
+        """Begin; the first question opens the connection."""
+        self._keeping = asyncio.create_task(self._keeper.run(), name="cicada-client")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connection. Requests that are open go on at the server."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+            self._keeping = None
+        self._board.give_up(ConnectionLost("the client was closed"))
+
+    # --- what it is for ---
+
+    def ask(
+        self,
+        question: str,
+        *,
+        collections: Sequence[str] = (),
+        episodes: Sequence[str] = (),
+        top_k: int | None = None,
+        session_id: str | None = None,
+        request_id: str | None = None,
+    ) -> AnswerStream:
+        """Ask a question and return its answer as it arrives.
+
+        Args:
+            question: 1 to 4,000 characters.
+            collections: search only these; all when empty.
+            episodes: search only these; all when empty.
+            top_k: passages to retrieve; the deployment's own number when None.
+            session_id: names a conversation.
+            request_id: a UUID; the same one twice is one request. A new one when None.
+
+        Raises:
+            InvalidQuestion: it breaks the protocol.
+        """
+        try:
+            ask = Ask(
+                requestId=request_id or str(uuid.uuid4()),
+                query=question,
+                sessionId=session_id,
+                collections=tuple(collections),
+                episodes=tuple(episodes),
+                topK=top_k,
+            )
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            told = "; ".join(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}" for problem in problems)
+            raise InvalidQuestion(told) from error
+        return self._begin(ask.request_id, ask)
+
+    def resume(self, request_id: str) -> AnswerStream:
+        """Take up a request of this user that was asked elsewhere or before, from its first event on."""
+        try:
+            return self._begin(str(uuid.UUID(request_id)), None)
+        except ValueError as error:
+            raise InvalidQuestion("requestId: must be a UUID") from error
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        collections: Sequence[str] = (),
+        episodes: Sequence[str] = (),
+        top_k: int | None = None,
+        session_id: str | None = None,
+        request_id: str | None = None,
+    ) -> Answer:
+        """Ask a question and return the whole answer. Takes what :meth:`ask` takes.
+
+        Raises:
+            InvalidQuestion: it breaks the protocol.
+            AnswerFailed: it ended with an ``error`` event.
+            ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: as
+                their names say.
+        """
+        stream = self.ask(
+            question,
+            collections=collections,
+            episodes=episodes,
+            top_k=top_k,
+            session_id=session_id,
+            request_id=request_id,
+        )
+        async for event in stream:
+            match event:
+                case Failed():
+                    raise AnswerFailed(event.code, event.message, retryable=event.retryable, text=stream.answer.text)
+                case UnknownEvent(type="error", fields=fields):
+                    raise AnswerFailed(
+                        str(fields.get("code", codes.CicadaError.code)),
+                        str(fields.get("message", codes.CicadaError.told)),
+                        retryable=bool(fields.get("retryable")),
+                        text=stream.answer.text,
+                    )
+        return stream.answer
+
+    async def confirm(self, request_id: str, confirmation_id: str, *, accept: bool) -> Confirmed:
+        """Answer an event ``confirm``: have the deletion done that it shows, or decline. Done once, however often.
+
+        Raises:
+            RequestRefused: with the code ``confirmation_expired``, ``confirmation_unknown``, ``profile_conflict`` (what
+                is to be deleted was changed meanwhile), or another of the protocol's.
+        """
+        action = ConfirmChange(requestId=request_id, confirmationId=confirmation_id, accept=accept)
+        reply = await self._call(action)
+        if not isinstance(reply, Confirmed):
+            raise ClientError(f"the server answered confirm with {reply.type}")
+        return reply
+
+    # --- requests ---
+
+    def _begin(self, request_id: str, ask: Ask | None) -> AnswerStream:
+        self._check_open()
+        if known := self._streams.get(request_id):
+            return known
+        if ask is not None:
+            _refuse_too_large(ask)
+        exchange = Exchange(request_id, ask, self._timing, self._rng)
+        stream = self._streams[request_id] = AnswerStream(exchange, lambda: self._cancel(request_id))
+        self._board.add(exchange, self._clock())
+        self._keeper.wake()
+        return stream
+
+    def _cancel(self, request_id: str) -> None:
+        self._board.cancel(request_id, self._clock())
+        self._keeper.wake()
+
+    async def _manage(self, action: ManageProfile) -> ProfileReply:
+        reply = await self._call(action)
+        assert not isinstance(reply, Confirmed)
+        return reply
+
+    async def _call(self, action: ManageProfile | ConfirmChange) -> CallReply:
+        """Send an action, and return its reply. Raises ClientError."""
+        self._check_open()
+        _refuse_too_large(action)
+        call = Call(action, self._timing, self._rng)
+        ended = self._calls[call.key] = asyncio.Event()
+        try:
+            self._board.add(call, self._clock())
+            self._keeper.wake()
+            await ended.wait()
+        finally:
+            del self._calls[call.key]
+        if call.reply is None:
+            raise call.failure or ConnectionLost("no reply came")
+        return call.reply
+
+    def _check_open(self) -> None:
+        if self._keeping is None or self._keeping.done():
+            raise RuntimeError("the client is not open: use it in `async with`")
+
+    def _show(self, exchange: Exchange | Call) -> None:
+        """Let the readers of a request see what has changed, and forget one that has ended."""
+        if isinstance(exchange, Call):
+            if exchange.ended and (ended := self._calls.get(exchange.key)):
+                ended.set()
+            return
+        stream = self._streams[exchange.request_id]
+        if exchange.ended:
+            del self._streams[exchange.request_id]
+        stream.notify()
+
+
+def _refuse_too_large(action: ClientAction) -> None:
+    """Refuse what API Gateway would close the connection for. Raises InvalidQuestion."""
+    size = len(action.model_dump_json(by_alias=True).encode())
+    if size > MAX_MESSAGE_BYTES:
+        raise InvalidQuestion(f"the message has {size:,} bytes of {MAX_MESSAGE_BYTES:,}")

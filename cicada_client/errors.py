@@ -1,0 +1,75 @@
+"""How asking can fail, seen from the client.
+
+::
+
+    ClientError
+     ├── InvalidQuestion     refused before it was sent (also a ValueError)
+     ├── ConnectionLost      no connection could be had, or kept, within the allowed attempts
+     ├── ConnectionRefused   the server will not open a connection, and trying again is of no use
+     │    └── Unauthorized   it does not accept the token
+     ├── RequestRefused      the server refused what was sent for this request
+     ├── RequestExpired      the request's log is past its retention
+     ├── RequestUnknown      this user has no such request
+     └── AnswerFailed        the request ended with an ``error`` event
+
+An answer that ends with an ``error`` event is no exception to those who read its events: only
+:meth:`~cicada_client.client.CicadaClient.answer`, which returns whole answers, raises :class:`AnswerFailed`.
+"""
+
+from __future__ import annotations
+
+from cicada.protocol.events import Refused
+
+
+class ClientError(Exception):
+    """Asking did not succeed."""
+
+
+class InvalidQuestion(ClientError, ValueError):
+    """The question breaks the protocol; the message names the field."""
+
+
+class ConnectionLost(ClientError):
+    """No connection could be had, or none that lasts, or the client was closed. The answer may go on at the server."""
+
+
+class ConnectionRefused(ClientError):
+    """The server refuses to open a connection for a reason that does not pass by itself."""
+
+
+class Unauthorized(ConnectionRefused):
+    """The server does not accept the token, or needs one."""
+
+
+class RequestRefused(ClientError):
+    """The server refused a frame of this request."""
+
+    def __init__(self, code: str, message: str, detail: str | None = None) -> None:
+        super().__init__(f"{message} ({code}{f': {detail}' if detail else ''})")
+        self.code = code
+        self.message = message
+        self.detail = detail
+
+    @classmethod
+    def of(cls, reply: Refused) -> RequestRefused:
+        """The error that a refusal stands for."""
+        return cls(reply.code, reply.message, reply.detail)
+
+
+class RequestExpired(ClientError):
+    """The request's log is past its retention: it cannot be resumed, and has to be asked anew."""
+
+
+class RequestUnknown(ClientError):
+    """There is no such request of this user."""
+
+
+class AnswerFailed(ClientError):
+    """The request ended without an answer; ``text`` is what had been written until then."""
+
+    def __init__(self, code: str, message: str, *, retryable: bool, text: str) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+        self.text = text

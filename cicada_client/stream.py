@@ -1,0 +1,74 @@
+"""An answer as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from cicada_client.exchange import Exchange
+from cicada_client.frames import ClientEvent, EventFrame
+from cicada_client.tail import Answer
+
+
+class AnswerStream:
+    """The events of one request, each once and in order, up to the terminal one.
+
+    Iterating it yields the events; :meth:`frames` yields them with their places in the log. It can be iterated more
+    than once, and by several tasks: each gets every event from the first on. An answer that nobody iterates goes on.
+
+    Raises:
+        ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: while
+            iterating, after the last event that could be had.
+    """
+
+    def __init__(self, exchange: Exchange, cancel: Callable[[], None]) -> None:
+        """Made by the client."""
+        self._exchange = exchange
+        self._cancel = cancel
+        self._news = asyncio.Event()
+
+    @property
+    def request_id(self) -> str:
+        """The request's id: another client of the same user can resume it by this."""
+        return self._exchange.request_id
+
+    @property
+    def answer(self) -> Answer:
+        """What is known of the answer so far."""
+        return self._exchange.tail.answer()
+
+    async def __aiter__(self) -> AsyncIterator[ClientEvent]:
+        """Yield each event."""
+        async for frame in self.frames():
+            yield frame.event
+
+    async def frames(self) -> AsyncIterator[EventFrame]:
+        """Yield each event in its frame."""
+        read = 0
+        while True:
+            for frame in self._exchange.log[read:]:
+                read += 1
+                yield frame
+            if read < len(self._exchange.log):
+                continue
+            if self._exchange.failure is not None:
+                raise self._exchange.failure
+            if self._exchange.ended:
+                return
+            await self._news.wait()
+
+    async def cancel(self) -> None:
+        """Have the request ended, and return when it has: by the cancellation, or by what came before it.
+
+        Raises:
+            ConnectionLost, ConnectionRefused, Unauthorized, RequestRefused, RequestExpired, RequestUnknown: it is
+                not known whether it has.
+        """
+        self._cancel()
+        async for _ in self.frames():
+            pass
+
+    def notify(self) -> None:
+        """Wake whoever waits: called by the client when the exchange has changed."""
+        self._news.set()
+        self._news = asyncio.Event()

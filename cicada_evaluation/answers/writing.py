@@ -1,0 +1,105 @@
+"""One question answered by the strategy's own code: its prompt, its budget, its check of citations."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from cicada.answering.chain import MAX_MODEL_CALLS
+from cicada.answering.rag import RagStrategy
+from cicada.answering.semantic_cache.cache import NoEarlierAnswers
+from cicada.answering.spending import Spending
+from cicada.answering.strategy import Answered, Asked, Retrieved
+from cicada.delivery.record import Question, RequestKey, Spent
+from cicada.errors import CicadaError
+from cicada.models.ports import TextModel
+from cicada.protocol.events import Source
+from cicada_evaluation.answers.cases import Case
+from cicada_evaluation.answers.finding import Found, FoundBefore, Searching
+
+ANSWER_BUDGET_S = 180.0
+"""For one answer, retries included: nobody waits for it, so throttles are waited out."""
+SUBJECT = "evaluation"
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of one question."""
+
+    sources: tuple[Source, ...] = ()
+    """The passages of the prompt."""
+    text: str = ""
+    """What was written; of an answer that failed, up to there."""
+    answered: Answered | None = None
+    """None of an answer that failed."""
+    failure: str | None = None
+    """The code of what went wrong."""
+    reason: str | None = None
+    """The same in words."""
+    spent: Spent = field(default_factory=Spent)
+    """Of all models, those of the retrieval among them."""
+    first_piece_ms: int | None = None
+    """From the call to the first piece of text; None where no text came from a call."""
+    answer_ms: int | None = None
+    """From the call to its end; None where none was made."""
+
+
+def write_answer(
+    case: Case,
+    found: Found,
+    model: TextModel,
+    searching: Searching,
+    *,
+    collections: tuple[str, ...] = (),
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Written:
+    """Answer a question from what was found; whatever goes wrong is part of what is returned.
+
+    Args:
+        case: the question.
+        found: what its search gave.
+        model: writes.
+        searching: how many passages the prompt takes, among others.
+        collections: that the question is limited to.
+        monotonic: seconds.
+    """
+    strategy = RagStrategy(
+        FoundBefore(found),
+        NoEarlierAnswers(),
+        model,
+        top_k=searching.top_k,
+        min_score=searching.min_score,
+        prompt_passages=searching.prompt_passages,
+    )
+    query = case.query
+    question = Question(query.text, collections=collections, episodes=query.filters.episodes)
+    spending = Spending("rag", calls=MAX_MODEL_CALLS, deadline=monotonic() + ANSWER_BUDGET_S, monotonic=monotonic)
+    sources: tuple[Source, ...] = ()
+    answered: Answered | None = None
+    failure: str | None = None
+    reason: str | None = None
+    pieces: list[str] = []
+    try:
+        for step in strategy.answer(Asked(RequestKey(SUBJECT, query.id), question, query.text), spending):
+            if isinstance(step, Retrieved):
+                sources = step.sources
+            elif isinstance(step, Answered):
+                answered = step
+            else:
+                pieces.append(step.text)
+    except CicadaError as error:
+        failure, reason = error.code, str(error)
+    except Exception as error:  # one question's bug must not cost the answers that are paid for
+        failure, reason = CicadaError.code, f"{type(error).__name__}: {error}"
+    call = next((call for call in spending.made if call.purpose == "answer" and call.calls), None)
+    return Written(
+        sources=sources,
+        text="".join(pieces),
+        answered=None if failure else answered,
+        failure=failure,
+        reason=reason,
+        spent=spending.spent,
+        first_piece_ms=call.first_piece_ms if call else None,
+        answer_ms=call.took_ms if call and not failure else None,
+    )

@@ -1,0 +1,220 @@
+"""The local cloud in one process: every stand-in behind one address."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aiohttp import web
+
+from cicada_local import deployed, interpreter, schedules
+from cicada_local.agents.brain import next_step
+from cicada_local.agents.classic import ClassicAgents
+from cicada_local.agents.classic_reading import reading
+from cicada_local.agents.classic_store import AgentStore
+from cicada_local.agents.harness import HarnessRuntime
+from cicada_local.agents.harness_store import HarnessStore
+from cicada_local.bedrock import server as bedrock
+from cicada_local.bedrock.answerer import ExtractiveAnswerer
+from cicada_local.bedrock.forwarding import Forwarding, forwarding_from
+from cicada_local.bedrock.minilm import CachedEmbedder
+from cicada_local.calls import Call, CallLog
+from cicada_local.control import Control
+from cicada_local.faults import Faults
+from cicada_local.front import Front
+from cicada_local.functions import FunctionConfig, FunctionService
+from cicada_local.gateway import GatewayControl, WebSocketGateway
+from cicada_local.insights import Insights, function_groups
+from cicada_local.kendra import Kendra
+from cicada_local.motoserver import MotoServer
+from cicada_local.object_events import ObjectEvents
+from cicada_local.page import Page
+from cicada_local.places import ACCOUNT_ID, ONE_MATH_THREAD, REGION, ROOT, Places
+from cicada_local.s3vectors import S3Vectors, VectorStore
+from cicada_local.state import Keeper
+from cicada_local.state_store import StateStore
+
+logger = logging.getLogger(__name__)
+
+SAVE_INTERVAL_S = 1.0
+"""A process that is killed loses at most what came in during this time."""
+
+CALLBACK_VARIABLE = "AWS_ENDPOINT_URL_APIGATEWAYMANAGEMENTAPI"
+
+
+class Cloud:
+    """All stand-ins, wired to each other."""
+
+    def __init__(
+        self,
+        port: int,
+        places: Places,
+        *,
+        environment: Mapping[str, str],
+        stop: Callable[[], None],
+    ) -> None:
+        """Load everything; takes about two seconds, and no request is answered yet.
+
+        Args:
+            port: where the front server will listen.
+            places: its folders.
+            environment: further variables of every function, over those of the stacks.
+            stop: called when somebody asks for the end over the control endpoints.
+        """
+        self.endpoint_url = f"http://localhost:{port}"
+        self.faults = Faults()
+        self.ready = False
+        """Whether clients are told the deployment's address."""
+        self.corpus: dict[str, Any] = {}
+        """What the page is told of what is loaded: ``examples`` of questions, and ``episodes``."""
+        self._environment = dict(environment)
+        self._moto = MotoServer(port)
+        self._store = StateStore(places.state)
+        self.keeper = Keeper(self._store, self._moto)
+        self._embedder = CachedEmbedder(places.embeddings)
+        self._vectors = VectorStore(places.vectors)
+        from cicada_local.cloudformation import agents, harnesses, vectors
+
+        vectors.serve(self._vectors)
+        agent_store = AgentStore()
+        agents.serve(agent_store)
+        harness_store = HarnessStore()
+        harnesses.serve(harness_store)
+        from moto.awslambda.models import lambda_backends
+
+        functions = FunctionService(
+            deployed.DeployedFunctions(lambda_backends[ACCOUNT_ID][REGION]).lookup,
+            work_dir=places.home,
+            endpoint_url=self.endpoint_url,
+            overrides=self._function_variables,
+            faults=self.faults,
+        )
+        schedules.install()
+        self._schedules = schedules.Schedules(schedules.deployed_rules, functions.invoke)
+        self._object_events = ObjectEvents(functions.invoke)
+        gateway = WebSocketGateway(deployed.lookup_api, functions.invoke, faults=self.faults)
+        calls = CallLog()
+        page = Page(ROOT / "web", self._page_config, api=self.endpoint_url.replace("http", "ws", 1))
+        control = Control(
+            faults=self.faults,
+            calls=calls,
+            functions=functions,
+            gateway=GatewayControl(gateway),
+            executions=lambda: interpreter.executions(ACCOUNT_ID, REGION),
+            schedules=self._schedules,
+            health=self.describe,
+            save=self.keeper.save,
+            stop=stop,
+        )
+        front = Front(self._moto, page, faults=self.faults, calls=calls, answered=self._answered)
+        self._app = front.application(
+            control,
+            functions,
+            gateway,
+            _Bedrock(self._embedder, self.faults, forwarding_from(os.environ)),
+            S3Vectors(self._vectors, self.faults),
+            Kendra(self.faults),
+            ClassicAgents(agent_store, reading(next_step), functions.invoke, self.faults),
+            HarnessRuntime(harness_store, self.faults),
+            Insights(lambda: function_groups(places.logs), self.faults),
+        )
+        self._runner = web.AppRunner(self._app, auto_decompress=False, access_log=None, shutdown_timeout=2.0)
+        self._background: list[asyncio.Task[None]] = []
+
+    async def start(self, sockets: list[socket.socket]) -> None:
+        """Answer requests."""
+        await self._runner.setup()
+        for one in sockets:
+            await web.SockSite(self._runner, one).start()
+
+    async def restore(self) -> None:
+        """Fill the deployed buckets and tables with what was saved; keep saving, and run schedules, from now on."""
+        await asyncio.to_thread(self.keeper.restore)
+        self._background = [asyncio.create_task(self._save_now_and_then()), asyncio.create_task(self._schedules.run())]
+
+    async def close(self) -> None:
+        """End the connections and the functions' processes, and save."""
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._runner.cleanup()
+        await asyncio.to_thread(self.keeper.save)
+        self._moto.close()
+        self._store.close()
+        self._vectors.close()
+        self._embedder.close()
+
+    def describe(self) -> dict[str, Any]:
+        """Status, addresses and outputs, as plain data."""
+        outputs = deployed.outputs() if self.ready else {}
+        return {
+            "status": "ready" if self.ready else "starting",
+            "endpointUrl": self.endpoint_url,
+            "webSocketUrl": self._served_url(),
+            "outputs": outputs,
+        }
+
+    def mark(self, name: str, value: str) -> None:
+        """Remember a value with the state."""
+        self._store.mark(name, value)
+
+    def marked(self, name: str) -> str | None:
+        """A value remembered with the state."""
+        return self._store.marked(name)
+
+    def _answered(self, call: Call, body: bytes, status: int) -> None:
+        self.keeper.changed(call, body, status)
+        self._object_events.answered(call, body, status)
+
+    def _page_config(self) -> dict[str, Any] | None:
+        url = self._served_url()
+        return None if url is None else {"webSocketUrl": url, **self.corpus}
+
+    def _served_url(self) -> str | None:
+        url = deployed.outputs().get("WebSocketUrl") if self.ready else None
+        return None if url is None else deployed.websocket_url(self.endpoint_url, url)
+
+    def _function_variables(self, config: FunctionConfig) -> dict[str, str]:
+        """Where the function's callbacks go, and a name of its own under which its calls are counted."""
+        variables = {**ONE_MATH_THREAD, "AWS_ACCESS_KEY_ID": config.name, **self._environment}
+        callback = deployed.callback_url(self.endpoint_url, config.environment.get(CALLBACK_VARIABLE, ""))
+        return variables if callback is None else {CALLBACK_VARIABLE: callback, **variables}
+
+    async def _save_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_INTERVAL_S)
+            self._moto.forget_instances()
+            try:
+                await asyncio.to_thread(self.keeper.save)
+            except Exception:
+                logger.exception("the state could not be saved")
+
+
+class _Bedrock:
+    """Amazon Bedrock Runtime, with the laptop's models."""
+
+    def __init__(self, embedder: CachedEmbedder, faults: Faults, forwarding: Forwarding | None) -> None:
+        self._embedder = embedder
+        self._faults = faults
+        self._forwarding = forwarding
+
+    def add_routes(self, app: web.Application) -> None:
+        answerer = ExtractiveAnswerer(self._embedder)
+
+        def embed(texts: Sequence[str]) -> list[list[float]]:
+            vectors: list[list[float]] = self._embedder.embed(texts).tolist()
+            return vectors
+
+        bedrock.add_routes(
+            app,
+            answer=answerer.answer,
+            fill=answerer.fill,
+            embed=embed,
+            rank=answerer.rank,
+            faults=self._faults,
+            forwarding=self._forwarding,
+        )

@@ -1,0 +1,126 @@
+"""Buckets with versioning and events, and tables with their time to live and later indexes, which moto leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.table import Table
+from moto.s3.models import FakeBucket, s3_backends
+from moto.utilities.utils import get_partition
+
+from cicada_local.cloudformation.base import Declaration, define
+
+BUCKET = "AWS::S3::Bucket"
+TABLES = ("AWS::DynamoDB::Table", "AWS::DynamoDB::GlobalTable")
+"""The second is the CDK's ``TableV2``; its replica in the stack's own region is the table."""
+
+
+def _create_bucket(declaration: Declaration) -> FakeBucket:
+    bucket = FakeBucket.create_from_cloudformation_json(
+        declaration.name, {"Properties": declaration.properties}, declaration.account_id, declaration.region_name
+    )
+    return _configured(bucket, declaration)
+
+
+def _update_bucket(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
+    json = {"Properties": declaration.properties}
+    updated = FakeBucket.update_from_cloudformation_json(
+        bucket, declaration.name, json, declaration.account_id, declaration.region_name
+    )
+    return _configured(updated, declaration)
+
+
+def _configured(bucket: FakeBucket, declaration: Declaration) -> FakeBucket:
+    """With its versioning, and with events on the bus where they are wanted."""
+    backend = s3_backends[declaration.account_id][get_partition(declaration.region_name)]
+    status = declaration.properties.get("VersioningConfiguration", {}).get("Status")
+    if status:
+        backend.put_bucket_versioning(bucket.name, status)
+    notified = declaration.properties.get("NotificationConfiguration", {}).get("EventBridgeConfiguration")
+    if notified is not None and str(notified.get("EventBridgeEnabled", True)).lower() == "true":
+        backend.put_bucket_notification_configuration(bucket.name, {"EventBridgeConfiguration": {}})
+    return bucket
+
+
+def _delete_bucket(declaration: Declaration) -> None:
+    FakeBucket.delete_from_cloudformation_json(
+        declaration.name, {"Properties": declaration.properties}, declaration.account_id, declaration.region_name
+    )
+
+
+def _create_table(declaration: Declaration) -> Table:
+    properties = declaration.properties
+    replicas = properties.get("Replicas", [])
+    replica = next((one for one in replicas if one.get("Region") == declaration.region_name), properties)
+    in_moto_terms = {
+        **properties,
+        "DeletionProtectionEnabled": replica.get("DeletionProtectionEnabled", False),
+        "Tags": replica.get("Tags"),
+        "SSESpecification": _encryption(properties.get("SSESpecification")),
+    }
+    table = Table.create_from_cloudformation_json(
+        declaration.name, {"Properties": in_moto_terms}, declaration.account_id, declaration.region_name
+    )
+    return _with_time_to_live(table, declaration)
+
+
+def _with_time_to_live(table: Table, declaration: Declaration) -> Table:
+    specification = declaration.properties.get("TimeToLiveSpecification")
+    if specification:
+        backend = dynamodb_backends[declaration.account_id][declaration.region_name]
+        backend.update_time_to_live(table.name, specification)
+    return table
+
+
+def _update_table(table: Table, declaration: Declaration) -> Table:
+    """Change what may change of a table: its time to live, and its indexes, of which it may get one at a time."""
+    declared = {index["IndexName"]: index for index in declaration.properties.get("GlobalSecondaryIndexes", [])}
+    there = {index.name for index in table.global_indexes}
+    changes = [
+        *({"Delete": {"IndexName": name}} for name in sorted(there - declared.keys())),
+        *({"Create": declared[name]} for name in sorted(declared.keys() - there)),
+    ]
+    if changes:
+        backend: Any = dynamodb_backends[declaration.account_id][declaration.region_name]
+        backend.update_table(
+            table.name,
+            attr_definitions=declaration.properties["AttributeDefinitions"],
+            global_index=changes,
+            throughput=None,
+            billing_mode=None,
+            stream_spec=None,
+            deletion_protection_enabled=None,
+            warm_throughput=None,
+        )
+    return _with_time_to_live(table, declaration)
+
+
+def _delete_table(declaration: Declaration) -> None:
+    dynamodb_backends[declaration.account_id][declaration.region_name].delete_table(declaration.name)
+
+
+def _encryption(specification: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The API's form: ``Enabled`` where the template says ``SSEEnabled``."""
+    if specification is None:
+        return None
+    return {"Enabled": specification.get("SSEEnabled", False), "SSEType": specification.get("SSEType", "KMS")}
+
+
+define(
+    BUCKET,
+    create=_create_bucket,
+    update=_update_bucket,
+    delete=_delete_bucket,
+    attributes=("Arn", "DomainName", "DualStackDomainName", "RegionalDomainName", "WebsiteURL"),
+    name_property="BucketName",
+)
+for _type in TABLES:
+    define(
+        _type,
+        create=_create_table,
+        update=_update_table,
+        delete=_delete_table,
+        attributes=("Arn", "StreamArn"),
+        name_property="TableName",
+    )

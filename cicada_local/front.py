@@ -1,0 +1,119 @@
+"""The one address of the local cloud: every AWS service, the WebSocket gateway, the page, and the control endpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from aiohttp import web
+
+from cicada_local import service_faults
+from cicada_local.calls import Call, CallLog, identify, identify_by_path
+from cicada_local.faults import Faults
+from cicada_local.idempotency import Transactions
+from cicada_local.motoserver import MotoServer
+from cicada_local.page import Page
+from cicada_local.senders import CONTROL_PREFIX, SOCKET_PREFIX, Handler, Senders
+
+logger = logging.getLogger(__name__)
+
+_CALL = web.RequestKey("call", Call)
+
+
+class Service(Protocol):
+    """A stand-in that serves some paths itself."""
+
+    def add_routes(self, app: web.Application) -> None:
+        """Add its routes, and whatever it does when the app closes."""
+        ...
+
+
+class Front:
+    """Sends each request to the service that it is meant for, counts it, and makes moto's services fail on demand."""
+
+    def __init__(
+        self,
+        moto: MotoServer,
+        page: Page,
+        *,
+        faults: Faults,
+        calls: CallLog,
+        answered: Callable[[Call, bytes, int], None] = lambda *_: None,
+    ) -> None:
+        """Serve moto and the page.
+
+        Args:
+            moto: answers what no other service does.
+            page: what a browser gets at ``/``.
+            faults: may make moto's services fail.
+            calls: counts.
+            answered: is told of each request that moto has answered: call, body and status.
+        """
+        self._moto = moto
+        self._page = page
+        self._faults = faults
+        self._calls = calls
+        self._answered = answered
+        self._transactions = Transactions()
+
+    def application(self, *services: Service) -> web.Application:
+        """The application: the services' own routes first, then the page, then moto."""
+        senders = Senders(self._page.serves)
+        app = web.Application(client_max_size=0, middlewares=[senders.check, self._count])
+        for service in services:
+            service.add_routes(app)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        return app
+
+    @web.middleware
+    async def _count(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not self._is_aws(request):
+            return await handler(request)
+        call = identify_by_path(request.method, request.raw_path, request.headers)
+        if call is None:
+            call = identify(request.method, request.raw_path, request.headers, await request.read())
+        entry = self._calls.begin(call)
+        request[_CALL] = call
+        status = 500
+        try:
+            response = await handler(request)
+            status = response.status
+        except web.HTTPException as refused:
+            status = refused.status
+            raise
+        finally:
+            self._calls.end(entry, status)
+        return response
+
+    def _is_aws(self, request: web.Request) -> bool:
+        path = request.path
+        if path.startswith(CONTROL_PREFIX):
+            return False
+        if path.startswith(SOCKET_PREFIX) and "/@connections/" not in path:
+            return False
+        return not self._page.serves(request)
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        call = request.get(_CALL)
+        if call is None:
+            return await self._page.answer(request)
+        body = await request.read()
+        refused = await service_faults.refusal(self._faults, call)
+        if refused is not None:
+            return refused
+        lost = service_faults.loses_start(self._faults, call)
+        if lost is not None:
+            return lost
+        repeated = self._transactions.repeated(call, body)
+        if repeated is not None:
+            return repeated
+        loses = service_faults.loses_answer(self._faults, call)
+        if service_faults.starts_twice(self._faults, call):
+            await self._moto.answer(request, body, call.service)
+        response = await self._moto.answer(request, body, call.service)
+        self._transactions.went_through(call, body, response.status)
+        self._answered(call, body, response.status)
+        if loses and request.transport is not None:
+            request.transport.abort()
+        return response

@@ -1,0 +1,221 @@
+"""CloudWatch Logs Insights as far as Cicada calls it: StartQuery, GetQueryResults, StopQuery.
+
+moto keeps queries, and leaves their filters out. A stand-in that is kinder than AWS is a defect. What AWS does, and
+where each line is tested (``tests/wire/test_trace_insights.py``, by a boto3 client):
+
+=====  ===========================================================================================================
+line   what AWS does, and this does too
+=====  ===========================================================================================================
+L01    Requests are JSON 1.1 with ``X-Amz-Target: Logs_20140328.<Operation>``; an error has ``__type`` and ``message``.
+       Other operations of the service are another's: here moto's.
+L02    A request without a signature is refused. The signature itself is not checked.
+L03    Members that break the service's model, and a window that ends before it begins, are an
+       InvalidParameterException, as are more than 50 log groups.
+L04    An unknown log group, and an unknown query, are a ResourceNotFoundException.
+L05    A query that cannot be read is a MalformedQueryException.
+L06    A query runs beside the calls: its results are polled, and there are none while its status is Running.
+L07    The window is in epoch seconds, both ends within it.
+L08    Fields of a JSON message are found by themselves: nested ones by their path, those of lists by their place. A row
+       has those columns that its event has, and ``@ptr``. All values are text.
+L09    Without a ``sort`` the newest come first; without a ``limit`` 10,000 come at most.
+L10    StopQuery ends a query that runs, which is Cancelled then; one that has ended is an InvalidParameterException.
+=====  ===========================================================================================================
+
+Not served, and refused: every command but fields, display, filter, sort and limit; functions but ``ispresent``; log
+groups by ARN; limits above 10,000, and so pages of results. Statistics are left out. Chosen here: the first poll always
+finds the query running. On AWS a line can be found some seconds after it was written; here at once.
+
+Fault switches (``cicada_local.faults``; ``operation`` limits the first to one operation):
+
+``logs.throttle``      ThrottlingException
+``logs.limit``         StartQuery: LimitExceededException, as when too many queries run at once
+``logs.fail_query``    the query ends as ``status``, Failed unless told
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from cicada_local import service_model
+from cicada_local.aws_json import json_response
+from cicada_local.faults import Faults
+from cicada_local.insights.errors import (
+    InvalidParameter,
+    LimitExceeded,
+    LogsError,
+    NotFound,
+    Throttled,
+    Unsigned,
+)
+from cicada_local.insights.events import fields_of, read_events
+from cicada_local.insights.query import MAX_LIMIT, Query, parse
+from cicada_local.places import ACCOUNT_ID
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "Logs_20140328."
+MAX_GROUPS = 50
+KEPT_QUERIES = 100
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Answer = dict[str, Any]
+
+
+@dataclass
+class _Running:
+    """A query, and what came of it."""
+
+    work: asyncio.Future[list[dict[str, str]]]
+    status: str | None = None
+    """How it ended; None while that is still open."""
+    polled: bool = False
+    rows: list[dict[str, str]] = field(default_factory=list)
+
+
+class Insights:
+    """Queries over the functions' log files."""
+
+    def __init__(self, groups: Callable[[], Mapping[str, tuple[Path, ...]]], faults: Faults) -> None:
+        """Serve queries.
+
+        Args:
+            groups: the log groups that there are now, each with its log files.
+            faults: may make the service fail.
+        """
+        self._groups = groups
+        self._faults = faults
+        self._model = service_model.load("logs")
+        self._queries: dict[str, _Running] = {}
+        self._operations = {
+            "StartQuery": self._start,
+            "GetQueryResults": self._results,
+            "StopQuery": self._stop,
+        }
+
+    def add_routes(self, app: web.Application) -> None:
+        """Answer what is meant for Insights, whatever its path: the target header alone says so."""
+
+        @web.middleware
+        async def insights(request: web.Request, handler: Handler) -> web.StreamResponse:
+            target = request.headers.get("X-Amz-Target", "")
+            ours = target.startswith(PREFIX) and target.removeprefix(PREFIX) in self._operations
+            return await (self._handle(request) if ours else handler(request))
+
+        app.middlewares.append(insights)
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        name = request.headers["X-Amz-Target"].removeprefix(PREFIX)
+        try:
+            if "/logs/aws4_request" not in request.headers.get("Authorization", ""):
+                raise Unsigned("Request is missing Authentication Token")
+            if self._faults.take("logs.throttle", operation=name) is not None:
+                raise Throttled("Rate exceeded")
+            answer = await self._operations[name](self._read(name, await request.read()))
+        except LogsError as error:
+            return error.response()
+        except (web.HTTPException, asyncio.CancelledError):
+            raise
+        except Exception:  # as AWS tells of a bug of its own
+            logger.exception("insights stand-in: %s failed", name)
+            return LogsError("The service cannot complete the request").response()
+        return json_response(answer)
+
+    def _read(self, name: str, body: bytes) -> dict[str, Any]:
+        try:
+            return service_model.read_input(self._model.operation_model(name).input_shape, body)
+        except service_model.Refused as refused:
+            raise InvalidParameter(str(refused)) from refused
+
+    # --- operations ---
+
+    async def _start(self, asked: Mapping[str, Any]) -> Answer:
+        if self._faults.take("logs.limit") is not None:
+            raise LimitExceeded("Too many queries are running")
+        names = asked.get("logGroupNames") or ([asked["logGroupName"]] if "logGroupName" in asked else [])
+        if not 1 <= len(names) <= MAX_GROUPS:
+            raise InvalidParameter(f"Between 1 and {MAX_GROUPS} log groups must be named by logGroupNames")
+        if asked["endTime"] < asked["startTime"]:
+            raise InvalidParameter("End time must not be before the start time")
+        query = parse(asked["queryString"])
+        if asked.get("limit", 1) > MAX_LIMIT:
+            raise InvalidParameter(f"Limits above {MAX_LIMIT} are not served here")
+        query.limit = min(query.limit, asked.get("limit", query.limit))
+        known = self._groups()
+        for name in names:
+            if name not in known:
+                raise NotFound(f"Log group '{name}' does not exist for account ID '{ACCOUNT_ID}'")
+        fault = self._faults.take("logs.fail_query")
+        window_ms = asked["startTime"] * 1000, asked["endTime"] * 1000 + 999
+        work = asyncio.ensure_future(
+            asyncio.to_thread(run, query, {name: known[name] for name in dict.fromkeys(names)}, window_ms)
+        )
+        query_id = str(uuid.uuid4())
+        self._queries[query_id] = _Running(work, fault.get("status", "Failed") if fault is not None else None)
+        for old in list(itertools.islice(self._queries, max(0, len(self._queries) - KEPT_QUERIES))):
+            del self._queries[old]
+        return {"queryId": query_id}
+
+    async def _results(self, asked: Mapping[str, Any]) -> Answer:
+        query = self._query(asked)
+        if not query.polled:
+            query.polled = True
+            return _told("Running", [])
+        if query.status is None:
+            if not query.work.done():
+                return _told("Running", [])
+            try:
+                query.rows, query.status = query.work.result(), "Complete"
+            except Exception:  # as AWS tells of a bug of its own
+                logger.exception("insights stand-in: a query failed")
+                query.status = "Failed"
+        return _told(query.status, query.rows)
+
+    async def _stop(self, asked: Mapping[str, Any]) -> Answer:
+        query = self._query(asked)
+        if query.status is not None or (query.polled and query.work.done()):
+            raise InvalidParameter("The specified query is not running")
+        query.work.cancel()
+        query.polled, query.status = True, "Cancelled"
+        return {"success": True}
+
+    def _query(self, asked: Mapping[str, Any]) -> _Running:
+        try:
+            return self._queries[asked["queryId"]]
+        except KeyError:
+            raise NotFound(f"Query {asked['queryId']} does not exist") from None
+
+
+def run(query: Query, groups: Mapping[str, tuple[Path, ...]], window_ms: tuple[int, int]) -> list[dict[str, str]]:
+    """Run a query over the log files of some groups.
+
+    Args:
+        query: what to find.
+        groups: log files by log group.
+        window_ms: the first and the last millisecond of the window.
+    """
+    start_ms, end_ms = window_ms
+    found: list[dict[str, str]] = []
+    for group, paths in groups.items():
+        for event in read_events(group, paths, start_ms=start_ms, end_ms=end_ms, needles=query.needles):
+            fields = fields_of(event, ACCOUNT_ID)
+            if query.passes(fields):
+                found.append({**fields, "@ptr": f"{group}#{event.stream}#{event.place}"})
+    query.fields = tuple(dict.fromkeys((*query.fields, "@ptr")))
+    return query.results(found)
+
+
+def _told(status: str, rows: list[dict[str, str]]) -> Answer:
+    return {
+        "queryLanguage": "CWLI",
+        "status": status,
+        "results": [[{"field": name, "value": value} for name, value in row.items()] for row in rows],
+    }

@@ -1,0 +1,234 @@
+"""``make up``: from nothing to a page that answers, and back to nothing when it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cicada_local.deploy import DeployFailed, bootstrap, check_tools, deploy, synthesise
+from cicada_local.loading import SAMPLE, LoadFailed, load, load_hash, sample_folders
+from cicada_local.places import ROOT, Places
+from cicada_local.ports import PortTaken, listen
+from cicada_local.progress import Steps
+from cicada_local.running import Running, UpFailed, only_one, who_has
+
+if TYPE_CHECKING:
+    from cicada_local.cloud import Cloud
+
+LOCAL_SETTINGS = ROOT / "cdk.local.json"
+"""The deployer's settings for the local cloud."""
+
+_POLITE = (signal.SIGTERM, signal.SIGHUP)
+_WATCH_INTERVAL_S = 0.5
+_LOADED, _EPISODES = "loaded", "episodes"
+_SAMPLE_EXAMPLES = (
+    "What was served for supper in episode 2?",
+    "Where was the bell's clapper hidden?",
+    "What does Julian Roake do for a living?",
+    "What was really in the sleeping powder?",
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to start."""
+
+    port: int
+    """0 takes a free one."""
+    places: Places
+    settings: Mapping[str, Any]
+    """The deployer's settings, complete."""
+    load: Sequence[Path] = (SAMPLE,)
+    """A script's files and folders; none to load nothing."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of every function."""
+    parent: int | None = None
+    """The process without which this one is to stop too."""
+
+
+def read_settings(path: Path = LOCAL_SETTINGS) -> dict[str, Any]:
+    """The local cloud's settings.
+
+    Raises:
+        UpFailed: there is no such file, or it is no JSON object.
+    """
+    try:
+        settings: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UpFailed(f"{path}: {error}") from error
+    return settings
+
+
+async def run(options: Options, steps: Steps) -> None:
+    """Start the local cloud, serve it until it is told to stop, and stop it.
+
+    Raises:
+        UpFailed: the message says why it did not start.
+    """
+    began = time.monotonic()
+    stop = asyncio.Event()
+    with _stop_signals(stop), only_one(options.places) as running:
+        try:
+            await _until_stopped(stop, _serve(options, steps, stop, running, began), options.parent)
+        except (DeployFailed, LoadFailed) as error:
+            raise UpFailed(str(error)) from error
+
+
+async def _serve(options: Options, steps: Steps, stop: asyncio.Event, running: Running, began: float) -> None:
+    try:
+        sockets = listen(options.port)
+    except PortTaken:
+        raise UpFailed(who_has(options.port)) from None
+    port = sockets[0].getsockname()[1]
+    await check_tools()
+    assembly = asyncio.create_task(_synthesise(options, steps))
+    cloud: Cloud | None = None
+    try:
+        with steps.step("Starting the local cloud"):
+            cloud = await asyncio.to_thread(_load_cloud, port, options, stop.set)
+            await cloud.start(sockets)
+        folder = await assembly
+        with steps.step("Deploying the stacks") as step:
+            await bootstrap(options.places, step)
+            await deploy(folder, cloud.endpoint_url, options.places, step)
+            step.note("putting back what was there")
+            await cloud.restore()
+        for kind in _not_simulated(folder):
+            steps.say(f"Left out, for nothing here simulates it: {kind}")
+        if options.load:
+            await _load(cloud, options.load, steps)
+        cloud.ready = True
+        described = cloud.describe()
+        running.tell({"pid": os.getpid(), **described})
+        steps.close()
+        steps.say(_greeting(described, time.monotonic() - began))
+        await asyncio.Event().wait()  # the end comes as a cancellation, and once: the stopping below is not cut short
+    finally:
+        assembly.cancel()
+        await asyncio.gather(assembly, return_exceptions=True)
+        if cloud is not None:
+            await cloud.close()
+            if cloud.ready:
+                steps.say("Stopped.")
+        gc.freeze()  # the process ends: nothing needs to be collected
+        for one in sockets:
+            one.close()
+
+
+def _load_cloud(port: int, options: Options, stop: Callable[[], None]) -> Cloud:
+    """Takes a second or two, most of it for moto."""
+    gc.disable()  # what gets loaded stays: looking through it for garbage takes as long again
+    try:
+        from cicada_local.cloud import Cloud
+
+        return Cloud(port, options.places, environment=options.environment, stop=stop)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+async def _synthesise(options: Options, steps: Steps) -> Path:
+    with steps.step("Synthesising the stacks") as step:
+        return await synthesise(options.settings, options.places, step)
+
+
+async def _load(cloud: Cloud, paths: Sequence[Path], steps: Steps) -> None:
+    from cicada_local import deployed
+
+    outputs = deployed.outputs()
+    folders = sample_folders() if list(paths) == [SAMPLE] else []
+    digest = load_hash([*paths, *folders], outputs)
+    if cloud.marked(_LOADED) != digest:
+        with steps.step("Loading the script and the campaign" if folders else "Loading the script") as step:
+            episodes = await load(paths, outputs, cloud.endpoint_url, step, folders=folders)
+            await asyncio.to_thread(cloud.keeper.save)
+            cloud.mark(_EPISODES, json.dumps(episodes))
+            cloud.mark(_LOADED, digest)
+    cloud.corpus = {"episodes": json.loads(cloud.marked(_EPISODES) or "[]")}
+    if list(paths) == [SAMPLE]:
+        cloud.corpus["examples"] = list(_SAMPLE_EXAMPLES)
+
+
+def _not_simulated(folder: Path) -> list[str]:
+    from cicada_local.cloudformation import unknown_types
+
+    templates = (json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.template.json")))
+    return sorted({kind for template in templates for kind in unknown_types(template)})
+
+
+def _greeting(described: Mapping[str, Any], took_s: float) -> str:
+    return (
+        f"\nCicada is up, after {took_s:.1f} s.\n\n"
+        f"  page       {described['endpointUrl']}/\n"
+        f"  WebSocket  {described['webSocketUrl']}\n\n"
+        f'Ask on the page, or in another terminal:  .venv/bin/cicada ask "{_SAMPLE_EXAMPLES[0]}"\n'
+        f"See it fail:  curl -X PUT {described['endpointUrl']}/_cicada/faults/bedrock.cut -d '{{\"times\": 1}}'\n"
+        "Ctrl-C stops it; what it holds is kept.\n"
+    )
+
+
+# --- stopping ---
+
+
+@contextlib.contextmanager
+def _stop_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let Ctrl-C and a polite kill ask for the end; a second Ctrl-C is not waited for."""
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        stop.set()
+        loop.remove_signal_handler(signal.SIGINT)
+
+    loop.add_signal_handler(signal.SIGINT, asked)
+    for number in _POLITE:
+        loop.add_signal_handler(number, stop.set)
+    try:
+        yield
+    finally:
+        for number in (signal.SIGINT, *_POLITE):
+            loop.remove_signal_handler(number)
+
+
+async def _until_stopped(stop: asyncio.Event, serving: Coroutine[Any, Any, None], parent: int | None) -> None:
+    """Run until it ends by itself; once asked to stop, cancel what is still starting."""
+    task = asyncio.ensure_future(serving)
+    watching = asyncio.create_task(_watch(parent, stop))
+    asked = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    finally:
+        for helper in (watching, asked):
+            helper.cancel()
+
+
+async def _watch(parent: int | None, stop: asyncio.Event) -> None:
+    """Ask for the end when the parent is gone."""
+    while parent is None or os.getppid() == parent:
+        await asyncio.sleep(_WATCH_INTERVAL_S)
+    stop.set()
+
+
+def log_to(folder: Path) -> None:
+    """Send this process's log, and moto's many warnings, to a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    logging.basicConfig(
+        filename=folder / "cloud.log", level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    logging.captureWarnings(capture=True)
+    logging.getLogger("moto.stepfunctions").setLevel(
+        logging.CRITICAL
+    )  # it logs each failing state as an error of its own
