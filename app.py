@@ -12,7 +12,7 @@ from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
 from stacks.app import add_stacks
 from stacks.context import read
-from stacks.settings import SettingsInvalid
+from stacks.settings import ContextInvalid
 from stacks.wheels import WheelsUnavailable
 
 ROOT = Path(__file__).resolve().parent
@@ -29,7 +29,7 @@ def main() -> int:
         # These rules take 8 s to load. The tests run them over the local cloud's templates, so its start need not.
         app = App(context=context, builtin_cloud_formation_validation=not settings.local)
         add_stacks(app, settings)
-    except (SettingsInvalid, WheelsUnavailable) as error:
+    except (ContextInvalid, WheelsUnavailable) as error:
         print(error, file=sys.stderr)
         return 1
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))

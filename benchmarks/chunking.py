@@ -40,8 +40,8 @@ from benchmarks.retrieval_data import (
 from benchmarks.retrieval_quality import ranker
 from cicada.corpus.chunking.options import DEFAULT_CHUNK_SIZE, DEFAULT_OVERLAP, ChunkOptions
 from cicada.corpus.chunking.passages import parts_of, passages_of, windows_of
-from cicada.corpus.documents import Block, Document
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.documents import Document, DocumentBlock
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import Embedder
 from cicada.retrieval.ports import SearchMode
@@ -58,7 +58,7 @@ Form = Literal["paragraphs", "stream", "sections"]
 Span = tuple[str, int, int]
 """A document, and from where to where in its text without white space: the same whatever a splitter does to that."""
 Splitter = Callable[[str], list[str]]
-Parts = Callable[[Indexable], tuple[Part, ...]]
+Parts = Callable[[Indexable], tuple[WeightedText, ...]]
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ def long_set(name: str, form: Form, per_document: int, limit: int | None = None)
         for row in rows[first : first + per_document]:
             section = (" ".join(row["title"].split()) or row["_id"],) if form == "sections" else ()
             if section:
-                blocks.append(Block("heading", section[0], section))
+                blocks.append(DocumentBlock("heading", section[0], section))
                 at += len(bare(section[0]))
-            blocks.append(Block("paragraph", row["text"], section))
+            blocks.append(DocumentBlock("paragraph", row["text"], section))
             place[row["_id"]] = (source, at, row["text"])
             at += len(bare(row["text"]))
         if form == "stream":
-            blocks = [Block("paragraph", " ".join(block.text for block in blocks))]
+            blocks = [DocumentBlock("paragraph", " ".join(block.text for block in blocks))]
         documents.append(Document(source, "", "text", "0" * 64, tuple(blocks)))
     wanted = []
     for question in beir_questions(DATASETS / name):
@@ -156,7 +156,7 @@ def of_splitter(split: Splitter, documents: Sequence[Document]) -> list[Indexabl
             locator = DocumentLocator(source=document.source, title=document.title)
             name = f"{document.source}#{number}"
             passage = Passage(id=name, collection=COLLECTION, text=text, context=text, locator=locator)
-            items.append(Indexable(passage, (Part(text, 1.0),)))
+            items.append(Indexable(passage, (WeightedText(text, 1.0),)))
     return items
 
 
@@ -238,7 +238,7 @@ def _changed(document: Document, cut: Callable[[Sequence[Document]], list[Indexa
     for place in range(1, EDITS + 1):
         at = place * len(told) // (EDITS + 1)
         edited = "".join([*told[:at], "The ferry did not come on that day, and nobody asked why. ", *told[at:]])
-        after = cut([Document(document.source, "", "text", "0" * 64, (Block("paragraph", edited),))])
+        after = cut([Document(document.source, "", "text", "0" * 64, (DocumentBlock("paragraph", edited),))])
         gone.append(len(before - {item.passage.text for item in after}) / len(before))
     return sum(gone) / len(gone)
 
@@ -306,8 +306,8 @@ def measure_parts(embedder: Embedder, mode: SearchMode) -> None:
     found = long_set("xquad-en", "stream", 20)
     items = of_ours(found.documents, ChunkOptions())
     ways = {
-        "the whole": lambda item: (Part(item.passage.text, 1.0),),
-        "its windows": lambda item: tuple(Part(window, 1.0) for window in windows_of(item.passage.text)),
+        "the whole": lambda item: (WeightedText(item.passage.text, 1.0),),
+        "its windows": lambda item: tuple(WeightedText(window, 1.0) for window in windows_of(item.passage.text)),
         "the whole and its windows": lambda item: item.parts,
     }
     measure("xquad-en, parts", found, {name: _with(items, way) for name, way in ways.items()}, embedder, mode)
@@ -327,17 +327,17 @@ def _headings(item: Indexable) -> str:
     return " > ".join(filter(None, (names.get("title"), names.get("section"))))
 
 
-def _bare_parts(item: Indexable) -> tuple[Part, ...]:
+def _bare_parts(item: Indexable) -> tuple[WeightedText, ...]:
     return parts_of(item.passage.text, "")
 
 
 def _headed(weight: float) -> Parts:
-    return lambda item: (*_bare_parts(item), Part(_headings(item), weight))
+    return lambda item: (*_bare_parts(item), WeightedText(_headings(item), weight))
 
 
-def _before_the_text(item: Indexable) -> tuple[Part, ...]:
+def _before_the_text(item: Indexable) -> tuple[WeightedText, ...]:
     whole, *windows = _bare_parts(item)
-    return (Part(f"{_headings(item)}\n\n{whole.text}", 1.0), *windows)
+    return (WeightedText(f"{_headings(item)}\n\n{whole.text}", 1.0), *windows)
 
 
 def _with(items: Sequence[Indexable], parts: Parts) -> list[Indexable]:

@@ -143,7 +143,7 @@ def _make_queries(prepared: Prepared) -> None:
 
 
 def _make_index(prepared: Prepared) -> None:
-    from cicada.corpus.indexable import Indexable, Part
+    from cicada.corpus.indexable import Indexable, WeightedText
     from cicada.corpus.passages import DocumentLocator, Passage
     from cicada.index.lexical import ANALYZER_VERSION
     from cicada.index.manifest import Manifest, SegmentEntry
@@ -176,7 +176,7 @@ def _make_index(prepared: Prepared) -> None:
                 context=text,
                 locator=DocumentLocator(source=source, title=source, page=number % 1000 + 1, section=None),
             )
-            items.append(Indexable(passage, (Part(text, 1.0),)))
+            items.append(Indexable(passage, (WeightedText(text, 1.0),)))
     write()
     manifest = Manifest.create(
         number=1,

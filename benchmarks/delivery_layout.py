@@ -26,7 +26,7 @@ from moto import mock_aws
 from cicada.corpus.passages import ScriptLocator
 from cicada.delivery import dynamodb
 from cicada.delivery.decide import append, begin
-from cicada.delivery.record import Commit, Head, Question, RequestKey, Subscriber
+from cicada.delivery.record import Commit, Question, RequestHead, RequestKey, Subscriber
 from cicada.protocol.events import Accepted, Chunk, Complete, LogEvent, Metrics, Source, Sources, dump_event
 
 USD_PER_MILLION_WRITE_UNITS = 0.625
@@ -100,9 +100,9 @@ class Meter:
         self.items = now
 
 
-def head_of(now_s: int) -> tuple[Head, str]:
+def head_of(now_s: int) -> tuple[RequestHead, str]:
     accepted = dump_event(Accepted(route="rag", confidence=0.6, reasoning="a question about the text", strategy="rag"))
-    head = Head(
+    head = RequestHead(
         KEY,
         Question("Who locked the boathouse?"),
         "frame",

@@ -30,12 +30,12 @@ from benchmarks.campaign_data import CAMPAIGN, Asked, Counts, campaign, labelled
 from benchmarks.selection import MODEL_ID, SPLITS, stand_in
 from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
-from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, Named
+from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, NamedEntity
 from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor
-from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
 from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, known_names
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
+from cicada.retrieval.knowledge.structured_calls import FILLING_MAX_TOKENS
 from cicada.retrieval.ports import UNLIMITED
 from cicada.text.names import bare_key
 
@@ -143,7 +143,7 @@ def _median_us(names: KnownNames, questions: Sequence[Asked]) -> float:
     return statistics.median(taken_us)
 
 
-def _told(question: Asked, found: Sequence[Named]) -> str:
+def _told(question: Asked, found: Sequence[NamedEntity]) -> str:
     got = {bare_key(one.name) for one in found}
     missed, made_up = sorted(question.entities - got), sorted(got - question.entities)
     return f"  {question.text}\n    missed {missed}, made up {made_up}"

@@ -19,7 +19,7 @@ import boto3
 from cicada.agents.tools.evidence import JUDGE_MAX_TOKENS, EvidenceJudge
 from cicada.corpus.passages import ScriptLocator
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.ports import StructuredModel
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import UNLIMITED
@@ -79,7 +79,7 @@ def table(pairs: Sequence[Pair], sides: Sequence[str]) -> list[str]:
 def _model(model_id: str | None) -> StructuredModel:
     if model_id is None:
         return SidesModel()
-    models = Models(
+    models = ModelFactory(
         bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
         secrets=lambda: boto3.client("secretsmanager"),
     )

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.index.loaded_index import LoadedIndex
 from cicada.index.reader import IndexReader
@@ -89,7 +89,7 @@ def passages_of(count: int) -> Iterator[Passage]:
 def index_of(passages: Sequence[Passage]) -> InMemoryStore:
     """An index of passages."""
     store = InMemoryStore()
-    items = (Indexable(passage, (Part(passage.text, 1.0),)) for passage in passages)
+    items = (Indexable(passage, (WeightedText(passage.text, 1.0),)) for passage in passages)
     IndexWriter(store, RandomEmbedder(), segment_rows=SEGMENT_ROWS).replace("shelf", items)
     return store
 

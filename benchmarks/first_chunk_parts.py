@@ -15,13 +15,14 @@ from cicada.answering.direct import DirectStrategy
 from cicada.answering.hybrid import HybridStrategy
 from cicada.answering.prompt import number_sources
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import Looked, NoEarlierAnswers
-from cicada.answering.strategy import AnswerGiven, Asked, Strategy
 from cicada.answering.workflow import AttemptTask
+from cicada.attempts.strategy import AnswerGiven, AskedQuestion, Strategy
 from cicada.delivery.record import RequestKey
-from cicada.models.ports import Finished, Leash, Prompt, TextDelta, Usage
+from cicada.models.ports import CallScope, Finished, Prompt, TextDelta, Usage
 from cicada.protocol.events import Source, StrategyName
 from cicada.retrieval.ports import SearchQuery, SearchResult
+from cicada.semantic_cache.cache import NoEarlierAnswers
+from cicada.semantic_cache.ports import Looked
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, FixedRetriever, looked, new_head, passage
 
@@ -64,9 +65,9 @@ class _Model:
         _prompt: Prompt,
         *,
         time_budget_s: float,  # noqa: ARG002 - it has time
-        leash: Leash,
+        call_scope: CallScope,
     ) -> Generator[TextDelta | Finished, None, None]:
-        leash.call()
+        call_scope.call()
         _wait(self._latencies.first_piece)
         yield TextDelta('Mara says: "I locked the boathouse at ten." [1]')
         yield Finished("end_turn", Usage(100, 10))
@@ -87,7 +88,7 @@ class _Cache:
         self._latencies = latencies
         self._answer = answer
 
-    def look_up(self, _asked: Asked, _index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002
+    def look_up(self, _asked: AskedQuestion, _index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002
         _wait(self._latencies.look_up)
         return self._answer
 
@@ -112,7 +113,7 @@ class Worker:
             "hybrid": HybridStrategy(retriever, cache, model, top_k=10, min_score=0.5, prompt_passages=10),
             "cag": CagStrategy(retriever, cache, model, prompt_passages=10),
         }
-        self._runner = AttemptRunner(self._log, _Reader(self), strategies, keepers=[cache])
+        self._runner = AttemptRunner(self._log, _Reader(self), strategies, sinks=[cache])
 
     def first_chunk_ms(self, strategy: StrategyName) -> float:
         """From an invocation's begin to the first chunk's arrival at a reader."""

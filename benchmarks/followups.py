@@ -21,9 +21,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.conversation.keeping import UNCHANGED, completing_prompt, refusal
-from cicada.answering.conversation.leaning import is_whole
-from cicada.answering.conversation.turns import Turn
+from cicada.conversation.completion import UNCHANGED, completing_prompt, refusal
+from cicada.conversation.leaning import is_whole
+from cicada.conversation.turns import ConversationTurn
 from cicada.text.quotes import unquoted
 from cicada.text.words import content_words
 from cicada_local.bedrock.extractive.completing import complete_from
@@ -39,7 +39,7 @@ class Case:
     """A question after a turn."""
 
     query: str
-    turn: Turn
+    turn: ConversationTurn
     leans: bool
     complete: str
     language: str
@@ -60,7 +60,7 @@ def cases_of(author: str) -> Iterator[Case]:
     """The questions of an author."""
     draw = random.Random(author)
     follow_ups = _lines("followups", author)
-    turns = [Turn("r", 1, one["previous"], one["previous"], one["answer"]) for one in follow_ups]
+    turns = [ConversationTurn("r", 1, one["previous"], one["previous"], one["answer"]) for one in follow_ups]
     for one, turn in zip(follow_ups, turns, strict=True):
         yield Case(one["query"], turn, bool(one["needs"]), one["complete"], one["language"], author)
     for one in _lines("routing", author):

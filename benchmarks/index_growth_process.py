@@ -30,7 +30,7 @@ from benchmarks.s3_manners import Store
 
 if TYPE_CHECKING:
     from cicada.corpus.indexable import Indexable
-    from cicada.index.loaded_index import LoadedIndex, Scope
+    from cicada.index.loaded_index import LoadedIndex, RowScope
     from cicada.index.reader import IndexReader
     from cicada.retrieval.ports import SearchMode
     from cicada.retrieval.ranking import Ranking
@@ -160,7 +160,7 @@ def _texts_read(index: LoadedIndex, rankings: Sequence[Ranking]) -> tuple[list[f
     return cpu_ms, wall_s
 
 
-def _everything(index: LoadedIndex) -> Scope:
+def _everything(index: LoadedIndex) -> RowScope:
     """What the retriever searches where nothing is filtered."""
     from cicada.retrieval.ports import Filters
     from cicada.retrieval.shards import row_filter
@@ -260,14 +260,14 @@ def publish_more(task: Task) -> Added:
 
 
 def _passages(rows: int, texts: Any) -> list[Indexable]:
-    from cicada.corpus.indexable import Indexable, Part
+    from cicada.corpus.indexable import Indexable, WeightedText
     from cicada.corpus.passages import DocumentLocator, Passage
 
     items = []
     for number, text in enumerate(texts, rows):
         locator = DocumentLocator(source="supplement", title="supplement", page=number - rows + 1, section=None)
         passage = Passage(id=f"p{number}", collection="passages", text=text, context=text, locator=locator)
-        items.append(Indexable(passage, (Part(text, 1.0),)))
+        items.append(Indexable(passage, (WeightedText(text, 1.0),)))
     return items
 
 

@@ -28,12 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.corpus.indexable import Part
+from cicada.corpus.indexable import WeightedText
 from cicada.index.lexical import K1, MAX_ROWS, B
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import TermRows, encode_lexical
 from cicada.index.lexical.part import LexicalPart
-from cicada.index.lexical.query_parser import QueryAnalyzer, Words
+from cicada.index.lexical.query_parser import QueryAnalyzer, QueryTerm
 from cicada.index.lexical.search import LexicalQuery
 from tests.support.sections import MemorySections, gather_resident
 
@@ -116,7 +116,7 @@ def ours(passages: Callable[[int, int], Iterator[str]], count: int) -> Built:
     for start in range(0, count, MAX_ROWS):
         stop = min(start + MAX_ROWS, count)
         before = time.process_time()
-        rows = analyse(((Part(text, 1.0),) for text in passages(start, stop)), ["eng"] * (stop - start))
+        rows = analyse(((WeightedText(text, 1.0),) for text in passages(start, stop)), ["eng"] * (stop - start))
         analysed = time.process_time()
         encoded = encode_lexical(rows, np.arange(stop - start))
         analysed_s, build_s = analysed_s + analysed - before, build_s + time.process_time() - before
@@ -333,7 +333,7 @@ def asked_terms(rows: TermRows, part: LexicalPart, query: str) -> list[str]:
     return [
         term
         for clause, times in QueryAnalyzer(part.languages).clauses(query)
-        if isinstance(clause, Words)
+        if isinstance(clause, QueryTerm)
         for term in [alternative.decode() for alternative in clause.alternatives] * times
         if term in known
     ]
@@ -358,7 +358,7 @@ def quality(folder: Path) -> None:
     """Print one set's row."""
     bm25s: Any = peer("bm25s")
     names, texts, queries = read_set(folder)
-    rows = analyse([(Part(text, 1.0),) for text in texts], [None] * len(texts))
+    rows = analyse([(WeightedText(text, 1.0),) for text in texts], [None] * len(texts))
     part = LexicalPart(MemorySections({"lexical": encode_lexical(rows, np.arange(len(rows)))}), len(rows))
     tokens = [
         np.repeat(rows.terms[start:stop], rows.weights[start:stop] // 64).tolist()

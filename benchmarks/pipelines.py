@@ -39,8 +39,8 @@ from benchmarks.retrieval_data import (
     retriever_over,
 )
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import Models
-from cicada.models.ports import Embedder, ModelUse, Purse, Reranked, Reranker, StructuredModel
+from cicada.models.choosing import ModelFactory
+from cicada.models.ports import Embedder, ModelUse, Reranked, Reranker, StructuredModel, TokenBudget
 from cicada.retrieval.pipelines.api import PipelineName
 from cicada.retrieval.pipelines.building import WRITING_MAX_TOKENS, reranker_of
 from cicada.retrieval.pipelines.pipeline import Pipelines
@@ -106,7 +106,7 @@ class IdealReranker:
     def __init__(self) -> None:
         self.gains: Mapping[str, float] = {}
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:  # noqa: ARG002
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:  # noqa: ARG002
         """The gain of each text as a share of the best."""
         best = max(self.gains.values(), default=1.0)
         return Reranked(tuple(self.gains.get(text, 0.0) / best for text in texts), ())
@@ -241,7 +241,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         def bedrock() -> Any:
             return aws.client("bedrock-runtime", bedrock_client_config())
 
-        models = Models(bedrock=bedrock, secrets=lambda: aws.client("secretsmanager", Config()))
+        models = ModelFactory(bedrock=bedrock, secrets=lambda: aws.client("secretsmanager", Config()))
         reranker = reranker_of(args.reranker, models, bedrock)
         writer = models.structured(args.expansion_model, max_tokens=WRITING_MAX_TOKENS)
         for folder in folders:

@@ -21,10 +21,10 @@ from moto import mock_aws
 from benchmarks.dynamodb_units import item_bytes, read_units, write_units
 from cicada.corpus.passages import ScriptLocator
 from cicada.profiles.changes import By, FieldGiven, created, updated
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import DynamoDbProfiles
-from cicada.profiles.record import PassageProof, Record
+from cicada.profiles.record import PassageProof, ProfileRecord
 from cicada.profiles.rules import MAX_EDITS, ProfileLimits
+from cicada.profiles.service import ProfileService
 
 USD_PER_MILLION_WRITE_UNITS = 0.625
 USD_PER_MILLION_READ_UNITS = 0.125
@@ -91,7 +91,7 @@ class Metered:
         self._sizes[sk] = size
 
 
-def record(number: int, shape: Shape) -> Record:
+def record(number: int, shape: Shape) -> ProfileRecord:
     """A profile of a shape, with its history."""
 
     def fact(n: int, version: int) -> FieldGiven:
@@ -129,7 +129,7 @@ def measured(client: Any, shape: Shape, count: int, *, apart: bool) -> tuple[flo
     for number in range(count):
         store.write(SUBJECT, record(number, shape), over=0)
     metered.read = metered.queries = 0
-    if len(ProfileDesk(store, limits=LIMITS).list(SUBJECT)) != count:
+    if len(ProfileService(store, limits=LIMITS).list(SUBJECT)) != count:
         raise AssertionError("the list is not whole")
     return metered.read, metered.queries, metered.written / count
 

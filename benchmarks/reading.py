@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.sandbox import read_safely
 
 ROOT = Path(__file__).parents[1]
@@ -26,7 +26,7 @@ SHELF = ROOT / "samples" / "shelf"
 FRESH = """
 import sys
 from pathlib import Path
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.readers.dispatch import read_document
 path = Path(sys.argv[1])
 read_document(path.name, path.read_bytes())
 """

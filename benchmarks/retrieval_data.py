@@ -17,7 +17,7 @@ from pathlib import Path
 import boto3
 import numpy as np
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import Passage, ScriptLocator
 from cicada.index.reader import IndexReader
 from cicada.index.writer import IndexWriter
@@ -153,7 +153,7 @@ def _document(collection: str, found: Mapping[str, str]) -> Indexable:
         episode_id=collection, episode_name=collection, chapter_id="-", message_id=found["_id"], speaker="-"
     )
     passage = Passage(id=found["_id"], collection=collection, text=text, context=text, locator=locator)
-    return Indexable(passage, (Part(text, 1.0),))
+    return Indexable(passage, (WeightedText(text, 1.0),))
 
 
 def _lines(file: Path) -> list[str]:

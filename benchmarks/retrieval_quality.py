@@ -24,7 +24,7 @@ from benchmarks.retrieval_data import (
     retriever_over,
     sample_questions,
 )
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import Window, passages
 from cicada.defaults import DEFAULT_MIN_SCORE
@@ -88,7 +88,7 @@ def measure_sample(embedder: Embedder) -> None:
     """Print how well the sample's questions are answered, and what the unanswerable ones find."""
     messages = read_script(script_files([SAMPLE_SCRIPT]))
     ours = list(passages(COLLECTION, messages))
-    as_one = [Indexable(item.passage, (Part(item.passage.context, 1.0),)) for item in ours]
+    as_one = [Indexable(item.passage, (WeightedText(item.passage.context, 1.0),)) for item in ours]
     retriever = retriever_over(ours, COLLECTION, embedder)
     alone = retriever_over(passages(COLLECTION, messages, Window(reach=0)), COLLECTION, embedder)
     rankers = {

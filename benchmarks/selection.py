@@ -34,9 +34,11 @@ from benchmarks.retrieval_data import EMBEDDINGS
 from cicada.defaults import MIN_ENTITY_CONFIDENCE, MIN_INTENTION_CONFIDENCE
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Prompt, StructuredModel, Usage
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Extractor, Named
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, Extractor, NamedEntity
 from cicada.retrieval.knowledge.extracting import ModelExtractor, extracting_prompt, named_of
-from cicada.retrieval.knowledge.forms import (
+from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, NameSource
+from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
+from cicada.retrieval.knowledge.structured_calls import (
     FILLING_MAX_TOKENS,
     NameFound,
     NamesFound,
@@ -44,9 +46,7 @@ from cicada.retrieval.knowledge.forms import (
     fill_form,
     selection_form,
 )
-from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames, NameSource
-from cicada.retrieval.knowledge.selecting import ModelSelector, choices_of, selecting_system
-from cicada.retrieval.ports import Limits, Unlimited
+from cicada.retrieval.ports import SearchLimits, Unlimited
 from cicada.text.names import bare_key
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.minilm import CachedEmbedder
@@ -70,7 +70,7 @@ class Noting(Unlimited):
             self.uses.append(use)
 
 
-Way = Callable[[str, Limits], tuple[Sequence[Choice], Sequence[Named]]]
+Way = Callable[[str, SearchLimits], tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]]
 """A question in, what it needs and names out."""
 
 
@@ -106,7 +106,7 @@ def beside_each_other(model: StructuredModel, extractor: Extractor, catalogue: C
     """The selector and an extractor at once."""
     selector = ModelSelector(model)
 
-    def asked(question: str, limits: Limits) -> tuple[Sequence[Choice], Sequence[Named]]:
+    def asked(question: str, limits: SearchLimits) -> tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]:
         with ThreadPoolExecutor(2) as pool:
             needs = pool.submit(selector.select, question, catalogue, limits)
             names = pool.submit(extractor.extract, question, catalogue, limits)
@@ -125,7 +125,9 @@ def routers(model: StructuredModel, names: NameSource, catalogue: Catalogue, *, 
         for of in each
     }
 
-    def routed(question: str, of: Catalogue, limits: Limits) -> tuple[Sequence[Choice], Sequence[Named]]:
+    def routed(
+        question: str, of: Catalogue, limits: SearchLimits
+    ) -> tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]:
         naming = extracting_prompt(question, of)
         prompt = Prompt(f"{selecting_system(of)}\n\n{naming.system}", naming.user)
         route = fill_form(model, prompt, forms[of.collections[0].collection], "route", limits)
@@ -133,7 +135,7 @@ def routers(model: StructuredModel, names: NameSource, catalogue: Catalogue, *, 
         found = named_of(question, given, names.names(catalogue, limits), MIN_ENTITY_CONFIDENCE)
         return choices_of(route, of, MIN_INTENTION_CONFIDENCE), found
 
-    def asked(question: str, limits: Limits) -> tuple[Sequence[Choice], Sequence[Named]]:
+    def asked(question: str, limits: SearchLimits) -> tuple[Sequence[CollectionChoice], Sequence[NamedEntity]]:
         with ThreadPoolExecutor(at_once) as pool:
             found = list(pool.map(lambda of: routed(question, of, limits), each))
         return [one for chosen, _ in found for one in chosen], [one for _, named in found for one in named]

@@ -22,7 +22,10 @@ from pathlib import Path
 import boto3
 
 from benchmarks.classifier import wilson_interval
-from cicada.answering.semantic_cache.decision import (
+from cicada.models.bedrock import bedrock_client_config
+from cicada.models.choosing import ModelFactory
+from cicada.retrieval.ports import UNLIMITED
+from cicada.semantic_cache.decision import (
     CONFIRM_MAX_TOKENS,
     Confirm,
     Thresholds,
@@ -30,11 +33,8 @@ from cicada.answering.semantic_cache.decision import (
     decide,
     thresholds_of,
 )
-from cicada.answering.semantic_cache.records import Entry
-from cicada.answering.semantic_cache.scope import language_of
-from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import Models
-from cicada.retrieval.ports import UNLIMITED
+from cicada.semantic_cache.entries import CacheEntry
+from cicada.semantic_cache.scope import language_of
 from cicada_local.bedrock.minilm import CachedEmbedder
 from training.models import DATA
 
@@ -79,7 +79,7 @@ def judge(
             return confirm is not None and confirm(asked, earlier, UNLIMITED)
 
         in_scope = language_of(pair["earlier"]) == language_of(pair["asked"])
-        entries = [(Entry("0", pair["earlier"], b"", 0, NEVER_S), cosine)] if in_scope else []
+        entries = [(CacheEntry("0", pair["earlier"], b"", 0, NEVER_S), cosine)] if in_scope else []
         choices = decide(pair["asked"], entries, thresholds, confirms if confirm else None)
         use = choices[0].use if choices else "miss"
         found.append(Judged(pair["same"], pair["language"], author, cosine, use, bool(calls)))
@@ -112,7 +112,7 @@ def table(judged: Sequence[Judged]) -> Iterator[str]:
 
 
 def _confirming(model_id: str) -> Confirm:
-    models = Models(
+    models = ModelFactory(
         bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
         secrets=lambda: boto3.client("secretsmanager"),
     )

@@ -10,13 +10,13 @@ from rich.text import Text
 from cicada_cli.exits import Exit, exit_of
 from cicada_cli.output import complain
 from cicada_cli.report import confirm_lines
-from cicada_cli.session import PendingAnswer, Session
+from cicada_cli.session import ClientSession, PendingAnswer
 from cicada_cli.views import PeopleView, View, failure_words
 from cicada_client import Answer, ClientError, EventFrame
 
 
 @dataclass(frozen=True)
-class Scope:
+class QuestionScope:
     """What a question is limited to."""
 
     collections: tuple[str, ...] = ()
@@ -25,9 +25,9 @@ class Scope:
 
 
 def ask(
-    session: Session,
+    session: ClientSession,
     question: str,
-    scope: Scope,
+    scope: QuestionScope,
     view: View,
     *,
     session_id: str | None = None,
@@ -71,7 +71,7 @@ def ask(
     return Exit.DONE if complete else Exit.FAILED
 
 
-def _confirm(session: Session, answer: Answer, view: PeopleView, read: Callable[[str], str] | None) -> None:
+def _confirm(session: ClientSession, answer: Answer, view: PeopleView, read: Callable[[str], str] | None) -> None:
     """Have the user confirm what the answer would delete, one by one; whatever is no *y* declines."""
     for asked in answer.confirmations:
         view.print_lines(*confirm_lines(asked))

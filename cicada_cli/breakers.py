@@ -17,8 +17,8 @@ from cicada_cli.output import complain, say, say_json
 from cicada_cli.text import counted, one_line
 
 if TYPE_CHECKING:
-    from cicada.answering.breakers.decide import BreakerState
-    from cicada.answering.breakers.ports import BreakerStore
+    from cicada.breakers.decide import BreakerState
+    from cicada.breakers.ports import BreakerStore
 
 NEEDS = ("requests_table",)
 """What these commands must know of the deployment."""
@@ -50,7 +50,7 @@ def add_breakers(
 
 def listed(deployment: Deployment, *, as_json: bool, now_s: Callable[[], float] = time.time) -> Exit:
     """List the breakers that have had a failure of late."""
-    from cicada.answering.breakers.decide import Policy, state_of
+    from cicada.breakers.decide import Policy, state_of
     from cicada.delivery.ports import StoreFault
 
     now_ms = int(now_s() * 1000)
@@ -73,8 +73,8 @@ def listed(deployment: Deployment, *, as_json: bool, now_s: Callable[[], float] 
 
 def close(deployment: Deployment, name: str, *, now_s: Callable[[], float] = time.time) -> Exit:
     """Close a breaker, whatever its state."""
-    from cicada.answering.breakers.decide import Breaker
-    from cicada.answering.breakers.ports import Overtaken
+    from cicada.breakers.decide import Breaker
+    from cicada.breakers.ports import Overtaken
     from cicada.delivery.ports import StoreFault
 
     store = store_of(deployment)
@@ -102,7 +102,7 @@ def store_of(deployment: Deployment) -> BreakerStore:
     """The breakers that a deployment's workers share."""
     from botocore.config import Config
 
-    from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
+    from cicada.breakers.dynamodb import DynamoDbBreakerStore
 
     config = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 3})
     return DynamoDbBreakerStore(deployment.aws.client("dynamodb", config), deployment.requests_table)

@@ -12,11 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from cicada_cli.ask import Scope, ask
+from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.exits import Exit
 from cicada_cli.output import complain
 from cicada_cli.report import source_heading, source_lines
-from cicada_cli.session import Session
+from cicada_cli.session import ClientSession
 from cicada_cli.text import printable
 from cicada_cli.views import PeopleView, view_for, width_of
 from cicada_client import Answer
@@ -35,9 +35,9 @@ HELP = (
 class Chat:
     """A conversation at the terminal."""
 
-    session: Session
+    session: ClientSession
     out: Console
-    scope: Scope
+    scope: QuestionScope
     session_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     read: Callable[[str], str] | None = None
     """Shows a prompt and returns a line, or raises EOFError; what :meth:`run` reads by."""

@@ -59,7 +59,7 @@ class DeploymentNotFound(UsageError):
 
 
 @dataclass(frozen=True)
-class Choice:
+class DeploymentChoice:
     """What the command line says of the deployment; None where it says nothing."""
 
     url: str | None = None
@@ -215,7 +215,12 @@ STACKS: tuple[str, ...] = ()
 
 
 def discover(
-    choice: Choice, needs: Collection[str], *, environ: Mapping[str, str], cwd: Path, project: Path = _PROJECT_ROOT
+    choice: DeploymentChoice,
+    needs: Collection[str],
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    project: Path = _PROJECT_ROOT,
 ) -> Deployment:
     """Find the deployment.
 
@@ -246,7 +251,7 @@ def discover(
 
 
 def _local_cloud(
-    choice: Choice, environ: Mapping[str, str], folders: Iterable[Path], tried: list[str]
+    choice: DeploymentChoice, environ: Mapping[str, str], folders: Iterable[Path], tried: list[str]
 ) -> Deployment | None:
     """The local cloud that runs from the first of the folders that has one, unless another place is named."""
     if choice.profile or choice.stack_prefix or environ.get("CICADA_STACK_PREFIX"):

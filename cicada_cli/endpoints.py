@@ -12,7 +12,7 @@ from cicada_cli.deployment import Aws
 from cicada_cli.exits import UsageError
 
 if TYPE_CHECKING:  # boto3 is loaded by the commands that need it
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoints import Endpoints
 
 ENDPOINTS_VARIABLE = "CICADA_MODEL_ENDPOINTS"
@@ -34,7 +34,7 @@ def models_at(
     *,
     secrets: Aws | None = None,
     environ: Mapping[str, str] = os.environ,
-) -> Models:
+) -> ModelFactory:
     """Makes models of Bedrock and of endpoints.
 
     Args:
@@ -47,10 +47,10 @@ def models_at(
         UsageError: the environment's endpoints cannot be read.
     """
     from cicada.models.bedrock import bedrock_client_config
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoint_keys import SECRETS_CONFIG
 
-    return Models(
+    return ModelFactory(
         bedrock=lambda: aws.client("bedrock-runtime", bedrock_client_config()),
         secrets=lambda: (secrets or aws).client("secretsmanager", SECRETS_CONFIG),
         endpoints=read_endpoints(None, environ) if endpoints is None else endpoints,

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cicada.errors import CicadaError, CorpusInvalid, SettingsInvalid
 from cicada_cli.deployment import LOCAL_REGION, Aws, Deployment
-from cicada_cli.evaluate_options import Asked
+from cicada_cli.evaluate_options import EvaluateOptions
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain
 from cicada_cli.progress import progress_on
@@ -26,11 +26,11 @@ if TYPE_CHECKING:  # numpy, boto3 and what measures are loaded by a run
     from cicada.retrieval.ports import Retriever
     from cicada_evaluation.answers.running import AnswersPlan
     from cicada_evaluation.embedding import MeteredClient
-    from cicada_evaluation.gate import Condition
+    from cicada_evaluation.gate import GateCondition
     from cicada_evaluation.indexes import Engines
     from cicada_evaluation.judged import JudgedSet
     from cicada_evaluation.report import Report, SetResult
-    from cicada_evaluation.running import Plan, Told
+    from cicada_evaluation.running import EvaluationListener, EvaluationPlan
 
 LOCAL_RERANKER = "amazon.rerank-v1:0"
 """As the local cloud's Bedrock plays it: it compares words."""
@@ -45,7 +45,7 @@ PIECES = {
 }
 
 
-def evaluate(asked: Asked, deployment: Callable[[], Deployment], *, out: Console, err: Console) -> Exit:
+def evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], *, out: Console, err: Console) -> Exit:
     """Measure, show, write, compare, and hold against the gates.
 
     Args:
@@ -66,7 +66,7 @@ def evaluate(asked: Asked, deployment: Callable[[], Deployment], *, out: Console
         return Exit.FAILED
 
 
-def _evaluate(asked: Asked, deployment: Callable[[], Deployment], out: Console, err: Console) -> Exit:
+def _evaluate(asked: EvaluateOptions, deployment: Callable[[], Deployment], out: Console, err: Console) -> Exit:
     from cicada_evaluation.chart import write_chart
     from cicada_evaluation.report import write_report
 
@@ -84,12 +84,12 @@ def _evaluate(asked: Asked, deployment: Callable[[], Deployment], out: Console, 
 class _Earlier:
     """What a run is held against."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[GateCondition, ...]
     base: Report | None
     compared: Report | None
 
     @classmethod
-    def read(cls, asked: Asked) -> _Earlier:
+    def read(cls, asked: EvaluateOptions) -> _Earlier:
         from cicada_evaluation.gate import parse_gate
         from cicada_evaluation.report import read_report
 
@@ -100,7 +100,7 @@ class _Earlier:
         )
 
 
-def _compare_only(asked: Asked, out: Console, err: Console) -> Exit:
+def _compare_only(asked: EvaluateOptions, out: Console, err: Console) -> Exit:
     from cicada_cli.evaluate_view import show_comparison
     from cicada_evaluation.compare import compare, compare_modes
     from cicada_evaluation.report import read_report
@@ -119,7 +119,7 @@ def _compare_only(asked: Asked, out: Console, err: Console) -> Exit:
     return Exit.DONE
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: EvaluateOptions) -> None:
     if len(asked.compare) > 1:
         raise UsageError("with a --dataset, --compare takes one earlier report")
     if "s3vectors" in asked.modes and not asked.s3_vectors_index_arn:
@@ -141,7 +141,7 @@ def _check(asked: Asked) -> None:
             raise UsageError(f"{path}: there is no folder {path.parent}")
 
 
-def _told(report: Report, earlier: _Earlier, asked: Asked, out: Console, err: Console) -> Exit:
+def _told(report: Report, earlier: _Earlier, asked: EvaluateOptions, out: Console, err: Console) -> Exit:
     from cicada_cli.answers_view import answers_notes, show_answers
     from cicada_cli.evaluate_view import notes_of, show_comparison, show_report
     from cicada_evaluation.compare import compare
@@ -171,15 +171,15 @@ def _told(report: Report, earlier: _Earlier, asked: Asked, out: Console, err: Co
     return Exit.FAILED if failures else Exit.DONE
 
 
-def _measured(asked: Asked, deployment: Callable[[], Deployment], err: Console) -> Report:
+def _measured(asked: EvaluateOptions, deployment: Callable[[], Deployment], err: Console) -> Report:
     from cicada_evaluation.fees import read_fees
     from cicada_evaluation.report import Report
-    from cicada_evaluation.running import Plan
+    from cicada_evaluation.running import EvaluationPlan
     from cicada_evaluation.sets import read_set
 
     sets = [read_set(path).limited(asked.limit) for path in asked.datasets]
     _refuse_same_names(sets)
-    plan = Plan(asked.modes, asked.recall, asked.seed, read_fees(asked.fees))
+    plan = EvaluationPlan(asked.modes, asked.recall, asked.seed, read_fees(asked.fees))
     with _model(asked, deployment) as model, _work(asked.work) as work:
         answers = _answers_plan(asked, model)
         results = []
@@ -214,17 +214,17 @@ class _Model:
     aws: Aws
     deployment: Deployment | None
 
-    def reranker(self, asked: Asked) -> str:
+    def reranker(self, asked: EvaluateOptions) -> str:
         """What re-ranks: what is named, else of the local cloud's models the one that stands in for it."""
         return asked.reranker_model_id or (LOCAL_RERANKER if self.runtime.local else "")
 
-    def writer(self, asked: Asked) -> str:
+    def writer(self, asked: EvaluateOptions) -> str:
         """What writes other wordings, likewise."""
         return asked.expansion_model_id or (LOCAL_WRITER if self.runtime.local else "")
 
 
 @contextmanager
-def _model(asked: Asked, deployment: Callable[[], Deployment]) -> Iterator[_Model]:
+def _model(asked: EvaluateOptions, deployment: Callable[[], Deployment]) -> Iterator[_Model]:
     """The deployment's model, the one that is named, or the local cloud's, which runs for this block."""
     from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, embedding_endpoint
 
@@ -248,7 +248,7 @@ def _wired(runtime: Aws, aws: Aws, model_id: str, dimensions: int, deployment: D
     return _Model(BedrockEmbedder(meter, model_id, dimensions), meter, runtime, aws, deployment)
 
 
-def _answers_plan(asked: Asked, model: _Model) -> Callable[[JudgedSet], AnswersPlan] | None:
+def _answers_plan(asked: EvaluateOptions, model: _Model) -> Callable[[JudgedSet], AnswersPlan] | None:
     """How answers are measured, if they are."""
     from cicada_cli.evaluate_answers import plan_of
 
@@ -261,12 +261,12 @@ def _answers_plan(asked: Asked, model: _Model) -> Callable[[JudgedSet], AnswersP
 
 def _result(
     judged: JudgedSet,
-    plan: Plan,
+    plan: EvaluationPlan,
     answers: Callable[[JudgedSet], AnswersPlan] | None,
     model: _Model,
     work: Path,
-    asked: Asked,
-    told: Told,
+    asked: EvaluateOptions,
+    told: EvaluationListener,
 ) -> SetResult:
     from cicada_cli.index import store_of
     from cicada_evaluation.answers.running import evaluate_answers
@@ -287,7 +287,7 @@ def _result(
         return evaluate_set(judged, plan, searched, queries, model.meter, told)
 
 
-def _engines(model: _Model, asked: Asked) -> Engines:
+def _engines(model: _Model, asked: EvaluateOptions) -> Engines:
     from cicada.retrieval.pipelines.pipeline import Pipelines
     from cicada_cli.pipelines import pipelines_with
     from cicada_evaluation.indexes import Engines

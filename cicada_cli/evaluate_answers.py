@@ -14,7 +14,7 @@ from cicada_cli.endpoints import models_at, read_endpoints
 from cicada_cli.exits import UsageError
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
     from cicada.models.endpoints import Endpoints
     from cicada_evaluation.answers.cases import Unanswerable
     from cicada_evaluation.answers.running import AnswersPlan
@@ -107,12 +107,12 @@ def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
     return named
 
 
-def _models(runtime: Aws, aws: Aws, endpoints: Endpoints, environ: Mapping[str, str]) -> Callable[[str], Models]:
+def _models(runtime: Aws, aws: Aws, endpoints: Endpoints, environ: Mapping[str, str]) -> Callable[[str], ModelFactory]:
     """Where a model is to be had, by its id. The endpoints' secrets are where all but the local cloud's models are."""
     from cicada.models.model_ids import LOCAL_PREFIX
 
     @lru_cache
-    def at(place: Aws) -> Models:
+    def at(place: Aws) -> ModelFactory:
         return models_at(place, endpoints, secrets=aws, environ=environ)
 
     return lambda model_id: at(runtime if model_id.startswith(LOCAL_PREFIX) else aws)

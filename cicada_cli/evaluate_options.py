@@ -22,7 +22,7 @@ DEFAULT_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluateOptions:
     """The command line."""
 
     datasets: tuple[Path, ...]
@@ -53,7 +53,7 @@ class Asked:
     """What is to be measured of answers; None where retrieval is measured."""
 
     @classmethod
-    def of(cls, args: argparse.Namespace, aws: Aws, version: str) -> Asked:
+    def of(cls, args: argparse.Namespace, aws: Aws, version: str) -> EvaluateOptions:
         """Read what :func:`add_arguments` and the deployment's options have parsed.
 
         Raises:

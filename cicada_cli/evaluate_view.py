@@ -11,7 +11,7 @@ from rich.text import Text
 from cicada_cli.output import say
 from cicada_cli.text import counted, printable
 from cicada_evaluation.compare import Compared, Comparison
-from cicada_evaluation.report import Estimate, ModeResult, Report, SetResult
+from cicada_evaluation.report import MeanEstimate, ModeResult, Report, SetResult
 
 SIGNIFICANT = 0.05
 """A p-value below this is shown as such."""
@@ -65,7 +65,7 @@ def _report_table(report: Report, measures: list[str]) -> Table:
     return table
 
 
-def _cell(estimate: Estimate | None) -> Text:
+def _cell(estimate: MeanEstimate | None) -> Text:
     if estimate is None:
         return Text("")
     return Text.assemble(f"{estimate.mean:.3f}\n", (f"{estimate.low:.3f}–{estimate.high:.3f}", "dim"))

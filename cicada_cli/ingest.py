@@ -18,7 +18,7 @@ from cicada_cli.text import counted, one_line
 
 if TYPE_CHECKING:
     from cicada.index.s3 import S3Store
-    from cicada.ingest.incoming.records import RunReport
+    from cicada.ingest.incoming.run_records import RunReport
 
 REPORT_NEEDS = ("bucket",)
 RUN_NEEDS = ("bucket", "ingest_machine_arn")

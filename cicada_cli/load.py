@@ -15,7 +15,7 @@ from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.index import PIECES, embedder_of, enricher_of, store_of
-from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, Asked
+from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, LoadOptions
 from cicada_cli.load_view import (
     plain_estimate,
     plain_ingest,
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from cicada.index.s3 import S3Store
     from cicada.ingest.contracts import Recipe
     from cicada.ingest.estimating import LoadEstimate
-    from cicada.ingest.sources import Found
+    from cicada.ingest.sources import SourceFiles
 
 CONFIRM_ABOVE_USD = 1.0
 """On a terminal, a load that may cost more is begun only after a yes."""
 
 
-def load(deployment: Deployment, asked: Asked, *, err: Console) -> Exit:
+def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
     """Load a script or documents, compact the collection if that is due, and report."""
     from cicada.ingest.declaring import declaration_of
     from cicada.ingest.loading import scripts_alone
@@ -94,7 +94,7 @@ def unload(deployment: Deployment, sources: Sequence[str], collection: str, *, a
     return Exit.FAILED if unknown else Exit.DONE
 
 
-def _load_script(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
+def _load_script(deployment: Deployment, asked: LoadOptions, collection: str, found: SourceFiles, err: Console) -> Exit:
     from cicada.ingest.scripts import load_script
 
     began = time.monotonic()
@@ -118,7 +118,9 @@ def _load_script(deployment: Deployment, asked: Asked, collection: str, found: F
     return Exit.DONE
 
 
-def _load_documents(deployment: Deployment, asked: Asked, collection: str, found: Found, err: Console) -> Exit:
+def _load_documents(
+    deployment: Deployment, asked: LoadOptions, collection: str, found: SourceFiles, err: Console
+) -> Exit:
     from cicada.ingest.contracts import Recipe
     from cicada.ingest.loading import load_documents
 
@@ -165,7 +167,7 @@ def _load_documents(deployment: Deployment, asked: Asked, collection: str, found
 
 
 def _estimate(
-    deployment: Deployment, asked: Asked, collection: str, store: S3Store, recipe: Recipe, err: Console
+    deployment: Deployment, asked: LoadOptions, collection: str, store: S3Store, recipe: Recipe, err: Console
 ) -> LoadEstimate:
     from cicada.ingest.estimating import estimate_load
 
@@ -185,9 +187,9 @@ def _estimate(
 
 def _agreed(
     deployment: Deployment,
-    asked: Asked,
+    asked: LoadOptions,
     collection: str,
-    found: Found,
+    found: SourceFiles,
     store: S3Store,
     recipe: Recipe,
     err: Console,

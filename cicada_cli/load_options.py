@@ -27,7 +27,7 @@ WORKFLOW_ID = "workflow_id"
 
 
 @dataclass(frozen=True)
-class Asked:
+class LoadOptions:
     """The command line."""
 
     paths: tuple[Path, ...]
@@ -47,7 +47,7 @@ class Asked:
     as_json: bool = False
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Asked:
+    def of(cls, args: argparse.Namespace) -> LoadOptions:
         """Read what :func:`add_load` has parsed.
 
         Raises:

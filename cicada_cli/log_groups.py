@@ -14,7 +14,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada_cli.deployment import Deployment, stack_names
-from cicada_cli.story import Line
+from cicada_cli.request_trace import LogLine
 
 CLIENT_CONFIG = Config(connect_timeout=3, read_timeout=20, retries={"mode": "standard", "total_max_attempts": 4})
 """Time-outs in seconds."""
@@ -82,7 +82,7 @@ class Insights:
         self._monotonic = monotonic
         self._sleep = sleep
 
-    def lines(self, groups: Sequence[str], query: str, *, start_s: float, end_s: float) -> list[Line]:
+    def lines(self, groups: Sequence[str], query: str, *, start_s: float, end_s: float) -> list[LogLine]:
         """What a query finds, whose columns are the time and :data:`COLUMNS`.
 
         Args:
@@ -127,10 +127,10 @@ class Insights:
             self._client.stop_query(queryId=query_id)
 
 
-def _line(cells: Mapping[str, str]) -> Line:
+def _line(cells: Mapping[str, str]) -> LogLine:
     at = datetime.strptime(cells["@timestamp"], "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC)
     group = cells.get("@log", "").partition(":")[2]  # behind the account's number
-    return Line(round(at.timestamp() * 1000), group, _fields(cells.get("@message", "")))
+    return LogLine(round(at.timestamp() * 1000), group, _fields(cells.get("@message", "")))
 
 
 def _fields(message: str) -> Mapping[str, Any]:

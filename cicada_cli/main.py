@@ -18,20 +18,19 @@ from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
 from cicada.index.maintenance import KEEP_VERSIONS
 from cicada.retrieval.ports import Filters, SearchMode, SearchQuery
 from cicada_cli import argument_types, breakers, engine, ingest, profiles, retrieve, upkeep
-from cicada_cli.ask import Scope, ask
+from cicada_cli.ask import QuestionScope, ask
 from cicada_cli.chat import Chat, history_file, remembered_lines
 from cicada_cli.credentials import token_source
-from cicada_cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Choice, Deployment, discover
+from cicada_cli.deployment import CHAT, DEFAULT_STACK_PREFIX, INDEX, STACKS, Aws, Deployment, DeploymentChoice, discover
 from cicada_cli.evaluate import evaluate
 from cicada_cli.evaluate_citations import evaluate_citations
-from cicada_cli.evaluate_options import Asked, add_arguments
+from cicada_cli.evaluate_options import EvaluateOptions, add_arguments
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.load import load, unload
-from cicada_cli.load_options import Asked as AskedLoad
-from cicada_cli.load_options import add_load, add_unload
+from cicada_cli.load_options import LoadOptions, add_load, add_unload
 from cicada_cli.output import Notes, Parser, complain, console
 from cicada_cli.search import search
-from cicada_cli.session import Session
+from cicada_cli.session import ClientSession
 from cicada_cli.text import clipped, one_line
 from cicada_cli.trace import DEFAULT_SINCE, canonical, trace
 from cicada_cli.views import view_for
@@ -309,7 +308,7 @@ def _profile(args: argparse.Namespace) -> Exit:
 
 
 def _load(args: argparse.Namespace) -> Exit:
-    asked = AskedLoad.of(args)
+    asked = LoadOptions.of(args)
     return load(_deployment(args, INDEX), asked, err=console(stderr=True))
 
 
@@ -336,7 +335,7 @@ def _evaluate(args: argparse.Namespace) -> Exit:
     aws = Aws(args.profile, args.region, args.endpoint_url)
     if args.citations:
         return evaluate_citations(args.citations, args.judge, args.endpoints, aws, out=console())
-    asked = Asked.of(args, aws, _version())
+    asked = EvaluateOptions.of(args, aws, _version())
     return evaluate(asked, lambda: _deployment(args, INDEX), out=console(), err=console(stderr=True))
 
 
@@ -401,19 +400,19 @@ def _partial(args: argparse.Namespace) -> Exit:
 
 
 @contextlib.contextmanager
-def _session(args: argparse.Namespace) -> Iterator[Session]:
+def _session(args: argparse.Namespace) -> Iterator[ClientSession]:
     token = token_source(args.token, args.token_file, os.environ)
-    with Session(_deployment(args, CHAT).url, token) as session:
+    with ClientSession(_deployment(args, CHAT).url, token) as session:
         yield session
 
 
-def _scope(args: argparse.Namespace) -> Scope:
-    return Scope(tuple(args.collection), tuple(args.episode), args.top_k)
+def _scope(args: argparse.Namespace) -> QuestionScope:
+    return QuestionScope(tuple(args.collection), tuple(args.episode), args.top_k)
 
 
 def _deployment(args: argparse.Namespace, needs: Sequence[str]) -> Deployment:
     given = vars(args)
-    choice = Choice(
+    choice = DeploymentChoice(
         url=given.get("url"),
         bucket=given.get("bucket"),
         embedding_model_id=given.get("embedding_model"),

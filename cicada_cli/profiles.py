@@ -16,7 +16,7 @@ from cicada.retrieval.entity_paths import closest_names
 from cicada_cli import profiles_view as view
 from cicada_cli.exits import Exit, exit_of
 from cicada_cli.output import complain, say, say_json
-from cicada_cli.session import Session
+from cicada_cli.session import ClientSession
 from cicada_client import ClientError, RequestRefused
 
 MOST_SUGGESTED = 3
@@ -93,7 +93,7 @@ def add_profile(
         command.set_defaults(run=run)
 
 
-def profile(session: Session, args: argparse.Namespace, out: Console) -> Exit:
+def profile(session: ClientSession, args: argparse.Namespace, out: Console) -> Exit:
     """Carry out one of the commands."""
     command: str = args.profile_command
     try:
@@ -129,7 +129,7 @@ def profile(session: Session, args: argparse.Namespace, out: Console) -> Exit:
     return Exit.DONE
 
 
-def _create(session: Session, args: argparse.Namespace, out: Console) -> None:
+def _create(session: ClientSession, args: argparse.Namespace, out: Console) -> None:
     made = session.profiles(
         lambda profiles: profiles.create(
             args.of_kind, args.name, dict(args.facts), statement=args.statement, episodes=args.episode
@@ -138,7 +138,7 @@ def _create(session: Session, args: argparse.Namespace, out: Console) -> None:
     view.show_profile(made, out, as_json=args.json)
 
 
-def _change(session: Session, args: argparse.Namespace, out: Console) -> None:
+def _change(session: ClientSession, args: argparse.Namespace, out: Console) -> None:
     """Set or remove facts: of the version that was named, or of the one that stands now."""
     meant = _meant(args)
     found = session.profiles(lambda profiles: profiles.show(**vars(meant)))
@@ -161,7 +161,7 @@ def _change(session: Session, args: argparse.Namespace, out: Console) -> None:
     view.show_profile(changed, out, as_json=args.json)
 
 
-def _undo(session: Session, args: argparse.Namespace, out: Console) -> None:
+def _undo(session: ClientSession, args: argparse.Namespace, out: Console) -> None:
     found = session.profiles(lambda profiles: profiles.show(**vars(_meant(args))))
     restored = session.profiles(lambda profiles: profiles.undo(found.id, args.version or found.version))
     if restored is None:
@@ -174,7 +174,7 @@ def _is_unknown(error: ClientError) -> bool:
     return isinstance(error, RequestRefused) and error.code == ProfileUnknown.code
 
 
-def _closest(session: Session, args: argparse.Namespace) -> str:
+def _closest(session: ClientSession, args: argparse.Namespace) -> str:
     """The names that are most like one that nothing has; empty where there is none, or they cannot be had."""
     try:
         heads = session.profiles(lambda profiles: profiles.list(args.kind))

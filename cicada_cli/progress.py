@@ -13,10 +13,10 @@ PLAIN_INTERVAL_S = 5.0
 """Between two lines where there is no terminal to move a bar on."""
 
 
-class Told(Protocol):
+class ProgressListener(Protocol):
     """Is told each step, while its block runs."""
 
-    def __enter__(self) -> Told: ...
+    def __enter__(self) -> ProgressListener: ...
 
     def __exit__(self, *raised: object) -> None: ...
 
@@ -25,7 +25,7 @@ class Told(Protocol):
         ...
 
 
-def progress_on(err: Console, pieces: Mapping[str, str]) -> Told:
+def progress_on(err: Console, pieces: Mapping[str, str]) -> ProgressListener:
     """Progress on a console; ``pieces`` are what a stage's numbers count, by stage."""
     return _Bars(err, pieces) if err.is_terminal else _Lines(err, pieces)
 

@@ -56,7 +56,7 @@ class PendingAnswer:
         self._cancel()
 
 
-class Session:
+class ClientSession:
     """A client that is open as long as the block lasts. One question at a time."""
 
     def __init__(self, url: str, token: str | TokenProvider | None) -> None:

@@ -13,13 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cicada.story import MOST_LINES, story_query
+from cicada.request_trace import MOST_LINES, insights_query
 from cicada_cli.deployment import Deployment
 from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain, say, say_json
-from cicada_cli.story import Line, Spent, Story, askers
-from cicada_cli.story_words import attempt_words, sentence, spent_words, sums, verdict
+from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
 from cicada_cli.text import counted, one_line
+from cicada_cli.trace_words import attempt_words, sentence, spent_words, sums, verdict
 
 if TYPE_CHECKING:
     from cicada_cli.log_groups import Insights
@@ -83,7 +83,7 @@ def trace(
     if len(chosen) > 1:
         complain(f"{len(told_of)} users' requests have this id, of {_listed(told_of)}: --asker chooses one")
     for whose in chosen:
-        story = Story.of(request_id, lines, asker=whose, cut=cut)
+        story = RequestTrace.of(request_id, lines, asker=whose, cut=cut)
         if as_json:
             say_json(plain(story))
         else:
@@ -93,7 +93,7 @@ def trace(
 
 def _read(
     insights: Insights, groups: Sequence[str], request_id: str, *, start_s: float, end_s: float
-) -> tuple[list[Line], bool]:
+) -> tuple[list[LogLine], bool]:
     """A request's lines, and whether some are missing: then the terminal steps, the last to come, are there still.
 
     Raises:
@@ -101,7 +101,7 @@ def _read(
     """
     from cicada_cli.log_groups import COLUMNS
 
-    lines = insights.lines(groups, story_query(request_id, COLUMNS), start_s=start_s, end_s=end_s)
+    lines = insights.lines(groups, insights_query(request_id, COLUMNS), start_s=start_s, end_s=end_s)
     if len(lines) < MOST_LINES:
         return lines, False
     ends = insights.lines(groups, ends_query(request_id, COLUMNS), start_s=start_s, end_s=end_s)
@@ -109,7 +109,7 @@ def _read(
 
 
 def ends_query(request_id: str, fields: Iterable[str]) -> str:
-    """The query for the latest of a request's terminal steps; see :func:`cicada.story.story_query`."""
+    """The query for the latest of a request's terminal steps; see :func:`cicada.request_trace.insights_query`."""
     return "\n".join(
         [
             f"fields @timestamp, {', '.join(fields)}",
@@ -141,7 +141,7 @@ def duration_s(text: str) -> int:
     return int(match[1]) * _UNITS[match[2]][0]
 
 
-def plain(story: Story) -> dict[str, Any]:
+def plain(story: RequestTrace) -> dict[str, Any]:
     """A story as plain data."""
     end = story.end
     return {
@@ -174,7 +174,7 @@ def plain(story: Story) -> dict[str, Any]:
     }
 
 
-def _plain_spent(spent: Spent) -> dict[str, float]:
+def _plain_spent(spent: TracedSpend) -> dict[str, float]:
     return {
         "modelCalls": spent.calls,
         "inputTokens": spent.input_tokens,
@@ -184,7 +184,7 @@ def _plain_spent(spent: Spent) -> dict[str, float]:
     }
 
 
-def show(story: Story, out: Console, *, every_line: bool) -> None:
+def show(story: RequestTrace, out: Console, *, every_line: bool) -> None:
     """The story for people: on a terminal as a table, in a pipe a line a step, separated by tabs."""
     rows = [_row(story, line) for line in (story.lines if every_line else story.in_brief())]
     whose = f" of the asker {one_line(story.asker)}" if story.asker else ""
@@ -210,7 +210,7 @@ _Row = tuple[str, str, str, str, str]
 """When, which attempt, which step, what happened, and its style."""
 
 
-def _row(story: Story, line: Line) -> _Row:
+def _row(story: RequestTrace, line: LogLine) -> _Row:
     attempt = story.attempt_of(line)
     number = str(attempt.number) if attempt else str(line.count("attempt") or "")
     after = f"+{(line.at_ms - story.began_ms) / 1000:.3f} s"

@@ -5,6 +5,7 @@ newer server sends.
 """
 
 from cicada_client.client import CicadaClient
+from cicada_client.connection_manager import Status, TokenProvider
 from cicada_client.errors import (
     AnswerFailed,
     ClientError,
@@ -17,7 +18,6 @@ from cicada_client.errors import (
     Unauthorized,
 )
 from cicada_client.frames import ClientEvent, EventFrame, UnknownEvent
-from cicada_client.keeper import Status, TokenProvider
 from cicada_client.profiles import History, ProfilesClient
 from cicada_client.stream import AnswerStream
 from cicada_client.tail import Answer, RequestTail

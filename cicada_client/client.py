@@ -18,6 +18,7 @@ from cicada.protocol.events import Confirmed, Failed
 from cicada.protocol.profiles import ProfileReply
 from cicada_client.call import Call, CallReply
 from cicada_client.connection import MAX_MESSAGE_BYTES, Connector, connect_websocket
+from cicada_client.connection_manager import ConnectionManager, Status, TokenProvider
 from cicada_client.errors import (
     AnswerFailed,
     ClientError,
@@ -26,10 +27,9 @@ from cicada_client.errors import (
 )
 from cicada_client.exchange import Exchange
 from cicada_client.frames import UnknownEvent
-from cicada_client.keeper import ConnectionKeeper, Status, TokenProvider
 from cicada_client.profiles import ProfilesClient
+from cicada_client.request_registry import RequestRegistry
 from cicada_client.stream import AnswerStream
-from cicada_client.switchboard import Switchboard
 from cicada_client.tail import Answer
 from cicada_client.timing import Timing
 
@@ -81,8 +81,8 @@ class CicadaClient:
         self._clock = clock
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
         self._streams: dict[str, AnswerStream] = {}
-        self._board = Switchboard(self._timing, self._show)
-        self._keeper = ConnectionKeeper(
+        self._board = RequestRegistry(self._timing, self._show)
+        self._manager = ConnectionManager(
             self._board,
             url,
             token=token,
@@ -100,7 +100,7 @@ class CicadaClient:
 
     async def __aenter__(self) -> Self:
         """Begin; the first question opens the connection."""
-        self._keeping = asyncio.create_task(self._keeper.run(), name="cicada-client")
+        self._keeping = asyncio.create_task(self._manager.run(), name="cicada-client")
         return self
 
     async def __aexit__(
@@ -223,12 +223,12 @@ class CicadaClient:
         exchange = Exchange(request_id, ask, self._timing, self._rng)
         stream = self._streams[request_id] = AnswerStream(exchange, lambda: self._cancel(request_id))
         self._board.add(exchange, self._clock())
-        self._keeper.wake()
+        self._manager.wake()
         return stream
 
     def _cancel(self, request_id: str) -> None:
         self._board.cancel(request_id, self._clock())
-        self._keeper.wake()
+        self._manager.wake()
 
     async def _manage(self, action: ManageProfile) -> ProfileReply:
         reply = await self._call(action)
@@ -243,7 +243,7 @@ class CicadaClient:
         ended = self._calls[call.key] = asyncio.Event()
         try:
             self._board.add(call, self._clock())
-            self._keeper.wake()
+            self._manager.wake()
             await ended.wait()
         finally:
             del self._calls[call.key]

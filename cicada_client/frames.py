@@ -47,14 +47,14 @@ class EventFrame:
 
 
 @dataclass(frozen=True)
-class GatewayFault:
+class GatewayFaultFrame:
     """API Gateway's own complaint about a frame, such as ``Internal server error``: it names no request of ours."""
 
     message: str
 
 
 Reply = Resumed | Refused | Confirmed | Pong | ProfileReply
-Incoming = EventFrame | Reply | GatewayFault
+Incoming = EventFrame | Reply | GatewayFaultFrame
 
 _MOST_ROUNDS = 8
 """How often parts are left aside: what is missing then takes what it is missing from with it."""
@@ -77,7 +77,7 @@ def parse_frame(text: str | bytes) -> Incoming | None:
     kind, seq = raw.get("type"), raw.get("seq")
     if not isinstance(kind, str):
         message = raw.get("message")
-        return GatewayFault(message) if isinstance(message, str) else None
+        return GatewayFaultFrame(message) if isinstance(message, str) else None
     if not isinstance(seq, int) or isinstance(seq, bool) or seq < 0:
         return None
     if seq == 0:

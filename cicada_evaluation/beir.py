@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import CorpusInvalid
 from cicada_evaluation.judged import JudgedSet, Query, gold_answers, named
-from cicada_evaluation.reading import Problems, content_digest, json_lines, text_lines
+from cicada_evaluation.readers import Problems, content_digest, json_lines, text_lines
 
 CORPUS, QUERIES = "corpus.jsonl", "queries.jsonl"
 JUDGEMENTS = ("qrels.tsv", "qrels/test.tsv")
@@ -82,7 +82,7 @@ def _corpus(file: Path, collection: str, problems: Problems) -> tuple[tuple[Inde
         elif found_id is not None and (whole := f"{title}\n{text}".strip()):
             locator = DocumentLocator(source=found_id, title=title)
             passage = Passage(id=found_id, collection=collection, text=whole, context=whole, locator=locator)
-            passages.append(Indexable(passage, (Part(whole, 1.0),)))
+            passages.append(Indexable(passage, (WeightedText(whole, 1.0),)))
     return tuple(passages), ids
 
 

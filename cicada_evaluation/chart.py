@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from cicada_evaluation.errors import EvaluationRefused
-from cicada_evaluation.report import Estimate, Report, SetResult
+from cicada_evaluation.report import MeanEstimate, Report, SetResult
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9")
 """Told apart with any kind of colour vision. Source: Okabe and Ito, "Color Universal Design", 2008."""
@@ -117,7 +117,7 @@ def _panel(found: SetResult, colours: dict[str, str]) -> Iterator[str]:
         x += group + GAP
 
 
-def _bar(x: float, estimate: Estimate, colour: str, what: str) -> Iterator[str]:
+def _bar(x: float, estimate: MeanEstimate, colour: str, what: str) -> Iterator[str]:
     top, middle = _y(estimate.mean), x + BAR / 2
     low, high = _y(estimate.low), _y(estimate.high)
     told = f"{what} {estimate.mean:.3f} [{estimate.low:.3f}, {estimate.high:.3f}]"

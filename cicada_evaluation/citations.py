@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cicada.answering.judge import CitationJudge
-from cicada.answering.spending import RequestBudget, Spending
+from cicada.attempts.budgets import AttemptBudget, RequestBudget
 from cicada.citations import check_citations
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.protocol.events import Source
@@ -67,9 +67,9 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
 
 def verdict_of(pair: Pair, judge: CitationJudge | None) -> str:
     """What an answer's citation of the passage is found to be: ``verified``, ``unverified`` or ``unchecked``."""
-    spending = Spending("rag", calls=1, deadline=float("inf"), budget=UNBOUNDED)
+    attempt_budget = AttemptBudget("rag", calls=1, deadline=float("inf"), budget=UNBOUNDED)
     answer = f"{pair.sentence.strip()} [1]"
-    found = check_citations(answer, [pair.cited], judge.within(spending) if judge else None)
+    found = check_citations(answer, [pair.cited], judge.within(attempt_budget) if judge else None)
     verdicts = {citation.verdict for citation in found}
     return next((one for one in ("unverified", "unchecked", "verified") if one in verdicts), "unchecked")
 

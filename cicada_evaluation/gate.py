@@ -19,7 +19,7 @@ _RELATIONS: dict[str, Callable[[float, float], bool]] = {">=": operator.ge, "<="
 
 
 @dataclass(frozen=True)
-class Condition:
+class GateCondition:
     """A bound on a measure: in every set and mode, unless it names one; of answers, a mode or one's generator."""
 
     measure: str
@@ -42,7 +42,7 @@ class Condition:
         return f"{self.measure}{self.relation}{self.bound:g}"
 
 
-def parse_gate(text: str) -> tuple[Condition, ...]:
+def parse_gate(text: str) -> tuple[GateCondition, ...]:
     """Read conditions such as ``ndcg@10>=0.40,hybrid:recall@100>=0.9,cranfield/hybrid:search_p95_ms<=20``.
 
     ``@FILE`` reads them from a file: a line may hold several, and what follows a ``#`` is a remark.
@@ -62,7 +62,7 @@ def parse_gate(text: str) -> tuple[Condition, ...]:
     return conditions
 
 
-def missed(report: Report, conditions: Sequence[Condition]) -> list[str]:
+def missed(report: Report, conditions: Sequence[GateCondition]) -> list[str]:
     """What the report does not meet, a line each; a condition on something that was not measured is not met."""
     return [line for condition in conditions for line in _missed(report, condition)]
 
@@ -76,16 +76,16 @@ def missed_against(report: Report, base: Report, tolerance: float) -> list[str]:
     return [line for found in report.sets for line in _missed_of_set(found, base.set(found.name), tolerance)]
 
 
-def _condition(text: str) -> Condition:
+def _condition(text: str) -> GateCondition:
     found = _CONDITION.fullmatch(text)
     if found is None:
         raise EvaluationRefused(
             f"{text!r} is no condition: write for example ndcg@10>=0.40 or hybrid:search_p95_ms<=20"
         )
-    return Condition(found["measure"], found["relation"], float(found["bound"]), found["mode"], found["set"])
+    return GateCondition(found["measure"], found["relation"], float(found["bound"]), found["mode"], found["set"])
 
 
-def _missed(report: Report, condition: Condition) -> Iterator[str]:
+def _missed(report: Report, condition: GateCondition) -> Iterator[str]:
     places = [
         (found, measured)
         for found in report.sets

@@ -12,7 +12,7 @@ from typing import Any
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
-from cicada.index.writer import IndexWriter, Written
+from cicada.index.writer import IndexWriter, WriteResult
 from cicada.models.ports import Embedder, Usage
 from cicada.models.prices import cost
 from cicada.retrieval.engine import EngineSettings, managed_engine
@@ -27,7 +27,7 @@ from cicada_evaluation.judged import JudgedSet
 from cicada_evaluation.modes import MANAGED_MODES, PIPELINES
 from cicada_evaluation.pipelines import TIME_BUDGET_S, EvaluatedPipeline
 from cicada_evaluation.report import Indexing
-from cicada_evaluation.running import Searched, Told
+from cicada_evaluation.running import EvaluationListener, Searched
 from cicada_evaluation.sets import collection_of
 
 ENGINE_BUDGET_S = 30.0
@@ -57,7 +57,7 @@ def own_index(
     queries: QueryEmbedder,
     meter: MeteredClient,
     engines: Engines,
-    told: Told,
+    told: EvaluationListener,
 ) -> Iterator[Searched]:
     """Index a set's corpus in a folder, which keeps it for the next time: what is in it already is not embedded again.
 
@@ -101,7 +101,9 @@ def _reader(store: ObjectStore, embedder: Embedder) -> Iterator[IndexReader]:
         reader.close()
 
 
-def _indexed(judged: JudgedSet, store: ObjectStore, embedder: Embedder, meter: MeteredClient, told: Told) -> Indexing:
+def _indexed(
+    judged: JudgedSet, store: ObjectStore, embedder: Embedder, meter: MeteredClient, told: EvaluationListener
+) -> Indexing:
     before = meter.tokens
     written = _written(judged, store, embedder, told)
     tokens = meter.tokens - before
@@ -111,7 +113,7 @@ def _indexed(judged: JudgedSet, store: ObjectStore, embedder: Embedder, meter: M
     )
 
 
-def _written(judged: JudgedSet, store: ObjectStore, embedder: Embedder, told: Told) -> Written:
+def _written(judged: JudgedSet, store: ObjectStore, embedder: Embedder, told: EvaluationListener) -> WriteResult:
     writer = IndexWriter(store, embedder, progress=told)
     collection = collection_of(judged.path)
     try:
@@ -144,7 +146,7 @@ def _retriever(
     return engine
 
 
-def _load_s3_vectors(store: ObjectStore, engines: Engines, told: Told) -> None:
+def _load_s3_vectors(store: ObjectStore, engines: Engines, told: EvaluationListener) -> None:
     from cicada.retrieval.s3vectors.load import CurrentVersion, Loader
     from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
 

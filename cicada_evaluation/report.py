@@ -15,7 +15,7 @@ from cicada_evaluation.errors import EvaluationRefused
 FORMAT: Literal["cicada-eval/1"] = "cicada-eval/1"
 
 
-class Estimate(CorpusModel):
+class MeanEstimate(CorpusModel):
     """A measure's mean over queries, with its 95 % confidence interval."""
 
     mean: float
@@ -36,7 +36,7 @@ class Measured:
 
     name: str
     """The mode; of answers ``<mode>+<generator>``."""
-    estimates: Mapping[str, Estimate]
+    estimates: Mapping[str, MeanEstimate]
     """By measure; of each, more is better."""
     values: Mapping[str, Mapping[str, float]]
     """By query, and by measure: those that the query has."""
@@ -46,7 +46,7 @@ class Measured:
     """Then a measure may say nothing of any query, and has no estimate."""
 
 
-class Cost(CorpusModel):
+class ReportedCost(CorpusModel):
     """US dollars; None where no price is known."""
 
     embedding_usd: float | None = Field(description="for embedding this set's queries; 0 in a mode that embeds none")
@@ -70,9 +70,9 @@ class ModeResult(CorpusModel):
     mode: str
     engine: str
     index_version: str
-    estimates: dict[str, Estimate] = Field(description="by measure")
+    estimates: dict[str, MeanEstimate] = Field(description="by measure")
     search: Latency
-    cost: Cost
+    cost: ReportedCost
     degraded: dict[str, int] = Field(description="how many searches did without something, by code")
     queries: tuple[QueryResult, ...]
 
@@ -86,13 +86,13 @@ class ModeResult(CorpusModel):
         return Measured(self.mode, self.estimates, {query.id: query.values for query in self.queries}, figures)
 
 
-class AnswerEstimate(Estimate):
+class AnswerEstimate(MeanEstimate):
     """A measure's mean over the answers that it says something of."""
 
     answers: int = Field(description="so many")
 
 
-class Judged(CorpusModel):
+class JudgedScores(CorpusModel):
     """What a model, asked to judge, thinks of an answer: marks from 0 to 10, and why."""
 
     faithfulness: float
@@ -121,7 +121,7 @@ class AnswerResult(CorpusModel):
     output_tokens: int
     first_piece_ms: int | None = Field(None, description="from the call to its first piece; None where none was made")
     answer_ms: int | None = Field(None, description="from the call to its end; None where none was made")
-    judged: Judged | None = None
+    judged: JudgedScores | None = None
 
     @property
     def key(self) -> str:

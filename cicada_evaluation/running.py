@@ -20,10 +20,10 @@ from cicada_evaluation.fees import Fees
 from cicada_evaluation.judged import JudgedSet, Query, judged_id
 from cicada_evaluation.measures import RANKS, measure
 from cicada_evaluation.modes import EMBEDDING_MODES, SHARD_MODES
-from cicada_evaluation.report import Cost, Estimate, Indexing, Latency, ModeResult, QueryResult, SetResult
+from cicada_evaluation.report import Indexing, Latency, MeanEstimate, ModeResult, QueryResult, ReportedCost, SetResult
 
 
-class Told(Protocol):
+class EvaluationListener(Protocol):
     """Is told how it goes."""
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -32,7 +32,7 @@ class Told(Protocol):
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationPlan:
     """What to measure."""
 
     modes: tuple[str, ...]
@@ -70,7 +70,12 @@ class _Found:
 
 
 def evaluate_set(
-    judged: JudgedSet, plan: Plan, searched: Searched, embedder: QueryEmbedder, meter: MeteredClient, told: Told
+    judged: JudgedSet,
+    plan: EvaluationPlan,
+    searched: Searched,
+    embedder: QueryEmbedder,
+    meter: MeteredClient,
+    told: EvaluationListener,
 ) -> SetResult:
     """Search for every query in every mode, and measure.
 
@@ -116,7 +121,12 @@ def evaluate_set(
 
 
 def _search(
-    mode: str, queries: Sequence[Query], plan: Plan, searched: Searched, meter: MeteredClient, told: Told
+    mode: str,
+    queries: Sequence[Query],
+    plan: EvaluationPlan,
+    searched: Searched,
+    meter: MeteredClient,
+    told: EvaluationListener,
 ) -> tuple[list[_Found], int]:
     """What each query finds, and how many tokens were embedded on the way, beside the queries'."""
     retriever = searched.retriever_of(mode)
@@ -144,12 +154,14 @@ def _search(
     return found, meter.tokens - before
 
 
-def _measured(mode: str, judged: JudgedSet, plan: Plan, found: Sequence[_Found], paid: Cost) -> ModeResult:
+def _measured(
+    mode: str, judged: JudgedSet, plan: EvaluationPlan, found: Sequence[_Found], paid: ReportedCost
+) -> ModeResult:
     values = measure(judged.judgements, {one.query.id: one.ids for one in found}, plan.recall)
     estimates = {}
     for name, by_query in values.items():
         interval = mean_interval(list(by_query.values()), seed=plan.seed)
-        estimates[name] = Estimate(mean=interval.mean, low=interval.low, high=interval.high)
+        estimates[name] = MeanEstimate(mean=interval.mean, low=interval.low, high=interval.high)
     return ModeResult(
         mode=mode,
         engine=found[0].result.engine,
@@ -170,9 +182,9 @@ def _measured(mode: str, judged: JudgedSet, plan: Plan, found: Sequence[_Found],
     )
 
 
-def _cost(embedding_usd: float | None, engine_usd: float, models_usd: float | None, queries: int) -> Cost:
+def _cost(embedding_usd: float | None, engine_usd: float, models_usd: float | None, queries: int) -> ReportedCost:
     whole = _sum((embedding_usd, engine_usd, models_usd))
-    return Cost(
+    return ReportedCost(
         embedding_usd=embedding_usd,
         engine_usd=engine_usd,
         models_usd=models_usd,

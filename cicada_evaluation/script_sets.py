@@ -17,7 +17,7 @@ from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
 from cicada.retrieval.ports import Filters
 from cicada_evaluation.judged import JudgedSet, Query, gold_answers, named
-from cicada_evaluation.reading import Problems, content_digest, json_lines
+from cicada_evaluation.readers import Problems, content_digest, json_lines
 
 QUESTIONS = "questions.jsonl"
 SCRIPT_FOLDER = "script"

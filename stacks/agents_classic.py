@@ -26,7 +26,7 @@ from cicada.agents.classic.schema import (
 from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.ports import Tool
 from cicada.agents.tools import tools_for
-from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.service import ProfileService
 from cicada.retrieval.ports import Retriever
 from stacks.bedrock import invoke_statements, model_role
 from stacks.data import DataStack
@@ -44,7 +44,7 @@ ALIAS = "live"
 
 def offered(kind: AgentKind) -> list[Tool[Any]]:
     """An agent's tools as they are told to it: what they are told is theirs without a desk or a retriever."""
-    return tools_for(kind, cast(ProfileDesk, None), cast(Retriever, None))
+    return tools_for(kind, cast(ProfileService, None), cast(Retriever, None))
 
 
 class ClassicAgents(Construct):

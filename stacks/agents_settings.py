@@ -9,7 +9,7 @@ from pydantic import Field
 from stacks.answer_settings import Group, ModelId
 
 
-class Agents(Group):
+class AgentsSettings(Group):
     """The agents that keep a user's profiles and weigh their theories."""
 
     adapter: Literal["none", "converse", "classic", "harness"] = Field(

@@ -63,7 +63,7 @@ class EndpointSettings(Group):
     models: dict[OwnModelName, EndpointModelSettings]
 
 
-class Models(Group):
+class ModelsSettings(Group):
     """The models, by their ids on Amazon Bedrock, or at endpoints of one's own."""
 
     generation_model_id: TextModelId = Field(
@@ -136,7 +136,7 @@ class Models(Group):
         raise ValueError(f"{setting}: no endpoint of models.endpoints has {model_id}. Known are: {known}")
 
     @model_validator(mode="after")
-    def _every_writer_is_served(self) -> Models:
+    def _every_writer_is_served(self) -> ModelsSettings:
         self.check_served("generationModelId", self.generation_model_id)
         self.check_served("directModelId", self.direct_model_id)
         for strategy, model_id in self.per_strategy.items():
@@ -144,7 +144,7 @@ class Models(Group):
         return self
 
     @model_validator(mode="after")
-    def _titan_offers_three_lengths(self) -> Models:
+    def _titan_offers_three_lengths(self) -> ModelsSettings:
         if self.embedding_model_id == "amazon.titan-embed-text-v2:0" and self.embedding_dimensions not in (
             256,
             512,
@@ -212,7 +212,7 @@ class Retrieval(Group):
         return self
 
 
-class Knowledge(Group):
+class KnowledgeSettings(Group):
     """Questions answered from the collections, and the sections of them, that declare to serve them."""
 
     enabled: bool = Field(
@@ -277,7 +277,7 @@ class Budget(Group):
     )
 
 
-class Citations(Group):
+class CitationsSettings(Group):
     """How an answer's citations are checked."""
 
     judge: Literal["model", "rules"] = Field(
@@ -341,7 +341,7 @@ class Cache(Group):
         return self
 
 
-class Conversation(Group):
+class ConversationSettings(Group):
     """What is remembered of a conversation, to understand a question such as *and what did she say next?*"""
 
     enabled: bool = Field(True, description="keep the last turns of a `sessionId`, and complete questions from them")
@@ -354,7 +354,7 @@ class Conversation(Group):
     )
 
 
-class RecoverySweep(Group):
+class RecoverySweepSettings(Group):
     """The search for questions that nobody works on."""
 
     sweep_minutes: Annotated[int, Field(ge=1, le=60)] = Field(

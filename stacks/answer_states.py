@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cicada.answering.chain import FALLS_TO, longest_path
+from cicada.attempts.chain import FALLS_TO, longest_path
 from cicada.protocol.events import StrategyName
 
 EXECUTION_LIMIT_S = 300
@@ -90,7 +90,7 @@ def definition(*, partition: str, answer_arn: str, exhausted_arn: str) -> dict[s
 
     Its input is ``{"subject", "requestId", "strategy", "failures"}``, where ``failures`` holds what failed before, if
     anything. A strategy that fails leaves ``{"Error", "Cause"}`` at ``failures.<strategy>``, and the next is the first
-    that it falls to and that has not failed yet, as by :func:`cicada.answering.chain.next_strategy`.
+    that it falls to and that has not failed yet, as by :func:`cicada.attempts.chain.next_strategy`.
 
     Args:
         partition: of the resource's ARN, ``aws`` almost everywhere.

@@ -10,11 +10,19 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from stacks.agents_settings import Agents
-from stacks.answer_settings import Budget, Cache, Conversation, Knowledge, Models, RecoverySweep, Retrieval
+from stacks.agents_settings import AgentsSettings
+from stacks.answer_settings import (
+    Budget,
+    Cache,
+    ConversationSettings,
+    KnowledgeSettings,
+    ModelsSettings,
+    RecoverySweepSettings,
+    Retrieval,
+)
 from stacks.ingest_settings import Ingest
-from stacks.profiles_settings import Profiles
-from stacks.settings import JwtAuth, Limits, Settings, SettingsInvalid, Throttling
+from stacks.profiles_settings import ProfilesSettings
+from stacks.settings import ContextInvalid, DeploymentLimits, JwtAuth, Settings, Throttling
 
 CONTEXT_KEY = "cicada"
 """Where the settings lie in ``cdk.json``, below ``context``."""
@@ -24,18 +32,18 @@ FILE_KEY = "settings"
 
 _GROUPS: dict[str, type[BaseModel]] = {
     "auth": JwtAuth,
-    "models": Models,
+    "models": ModelsSettings,
     "retrieval": Retrieval,
-    "knowledge": Knowledge,
-    "agents": Agents,
-    "profiles": Profiles,
+    "knowledge": KnowledgeSettings,
+    "agents": AgentsSettings,
+    "profiles": ProfilesSettings,
     "budget": Budget,
     "cache": Cache,
-    "conversation": Conversation,
-    "recovery": RecoverySweep,
+    "conversation": ConversationSettings,
+    "recovery": RecoverySweepSettings,
     "ingest": Ingest,
     "throttling": Throttling,
-    "limits": Limits,
+    "limits": DeploymentLimits,
 }
 
 
@@ -55,7 +63,7 @@ def read(context: Mapping[str, Any], *, root: Path) -> Settings:
     try:
         document = json.loads((root / str(path)).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise SettingsInvalid(f"{path}: {error}") from error
+        raise ContextInvalid(f"{path}: {error}") from error
     return parse(document, source=str(path))
 
 
@@ -77,11 +85,11 @@ def parse(document: object, *, source: str) -> Settings:
             lines.append(f"  {path}: {complaint}" if path else f"  {complaint}")
             if path in meanings:
                 lines.append(f"    ({meanings[path]})")
-        raise SettingsInvalid("\n".join([*lines, "docs/deploy.md explains every setting."])) from error
+        raise ContextInvalid("\n".join([*lines, "docs/deploy.md explains every setting."])) from error
 
 
 @dataclass(frozen=True)
-class Entry:
+class DocumentedSetting:
     """One setting as the documentation shows it."""
 
     path: str
@@ -91,12 +99,12 @@ class Entry:
     meaning: str
 
 
-def documented(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[Entry]:
+def documented(group: type[BaseModel] = Settings, prefix: str = "") -> Iterator[DocumentedSetting]:
     """Every setting, in the order of ``cdk.json``; a group's own entry is left out where it has no description."""
     for name, field in group.model_fields.items():
         path = f"{prefix}{field.alias}"
         if field.description is not None:
             default = "required" if field.is_required() else json.dumps(field.default)
-            yield Entry(path, default, field.description)
+            yield DocumentedSetting(path, default, field.description)
         if name in _GROUPS:
             yield from documented(_GROUPS[name], f"{path}.")

@@ -16,7 +16,7 @@ from cicada.ingest.contracts import ENRICHED, PREPARED
 from cicada.ingest.incoming.places import INGESTS
 from stacks.findings import accept
 from stacks.settings import Settings
-from stacks.vectors import VectorIndex
+from stacks.vectors import VectorIndexResource
 
 STAGE = "live"
 """The API's only stage."""
@@ -77,7 +77,7 @@ class DataStack(Stack):
         """The ARN of the S3 Vectors index, as the other stacks see it, for those who search there."""
         if settings.retrieval.engine != "s3vectors":
             return None
-        made = VectorIndex(
+        made = VectorIndexResource(
             self, "Vectors", dimensions=settings.models.embedding_dimensions, removal=removal, key=self.key
         )
         if self.key is not None:

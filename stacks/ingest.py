@@ -38,7 +38,7 @@ def loading_plan(settings: Settings) -> LoadingPlan:
     ingest = settings.ingest
     model_id = ingest.enrichment_model_id or settings.models.direct_model_id
 
-    def rules(of: ingest_settings.LoadingRules) -> LoadingRules:
+    def rules(of: ingest_settings.LoadingRulesSettings) -> LoadingRules:
         return LoadingRules(chunks=of.chunks(), enrichment=of.enrichment(model_id))
 
     return LoadingPlan(others=rules(ingest), collections={name: rules(of) for name, of in ingest.collections.items()})

@@ -19,7 +19,7 @@ from stacks.answer_settings import Group, TextModelId
 CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 
 
-class LoadingRules(Group):
+class LoadingRulesSettings(Group):
     """How the documents of a collection are cut and enriched."""
 
     chunk_size: Annotated[int, Field(ge=50, le=MAX_CHUNK_SIZE)] = Field(
@@ -69,10 +69,10 @@ class LoadingRules(Group):
         )
 
 
-class Ingest(LoadingRules):
+class Ingest(LoadingRulesSettings):
     """The loading of what is uploaded below ``incoming/`` of the bucket."""
 
-    collections: dict[CollectionName, LoadingRules] = Field(
+    collections: dict[CollectionName, LoadingRulesSettings] = Field(
         {}, description="by collection, rules in place of the seven above: all of them, or their defaults"
     )
     enrichment_model_id: TextModelId | None = Field(

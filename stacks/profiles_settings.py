@@ -16,7 +16,7 @@ MAX_RECORD_KIB = 384
 """An item of DynamoDB holds 400 KiB: the rest is for what stands around the record."""
 
 
-class Profiles(Group):
+class ProfilesSettings(Group):
     """What one user can keep, and for how long deleted profiles are remembered."""
 
     max_profiles: Annotated[int, Field(ge=1, le=1_000)] = Field(
@@ -51,7 +51,7 @@ class Profiles(Group):
     )
 
     @model_validator(mode="after")
-    def _a_full_profile_can_be_kept(self) -> Profiles:
+    def _a_full_profile_can_be_kept(self) -> ProfilesSettings:
         least_kib = -(-full_bytes(self.limits()) // KIB)
         if least_kib > MAX_RECORD_KIB:
             raise ValueError(

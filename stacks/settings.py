@@ -15,26 +15,26 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from cicada.answering.chain import MAX_MODEL_CALLS
-from cicada.answering.spending import RequestBudget, retrieval_share
+from cicada.attempts.budgets import RequestBudget, retrieval_share
+from cicada.attempts.chain import MAX_MODEL_CALLS
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import Usage
 from cicada.models.prices import cost
-from stacks.agents_settings import Agents
+from stacks.agents_settings import AgentsSettings
 from stacks.answer_settings import (
     Budget,
     Cache,
-    Citations,
-    Conversation,
+    CitationsSettings,
+    ConversationSettings,
     Group,
-    Knowledge,
-    Models,
-    RecoverySweep,
+    KnowledgeSettings,
+    ModelsSettings,
+    RecoverySweepSettings,
     Retrieval,
 )
 from stacks.bedrock import why_not_from
 from stacks.ingest_settings import Ingest
-from stacks.profiles_settings import Profiles
+from stacks.profiles_settings import ProfilesSettings
 
 LOCAL_ACCOUNT = "123456789012"
 """The account of the local cloud: AWS's own example, which nobody has. Stacks made with ``local`` are bound to it, so
@@ -66,7 +66,7 @@ PROMPT_TOKENS = 5_000
 """What a call must have room for beside its answer: the instructions, a long question, and the best passages."""
 
 
-class SettingsInvalid(Exception):
+class ContextInvalid(Exception):
     """A setting is missing, unknown or out of range; the message names each and says what to do."""
 
 
@@ -135,7 +135,7 @@ class Throttling(Group):
     burst: Annotated[int, Field(ge=1, le=5_000)] = Field(200, description="frames and connects at once")
 
 
-class Limits(Group):
+class DeploymentLimits(Group):
     """Hard caps on what the deployment can consume. Without one, the account's quotas hold."""
 
     answer_concurrency: Annotated[int, Field(ge=0, le=1_000)] | None = Field(
@@ -163,19 +163,19 @@ class Settings(Group):
         Annotated[JwtAuth, Tag("jwt")] | Annotated[Literal["none"], Tag("none")],
         Discriminator(lambda value: "none" if isinstance(value, str) else "jwt"),
     ] = Field(description='who may connect: bearers of a token, by the next five; `"none"` is for the local cloud only')
-    models: Models = Models()
+    models: ModelsSettings = ModelsSettings()
     retrieval: Retrieval = Retrieval()
-    knowledge: Knowledge = Knowledge()
-    agents: Agents = Agents()
-    profiles: Profiles = Profiles()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
+    agents: AgentsSettings = AgentsSettings()
+    profiles: ProfilesSettings = ProfilesSettings()
     budget: Budget = Budget()
-    citations: Citations = Citations()
+    citations: CitationsSettings = CitationsSettings()
     cache: Cache = Cache()
-    conversation: Conversation = Conversation()
-    recovery: RecoverySweep = RecoverySweep()
+    conversation: ConversationSettings = ConversationSettings()
+    recovery: RecoverySweepSettings = RecoverySweepSettings()
     ingest: Ingest = Ingest()
     throttling: Throttling = Throttling()
-    limits: Limits = Limits()
+    limits: DeploymentLimits = DeploymentLimits()
     retention_days: Annotated[int, Field(ge=1, le=365)] = Field(
         7, description="how long an answer can be resumed; then the table deletes it"
     )
@@ -302,7 +302,7 @@ class Settings(Group):
             SettingsInvalid: settings of the local cloud aimed at an AWS account, a model or a secret of elsewhere.
         """
         if self.local and account not in (None, LOCAL_ACCOUNT):
-            raise SettingsInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
+            raise ContextInvalid(f"local: these settings are for the local cloud and not for AWS account {account}")
         if self.local or region is None:
             return self
         named = {
@@ -320,10 +320,10 @@ class Settings(Group):
         }
         for name, model_id in named.items():
             if model_id is not None and (why := why_not_from(region, model_id)) is not None:
-                raise SettingsInvalid(f"{name}: {why}")
+                raise ContextInvalid(f"{name}: {why}")
         for name, endpoint in self.models.endpoints.items():
             if endpoint.secret_arn is not None and endpoint.secret_arn.split(":")[3] != region:
-                raise SettingsInvalid(
+                raise ContextInvalid(
                     f"models.endpoints.{name}.secretArn: the secret must lie in {region}, where the functions are"
                 )
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cicada.story import story_query
+from cicada.request_trace import insights_query
 
 TELLERS = ("message_processor", "answer", "exhausted", "recovery_sweep")
 """The functions, by their folders below ``lambdas/``, whose lines carry a request's id."""
@@ -40,9 +40,9 @@ FIELDS = (
     "answered_by",
     "failed.0",
 )
-"""The columns, after the time: what the steps of :mod:`cicada.story` say."""
+"""The columns, after the time: what the steps of :mod:`cicada.request_trace` say."""
 
 
 def trace_query() -> str:
     """The query that lists a request's lines in the order of their times."""
-    return story_query(PLACEHOLDER, FIELDS)
+    return insights_query(PLACEHOLDER, FIELDS)

@@ -13,7 +13,7 @@ the library's own."""
 INDEX_NAME = "passages"
 
 
-class VectorIndex(Construct):
+class VectorIndexResource(Construct):
     """An index of the deployment's embedding model. Full-text search over it is set up by the load."""
 
     def __init__(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cicada.answering.conversation.leaning import shape_of
+from cicada.conversation.leaning import shape_of
 from training.models import DATA, Labelled, Model, main
 
 LEANS, WHOLE = "leans", "whole"
@@ -52,7 +52,7 @@ def _lines(path: Path) -> Iterator[dict[str, str]]:
 
 MODEL = FollowUps(
     name="followups",
-    package="cicada.answering.conversation",
+    package="cicada.conversation",
     labels=(LEANS, WHOLE),
     buckets=1 << 20,
     decay=1e-5,

@@ -10,7 +10,7 @@ from typing import Literal
 from cicada.errors import CorpusInvalid
 from cicada.retrieval.ports import Filters
 from cicada_evaluation.judged import JudgedSet, Query, chosen
-from cicada_evaluation.reading import Problems, json_lines
+from cicada_evaluation.readers import Problems, json_lines
 
 Kind = Literal["answerable", "removed", "left_out", "file"]
 Unanswerable = Literal["removed", "left-out"] | Path

@@ -25,7 +25,7 @@ class Searching:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundPassages:
     """What a question's search gave: a result, or why there is none."""
 
     result: SearchResult | None
@@ -36,7 +36,7 @@ class Found:
 class FoundBefore:
     """A :class:`cicada.retrieval.ports.Retriever` that gives what one search gave, whatever it is asked."""
 
-    def __init__(self, found: Found) -> None:
+    def __init__(self, found: FoundPassages) -> None:
         """Take what was found."""
         self._found = found
 
@@ -61,7 +61,7 @@ def find(
     collections: tuple[str, ...],
     searching: Searching,
     clock: Callable[[], float] = time.perf_counter,
-) -> Found:
+) -> FoundPassages:
     """Search for a question as the strategies do.
 
     Args:
@@ -86,12 +86,14 @@ def find(
     try:
         result = retriever.search(search)
     except CicadaError as error:
-        return Found(None, None, error)
+        return FoundPassages(None, None, error)
     taken_ms = (clock() - began) * 1000 - result.timings_ms.get("embed", 0.0)
-    return Found(result, round(max(0.0, taken_ms), 3))
+    return FoundPassages(result, round(max(0.0, taken_ms), 3))
 
 
-def without_relevant(found: Found, relevant: Collection[str], text_of: Callable[[str], str | None]) -> Found:
+def without_relevant(
+    found: FoundPassages, relevant: Collection[str], text_of: Callable[[str], str | None]
+) -> FoundPassages:
     """What was found but for relevant passages, and for those that show one of them among their surroundings.
 
     Args:

@@ -18,7 +18,7 @@ from cicada.errors import AnswerMalformed, CicadaError
 from cicada.models.ports import ModelUse, Prompt, StructuredModel
 from cicada.protocol.events import Source
 from cicada.retrieval.pipelines.stages import OpenUse
-from cicada_evaluation.report import Judged
+from cicada_evaluation.report import JudgedScores
 
 JUDGE_BUDGET_S = 120.0
 MAX_TOKENS = 600
@@ -44,7 +44,7 @@ Rules:
 """
 
 
-class Verdict(BaseModel):
+class JudgeMarks(BaseModel):
     """What you think of the answer."""
 
     reason: str = Field(description="one or two sentences: what speaks for the marks")
@@ -54,10 +54,10 @@ class Verdict(BaseModel):
 
 
 @dataclass(frozen=True)
-class Judgement:
+class AnswerJudgement:
     """What came of judging one answer."""
 
-    judged: Judged | None
+    judged: JudgedScores | None
     """None where the judge failed."""
     use: ModelUse
     failure: str | None = None
@@ -77,7 +77,7 @@ class Judge:
         """The service's id of the model."""
         return self._model.model_id
 
-    def judge(self, question: str, answer: str, sources: Sequence[Source], gold: Sequence[str] = ()) -> Judgement:
+    def judge(self, question: str, answer: str, sources: Sequence[Source], gold: Sequence[str] = ()) -> AnswerJudgement:
         """Judge one answer. A failure of the model is part of what is returned.
 
         Args:
@@ -90,13 +90,13 @@ class Judge:
         try:
             with use:
                 prompt = judging_prompt(question, answer, sources, gold)
-                filled = self._model.fill(prompt, Verdict, time_budget_s=JUDGE_BUDGET_S, leash=use)
+                filled = self._model.fill(prompt, JudgeMarks, time_budget_s=JUDGE_BUDGET_S, call_scope=use)
                 use.took(filled.usage)
-                return Judgement(_judged(filled.value), use.account())
+                return AnswerJudgement(_judged(filled.value), use.account())
         except CicadaError as error:
-            return Judgement(None, use.account(), error.code)
+            return AnswerJudgement(None, use.account(), error.code)
         except Exception:  # no verdict is worth the answers that are paid for
-            return Judgement(None, use.account(), CicadaError.code)
+            return AnswerJudgement(None, use.account(), CicadaError.code)
 
 
 def judging_prompt(question: str, answer: str, sources: Sequence[Source], gold: Sequence[str] = ()) -> Prompt:
@@ -117,13 +117,13 @@ def _passage(source: Source) -> str:
     return f"<passage {rendered}>\n{escape(source.text)}\n{context}</passage>"
 
 
-def _judged(verdict: Verdict) -> Judged:
+def _judged(verdict: JudgeMarks) -> JudgedScores:
     """The marks on their scale. Raises AnswerMalformed where one is no number."""
     marks = [verdict.faithfulness, verdict.relevance, verdict.completeness]
     if not all(map(math.isfinite, marks)):
         raise AnswerMalformed("a mark is no number")
     faithfulness, relevance, completeness = (min(max(mark, 0.0), MOST) for mark in marks)
-    return Judged(
+    return JudgedScores(
         faithfulness=faithfulness,
         relevance=relevance,
         completeness=completeness,

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada_evaluation.answers.cases import Case, Unanswerable, cases_of
-from cicada_evaluation.answers.finding import Found, Searching, find, without_relevant
-from cicada_evaluation.answers.judging import Judge, Judgement
+from cicada_evaluation.answers.finding import FoundPassages, Searching, find, without_relevant
+from cicada_evaluation.answers.judging import AnswerJudgement, Judge
 from cicada_evaluation.answers.scoring import score
-from cicada_evaluation.answers.summing import Answer, summed
-from cicada_evaluation.answers.writing import Written, write_answer
+from cicada_evaluation.answers.summing import MeasuredAnswer, summed
+from cicada_evaluation.answers.writing import QuestionOutcome, write_answer
 from cicada_evaluation.embedding import QueryEmbedder
 from cicada_evaluation.judged import JudgedSet, Query, judged_id
 from cicada_evaluation.report import AnswerResult, AnswersResult, SetResult
-from cicada_evaluation.running import Searched, Told
+from cicada_evaluation.running import EvaluationListener, Searched
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class AnswersPlan:
 
 
 def evaluate_answers(
-    judged: JudgedSet, plan: AnswersPlan, searched: Searched, embedder: QueryEmbedder, told: Told
+    judged: JudgedSet, plan: AnswersPlan, searched: Searched, embedder: QueryEmbedder, told: EvaluationListener
 ) -> SetResult:
     """Answer and measure. What goes wrong with one question is counted, and the others go on.
 
@@ -62,10 +62,10 @@ def evaluate_answers(
             for model in plan.generators:
                 stage = f"{mode}+{model.model_id}"
 
-                def answer(at: int, model: TextModel = model, found: Sequence[Found] = found) -> Answer:
+                def answer(at: int, model: TextModel = model, found: Sequence[FoundPassages] = found) -> MeasuredAnswer:
                     return _answer(cases[at], found[at], model, plan, searched)
 
-                written: list[Answer] = []
+                written: list[MeasuredAnswer] = []
                 for one in mapped(answer, range(len(cases))):
                     written.append(one)
                     told(stage, len(written), len(cases))
@@ -85,7 +85,9 @@ def evaluate_answers(
 
 
 @contextmanager
-def _at_once(count: int) -> Iterator[Callable[[Callable[[int], Answer], Sequence[int]], Iterator[Answer]]]:
+def _at_once(
+    count: int,
+) -> Iterator[Callable[[Callable[[int], MeasuredAnswer], Sequence[int]], Iterator[MeasuredAnswer]]]:
     """A ``map`` that keeps the order, over so many threads; what has not begun when the block is left never does."""
     pool = ThreadPoolExecutor(count, thread_name_prefix="answer")
     try:
@@ -101,16 +103,16 @@ def _find(
     searched: Searched,
     embedder: QueryEmbedder,
     texts: Mapping[str, str],
-    told: Told,
-) -> list[Found]:
+    told: EvaluationListener,
+) -> list[FoundPassages]:
     """What is found for each question: one after the other, as a warm function searches."""
     retriever = searched.retriever_of(mode)
 
-    def search(query: Query) -> Found:
+    def search(query: Query) -> FoundPassages:
         return find(query, retriever, embedder, mode=mode, collections=searched.collections, searching=plan.searching)
 
     search(cases[0].query)  # the first search of a process pays for connections and imports
-    known: dict[tuple[str, tuple[str, ...]], Found] = {}
+    known: dict[tuple[str, tuple[str, ...]], FoundPassages] = {}
     found = []
     for case in cases:
         key = case.query.text, case.query.filters.episodes
@@ -122,12 +124,14 @@ def _find(
     return found
 
 
-def _answer(case: Case, found: Found, model: TextModel, plan: AnswersPlan, searched: Searched) -> Answer:
+def _answer(
+    case: Case, found: FoundPassages, model: TextModel, plan: AnswersPlan, searched: Searched
+) -> MeasuredAnswer:
     written = write_answer(case, found, model, plan.searching, collections=searched.collections)
     try:
         return _measured(case, found, written, plan.judge)
     except Exception as error:  # as in writing: a bug in a measure must not cost the answers that are paid for
-        failed = Written(
+        failed = QuestionOutcome(
             sources=written.sources,
             text=written.text,
             failure=CicadaError.code,
@@ -137,7 +141,7 @@ def _answer(case: Case, found: Found, model: TextModel, plan: AnswersPlan, searc
         return _measured(case, found, failed, None)
 
 
-def _measured(case: Case, found: Found, written: Written, judge: Judge | None) -> Answer:
+def _measured(case: Case, found: FoundPassages, written: QuestionOutcome, judge: Judge | None) -> MeasuredAnswer:
     gains = _gains(case, found, written)
     values, reading = score(case, written, {passage: gain for passage, (_, gain) in gains.items()})
     judgement = _judgement(case, written, judge)
@@ -168,10 +172,10 @@ def _measured(case: Case, found: Found, written: Written, judge: Judge | None) -
         judged=judged,
     )
     nothing_relevant = case.answerable and not any(gain > 0 for _, gain in gains.values())
-    return Answer(result, judgement, nothing_relevant)
+    return MeasuredAnswer(result, judgement, nothing_relevant)
 
 
-def _gains(case: Case, found: Found, written: Written) -> dict[str, tuple[str, int]]:
+def _gains(case: Case, found: FoundPassages, written: QuestionOutcome) -> dict[str, tuple[str, int]]:
     """By passage of the prompt: what the judgements call it, and its gain."""
     if found.result is None:
         return {}
@@ -182,7 +186,7 @@ def _gains(case: Case, found: Found, written: Written) -> dict[str, tuple[str, i
     }
 
 
-def _judgement(case: Case, written: Written, judge: Judge | None) -> Judgement | None:
+def _judgement(case: Case, written: QuestionOutcome, judge: Judge | None) -> AnswerJudgement | None:
     if judge is None or written.answered is None or not case.answerable or not written.sources:
         return None
     return judge.judge(case.query.text, written.text, written.sources, case.gold)

@@ -17,7 +17,7 @@ from cicada.citations.checking import Checker
 from cicada.protocol.events import Citation, Source
 from cicada_evaluation.answers.cases import Case
 from cicada_evaluation.answers.gold import contained, token_f1
-from cicada_evaluation.answers.writing import Written
+from cicada_evaluation.answers.writing import QuestionOutcome
 
 MEASURES = (
     "citation_precision",
@@ -62,7 +62,7 @@ def read_answer(text: str, sources: Sequence[Source]) -> Reading:
     return Reading(claims, first is not None and first.abstains)
 
 
-def score(case: Case, written: Written, gains: Mapping[str, int]) -> tuple[dict[str, float], Reading | None]:
+def score(case: Case, written: QuestionOutcome, gains: Mapping[str, int]) -> tuple[dict[str, float], Reading | None]:
     """The values of an answer, by measure, and its reading; without an answer only that there is none.
 
     Args:

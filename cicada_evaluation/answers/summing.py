@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cicada.retrieval.pipelines.stages import usd_of
-from cicada_evaluation.answers.finding import Found
-from cicada_evaluation.answers.judging import Judge, Judgement
+from cicada_evaluation.answers.finding import FoundPassages
+from cicada_evaluation.answers.judging import AnswerJudgement, Judge
 from cicada_evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
 from cicada_evaluation.confidence import mean_interval
 from cicada_evaluation.report import (
@@ -23,17 +23,22 @@ from cicada_evaluation.running import latency
 
 
 @dataclass(frozen=True)
-class Answer:
+class MeasuredAnswer:
     """One question's answer, measured."""
 
     result: AnswerResult
-    judgement: Judgement | None
+    judgement: AnswerJudgement | None
     nothing_relevant: bool
     """The question is answerable, and its prompt had no relevant passage."""
 
 
 def summed(
-    mode: str, generator: str, found: Sequence[Found], answers: Sequence[Answer], judge: Judge | None, seed: int
+    mode: str,
+    generator: str,
+    found: Sequence[FoundPassages],
+    answers: Sequence[MeasuredAnswer],
+    judge: Judge | None,
+    seed: int,
 ) -> AnswersResult:
     """Sum up one generator's answers over one way to search, at least one.
 
@@ -92,7 +97,7 @@ def _cost(results: Sequence[AnswerResult]) -> AnswersCost:
     )
 
 
-def _judge_use(judge: Judge, judgements: Sequence[Judgement]) -> JudgeUse:
+def _judge_use(judge: Judge, judgements: Sequence[AnswerJudgement]) -> JudgeUse:
     uses = [one.use for one in judgements]
     return JudgeUse(
         model_id=judge.model_id,

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cicada.answering.chain import MAX_MODEL_CALLS
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved
-from cicada.delivery.record import Question, RequestKey, Spent
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.chain import MAX_MODEL_CALLS
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved
+from cicada.delivery.record import Question, RequestKey, RequestSpend
 from cicada.errors import CicadaError
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Source
+from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada_evaluation.answers.cases import Case
-from cicada_evaluation.answers.finding import Found, FoundBefore, Searching
+from cicada_evaluation.answers.finding import FoundBefore, FoundPassages, Searching
 
 ANSWER_BUDGET_S = 180.0
 """For one answer, retries included: nobody waits for it, so throttles are waited out."""
@@ -24,7 +24,7 @@ SUBJECT = "evaluation"
 
 
 @dataclass(frozen=True)
-class Written:
+class QuestionOutcome:
     """What became of one question."""
 
     sources: tuple[Source, ...] = ()
@@ -37,7 +37,7 @@ class Written:
     """The code of what went wrong."""
     reason: str | None = None
     """The same in words."""
-    spent: Spent = field(default_factory=Spent)
+    spent: RequestSpend = field(default_factory=RequestSpend)
     """Of all models, those of the retrieval among them."""
     first_piece_ms: int | None = None
     """From the call to the first piece of text; None where no text came from a call."""
@@ -47,13 +47,13 @@ class Written:
 
 def write_answer(
     case: Case,
-    found: Found,
+    found: FoundPassages,
     model: TextModel,
     searching: Searching,
     *,
     collections: tuple[str, ...] = (),
     monotonic: Callable[[], float] = time.monotonic,
-) -> Written:
+) -> QuestionOutcome:
     """Answer a question from what was found; whatever goes wrong is part of what is returned.
 
     Args:
@@ -74,14 +74,16 @@ def write_answer(
     )
     query = case.query
     question = Question(query.text, collections=collections, episodes=query.filters.episodes)
-    spending = Spending("rag", calls=MAX_MODEL_CALLS, deadline=monotonic() + ANSWER_BUDGET_S, monotonic=monotonic)
+    attempt_budget = AttemptBudget(
+        "rag", calls=MAX_MODEL_CALLS, deadline=monotonic() + ANSWER_BUDGET_S, monotonic=monotonic
+    )
     sources: tuple[Source, ...] = ()
     answered: Answered | None = None
     failure: str | None = None
     reason: str | None = None
     pieces: list[str] = []
     try:
-        for step in strategy.answer(Asked(RequestKey(SUBJECT, query.id), question, query.text), spending):
+        for step in strategy.answer(AskedQuestion(RequestKey(SUBJECT, query.id), question, query.text), attempt_budget):
             if isinstance(step, Retrieved):
                 sources = step.sources
             elif isinstance(step, Answered):
@@ -92,14 +94,14 @@ def write_answer(
         failure, reason = error.code, str(error)
     except Exception as error:  # one question's bug must not cost the answers that are paid for
         failure, reason = CicadaError.code, f"{type(error).__name__}: {error}"
-    call = next((call for call in spending.made if call.purpose == "answer" and call.calls), None)
-    return Written(
+    call = next((call for call in attempt_budget.made if call.purpose == "answer" and call.calls), None)
+    return QuestionOutcome(
         sources=sources,
         text="".join(pieces),
         answered=None if failure else answered,
         failure=failure,
         reason=reason,
-        spent=spending.spent,
+        spent=attempt_budget.spent,
         first_piece_ms=call.first_piece_ms if call else None,
         answer_ms=call.took_ms if call and not failure else None,
     )

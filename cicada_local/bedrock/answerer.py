@@ -50,7 +50,7 @@ class ExtractiveAnswerer:
             system: the instructions.
             user: the passages and the question as :mod:`cicada.answering.prompt` writes them; a prompt without
                 passages is small talk, and one that begins with the turns of a conversation asks to complete a
-                question, as :mod:`cicada.answering.conversation.keeping` does.
+                question, as :mod:`cicada.conversation.completion` does.
 
         Returns:
             Plain text, never empty but where there is no question to complete; each quotation is followed by its

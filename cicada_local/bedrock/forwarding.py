@@ -24,7 +24,6 @@ from pydantic import TypeAdapter, ValidationError
 from cicada.errors import AnswerIncomplete, ContextTooLarge, ModelError, ModelRefused, StreamBroken
 from cicada.models.endpoint_keys import GivenKey, Keys
 from cicada.models.endpoints import BaseUrl
-from cicada.models.forms import FormMisfit
 from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
@@ -32,6 +31,7 @@ from cicada.models.openai_http import ChatConnection
 from cicada.models.openai_structured import json_in, without_filler
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.models.retries import RetryPolicy
+from cicada.models.structured_output import OutputMisfit
 from cicada_local.bedrock.errors import AwsError, ValidationFailed
 from cicada_local.bedrock.event_stream import encode_event, encode_exception
 from cicada_local.bedrock.forwarding_turns import answer_of, aws_error_of, counts_of, stop_of, turns_of
@@ -171,14 +171,14 @@ class Forwarding:
         turns, answer = turns_of(body), None if form is None else answer_of(form)
         return _Writing(
             request,
-            lambda caller: chat.stream(turns, answer=answer, time_budget_s=ANSWER_BUDGET_S, leash=caller),
+            lambda caller: chat.stream(turns, answer=answer, time_budget_s=ANSWER_BUDGET_S, call_scope=caller),
         )
 
 
 def _tool_reply(text: str, form: Tool, usage: Usage | None) -> Reply:
     try:
         value = without_filler(json_in(text), form.schema)
-    except FormMisfit:
+    except OutputMisfit:
         value = None
     if not isinstance(value, dict):
         return Reply((), "malformed_tool_use", counts_of(usage))
@@ -226,7 +226,7 @@ async def _send_end(response: StreamedResponse, item: _Item, block: int, latency
 
 
 class _Caller:
-    """The leash of a call: it is held by whoever called the stand-in."""
+    """The call scope of a call: it is held by whoever called the stand-in."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -234,10 +234,10 @@ class _Caller:
         self._wakes: list[Callable[[], None]] = []
 
     def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
+        """See :class:`cicada.models.ports.CallScope`."""
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """See :class:`cicada.models.ports.Leash`."""
+        """See :class:`cicada.models.ports.CallScope`."""
         with self._lock:
             self._wakes.append(wake)
             stopped = self._stopped

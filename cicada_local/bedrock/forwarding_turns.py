@@ -16,7 +16,7 @@ from cicada.errors import (
     ModelError,
     ModelRefused,
 )
-from cicada.models.openai_chat import JsonAnswer, Turn
+from cicada.models.openai_chat import ChatMessage, JsonAnswer
 from cicada.models.openai_structured import strict_schema
 from cicada.models.ports import Usage
 from cicada_local.bedrock.tools import Tool
@@ -29,13 +29,13 @@ _STOPS: dict[type[ModelError], str] = {
 }
 
 
-def turns_of(body: Mapping[str, Any]) -> list[Turn]:
+def turns_of(body: Mapping[str, Any]) -> list[ChatMessage]:
     """The turns of a request, which has been found to be valid."""
     system = "\n".join(_text(block) for block in body.get("system") or ())
-    turns = [Turn("system", system)] if system.strip() else []
+    turns = [ChatMessage("system", system)] if system.strip() else []
     for message in body["messages"]:
         texts = [text for block in message["content"] if (text := _text(block))]
-        turns.append(Turn(message["role"], "\n".join(texts)))
+        turns.append(ChatMessage(message["role"], "\n".join(texts)))
     return turns
 
 

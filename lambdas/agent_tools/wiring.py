@@ -13,8 +13,8 @@ from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.delivery.record import RequestKey
 from cicada.integrators.settings import SearchSettings
 from cicada.integrators.wiring import index_reader, search_of
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+from cicada.profiles.service import ProfileService
 from cicada.settings import ProfileSettings
 
 
@@ -31,10 +31,10 @@ def build(settings: AgentToolsSettings, *, on_admitted: Callable[[RequestKey], N
     """
     retriever, _ = search_of(settings, index_reader(settings))
     profiles = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
-    desk = ProfileDesk(profiles, limits=settings.profile_limits)
+    profile_service = ProfileService(profiles, limits=settings.profile_limits)
     return ActionFunction(
         DynamoDbLog(boto3.client("dynamodb", config=STORE_CONFIG), settings.requests_table),
-        [*tools_for("profile", desk, retriever), *tools_for("theory", desk, retriever)],
+        [*tools_for("profile", profile_service, retriever), *tools_for("theory", profile_service, retriever)],
         now_s=time.time,
         on_admitted=on_admitted,
     )

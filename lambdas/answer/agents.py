@@ -13,13 +13,13 @@ import boto3
 
 from cicada.agents.instructions import AgentKind
 from cicada.agents.ports import Agent
-from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.guards import GuardedAgent, GuardedForms
-from cicada.answering.breakers.names import INDEX, agent_breaker, model_breaker
 from cicada.answering.judge import CitationJudge
-from cicada.answering.strategy import Strategy
-from cicada.delivery.record import Head
-from cicada.models.choosing import Models
+from cicada.attempts.strategy import Strategy
+from cicada.breakers.dependencies import INDEX, agent_breaker, model_breaker
+from cicada.breakers.guards import GuardedAgent, GuardedForms
+from cicada.breakers.registry import BreakerRegistry
+from cicada.delivery.record import RequestHead
+from cicada.models.choosing import ModelFactory
 from cicada.protocol.events import ProfileChanged, StrategyName
 from cicada.retrieval.ports import Retriever
 from cicada.settings import AnswerSettings
@@ -29,15 +29,15 @@ class Agents(NamedTuple):
     """The agents of a worker."""
 
     strategies: Mapping[StrategyName, Strategy] = MappingProxyType({})
-    changes: Callable[[Head], Iterable[ProfileChanged]] = lambda _: ()
+    changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: ()
     """What a request has changed in its user's profiles so far."""
 
 
 def build_agents(
     settings: AnswerSettings,
     retriever: Retriever,
-    models: Models,
-    breakers: Breakers,
+    models: ModelFactory,
+    breakers: BreakerRegistry,
     judge: CitationJudge | None,
     *,
     bedrock: Callable[[], Any],
@@ -59,8 +59,8 @@ def build_agents(
     from cicada.agents.tools import tools_for
     from cicada.agents.tools.evidence import JUDGE_MAX_TOKENS, EvidenceJudge
     from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
-    from cicada.profiles.desk import ProfileDesk
     from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+    from cicada.profiles.service import ProfileService
 
     caps = AgentCaps(
         max_turns=settings.agents_max_turns,
@@ -70,13 +70,13 @@ def build_agents(
         time_s=settings.agents_time_s,
     )
     store = DynamoDbProfiles(boto3.client("dynamodb", config=PROFILES_CONFIG), settings.requests_table)
-    desk = ProfileDesk(store, limits=settings.profile_limits)
+    profile_service = ProfileService(store, limits=settings.profile_limits)
     sorting = models.structured(settings.generation_model_id, max_tokens=JUDGE_MAX_TOKENS)
     sides = EvidenceJudge(GuardedForms(sorting, breakers))
     breaker = _breaker(settings)
 
     def theories(subject: str) -> Sequence[Any]:
-        return desk.list(subject, "theory")
+        return profile_service.list(subject, "theory")
 
     def agent(kind: AgentKind) -> GuardedAgent:
         return GuardedAgent(_agent(settings, kind, bedrock), breakers, breaker)
@@ -86,8 +86,8 @@ def build_agents(
             "profile_agent",
             agent("profile"),
             retriever=retriever,
-            tools=lambda watched: tools_for("profile", desk, watched),
-            opening=ProfileOpening(desk.list),
+            tools=lambda watched: tools_for("profile", profile_service, watched),
+            opening=ProfileOpening(profile_service.list),
             needs=(breaker,),
             caps=caps,
             judge=judge,
@@ -96,14 +96,14 @@ def build_agents(
             "theory_agent",
             agent("theory"),
             retriever=retriever,
-            tools=lambda watched: tools_for("theory", desk, watched, sides),
+            tools=lambda watched: tools_for("theory", profile_service, watched, sides),
             opening=TheoryOpening(theories),
             needs=(INDEX, breaker),
             caps=caps,
             judge=judge,
         ),
     }
-    return Agents(strategies, lambda head: told_changes(desk, head))
+    return Agents(strategies, lambda head: told_changes(profile_service, head))
 
 
 def _breaker(settings: AnswerSettings) -> str:

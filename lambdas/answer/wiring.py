@@ -10,9 +10,17 @@ import boto3
 from agents import build_agents
 
 from cicada.answering.attempt import AttemptRunner
-from cicada.answering.breakers.board import Breakers, Happening
-from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
-from cicada.answering.breakers.guards import (
+from cicada.answering.cag import CagStrategy
+from cicada.answering.direct import DirectStrategy
+from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.judge import CitationJudge
+from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
+from cicada.answering.prompt import PROMPT_VERSION
+from cicada.answering.rag import RagStrategy
+from cicada.attempts.budgets import RequestBudget, retrieval_share
+from cicada.attempts.strategy import AnswerSink
+from cicada.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
+from cicada.breakers.guards import (
     GuardedCache,
     GuardedEmbedder,
     GuardedForms,
@@ -20,34 +28,26 @@ from cicada.answering.breakers.guards import (
     GuardedReranker,
     GuardedRetriever,
 )
-from cicada.answering.cag import CagStrategy
-from cicada.answering.conversation import Bounds, Conversation
-from cicada.answering.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
-from cicada.answering.direct import DirectStrategy
-from cicada.answering.hybrid import HybridStrategy
-from cicada.answering.judge import CitationJudge
-from cicada.answering.knowledge import build_knowledge_of, knowledge_shape
-from cicada.answering.prompt import PROMPT_VERSION
-from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers, SemanticCache
-from cicada.answering.semantic_cache.decision import CONFIRM_MAX_TOKENS, Confirm, Thresholds, confirming
-from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
-from cicada.answering.spending import RequestBudget, retrieval_share
-from cicada.answering.strategy import Keeper
+from cicada.breakers.registry import BreakerRegistry, Happening
 from cicada.citations.judging import JUDGE_MAX_TOKENS
+from cicada.conversation import Bounds, Conversation
+from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.index.reader import IndexReader
 from cicada.index.s3_direct import store_for_answers
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.ports import Embedder, TextModel
 from cicada.models.remembering import RememberingEmbedder
 from cicada.models.retries import QUERY
 from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
+from cicada.semantic_cache.cache import NoEarlierAnswers, SemanticCache
+from cicada.semantic_cache.decision import CONFIRM_MAX_TOKENS, Confirm, Thresholds, confirming
+from cicada.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
 from cicada.settings import AnswerSettings
 
 GroundedStrategy = Literal["hybrid", "rag", "cag"]
@@ -68,7 +68,7 @@ def build(
         store, embedding_model_id=settings.embedding_model_id, dimensions=settings.embedding_dimensions
     )
     reader.refresh_soon()  # the index is read while the rest of this function starts
-    breakers = Breakers(
+    breakers = BreakerRegistry(
         DynamoDbBreakerStore(boto3.client("dynamodb", config=BREAKER_CONFIG), settings.requests_table),
         worker_id=uuid4().hex,
         on_happening=on_happening,
@@ -105,9 +105,9 @@ def build(
             age_s=settings.conversation_max_age_s,
         ),
     )
-    keepers: list[Keeper] = [conversation] if settings.conversation_enabled else []
+    sinks: list[AnswerSink] = [conversation] if settings.conversation_enabled else []
     if kept is not None:
-        keepers.append(kept)
+        sinks.append(kept)
     agents = build_agents(settings, retriever, models, breakers, judge, bedrock=_bedrock)
     return AttemptRunner(
         DynamoDbLog(dynamodb, settings.requests_table),
@@ -138,7 +138,7 @@ def build(
         },
         conversation=conversation if settings.conversation_enabled else None,
         breakers=breakers,
-        keepers=keepers,
+        sinks=sinks,
         changes=agents.changes,
         budget=RequestBudget(
             settings.request_time_s,
@@ -156,8 +156,8 @@ def build(
 def _kept_answers(
     settings: AnswerSettings,
     embedder: Embedder,
-    models: Models,
-    breakers: Breakers,
+    models: ModelFactory,
+    breakers: BreakerRegistry,
     on_look_up: Callable[[str], None],
 ) -> SemanticCache:
     return SemanticCache(
@@ -174,7 +174,7 @@ def _kept_answers(
     )
 
 
-def _judge(settings: AnswerSettings, models: Models, breakers: Breakers) -> CitationJudge | None:
+def _judge(settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> CitationJudge | None:
     """What judges citations; None where code alone checks them."""
     if settings.citations_judge == "rules":
         return None
@@ -183,14 +183,14 @@ def _judge(settings: AnswerSettings, models: Models, breakers: Breakers) -> Cita
     return CitationJudge(model, settings.citations_judge_time_s, settings.citations_judge_cost_usd)
 
 
-def _confirm(settings: AnswerSettings, models: Models, breakers: Breakers) -> Confirm | None:
+def _confirm(settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> Confirm | None:
     if settings.cache_confirm == "off":
         return None
     model = models.structured(settings.direct_model_id, max_tokens=CONFIRM_MAX_TOKENS)
     return confirming(GuardedForms(model, breakers))
 
 
-def _version_of_writers(settings: AnswerSettings, models: Models) -> str:
+def _version_of_writers(settings: AnswerSettings, models: ModelFactory) -> str:
     """The models that write grounded answers: an answer is given again as long as all of them are the same."""
     by_strategy = {name: models.version(_writer(settings, name)) for name in get_args(GroundedStrategy)}
     if len(set(by_strategy.values())) == 1:
@@ -214,8 +214,8 @@ def _version_of_answers(settings: AnswerSettings) -> str:
     return "/".join(map(str, shape))
 
 
-def _models(settings: AnswerSettings) -> Models:
-    return Models(
+def _models(settings: AnswerSettings) -> ModelFactory:
+    return ModelFactory(
         bedrock=_bedrock,
         secrets=_secrets,
         endpoints=settings.model_endpoints,
@@ -235,7 +235,7 @@ def _secrets() -> Any:
 
 
 def _retriever(
-    settings: AnswerSettings, searches: Retriever, embedder: Embedder, models: Models, breakers: Breakers
+    settings: AnswerSettings, searches: Retriever, embedder: Embedder, models: ModelFactory, breakers: BreakerRegistry
 ) -> Retriever:
     """What the strategies search with: the search itself, or a pipeline over it."""
     pipeline = settings.retrieval_pipeline
@@ -259,7 +259,7 @@ def _retriever(
     return PipelineRetriever(pipelines, pipeline, time_budget_s=settings.pipeline_budget_s)
 
 
-def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
+def _embedder(settings: AnswerSettings, breakers: BreakerRegistry) -> Embedder:
     """Remembers in front of its breaker: what is known needs no model."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, dimensions=settings.embedding_dimensions, retry=QUERY)
@@ -269,7 +269,7 @@ def _embedder(settings: AnswerSettings, breakers: Breakers) -> Embedder:
 class _Writers:
     """Makes the models that write, each behind its breaker."""
 
-    def __init__(self, settings: AnswerSettings, models: Models, breakers: Breakers) -> None:
+    def __init__(self, settings: AnswerSettings, models: ModelFactory, breakers: BreakerRegistry) -> None:
         self._settings = settings
         self._models = models
         self._breakers = breakers

@@ -9,7 +9,7 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.answering.closing import close_exhausted
+from cicada.answering.finalisation import close_exhausted
 from cicada.answering.workflow import ExhaustedTask
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog

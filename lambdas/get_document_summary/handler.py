@@ -7,7 +7,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.enrichment.summaries import DocumentSummaries
 from cicada.integrators.calling import reading, respond
 from cicada.integrators.documents import SUMMARY_MAX_TOKENS, SummaryRequest, document_summary
 from cicada.integrators.settings import SummarySettings
@@ -18,7 +18,7 @@ from cicada.telemetry import logger
 settings = SummarySettings.read(os.environ)
 documents = DocumentReader(index_reader(settings))
 model = models_of(settings).structured(settings.writing_model_id, max_tokens=SUMMARY_MAX_TOKENS)
-summaries = Summaries(bucket(settings), model)
+summaries = DocumentSummaries(bucket(settings), model)
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -11,11 +11,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.ingest.incoming.batches import prepare, recipe_of
 from cicada.ingest.incoming.bucket import IncomingBucket
-from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.run_records import Batch
 from cicada.ingest.settings import IngestSettings
 from cicada.ingest.wiring import preparer
 from cicada.models.bedrock import bedrock_client_config
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import SECRETS_CONFIG
 from cicada.telemetry import logger
 
@@ -25,7 +25,7 @@ KEPT_S = 30.0
 settings = IngestSettings.read(os.environ)
 s3 = boto3.client("s3", config=CLIENT_CONFIG)
 bedrock = boto3.client("bedrock-runtime", config=bedrock_client_config())
-models = Models(
+models = ModelFactory(
     bedrock=lambda: bedrock,
     secrets=lambda: boto3.client("secretsmanager", config=SECRETS_CONFIG),
     endpoints=settings.model_endpoints,

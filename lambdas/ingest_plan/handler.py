@@ -13,7 +13,7 @@ from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.planning import plan
 from cicada.ingest.incoming.starting import START_CONFIG, IngestStarter
-from cicada.ingest.known import read_collection
+from cicada.ingest.known_sources import read_collection
 from cicada.ingest.settings import IngestPlanSettings
 from cicada.telemetry import logger
 

@@ -10,18 +10,18 @@ import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from cicada.answering.intake import Intake
-from cicada.answering.profile_counter import ProfileCounter
+from cicada.answering.action_handlers import ActionHandlers
+from cicada.answering.profile_api import ProfileApi
 from cicada.answering.recovery import Recovery
-from cicada.answering.spending import RequestBudget
 from cicada.answering.time_left import TimeLeft
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
+from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.errors import CicadaError, InvalidMessage
 from cicada.identity import asker_of, caller_of
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
+from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import Ask, Ping, parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from cicada.settings import MessageProcessorSettings
@@ -43,11 +43,11 @@ recovery = Recovery(
     on_recovered=lambda _action: metrics.add_metric(name="RequestsRecovered", unit=MetricUnit.Count, value=1),
 )
 profiles = DynamoDbProfiles(time_left.hold(boto3.client("dynamodb", config=PROFILES_CONFIG)), settings.requests_table)
-intake = Intake(
+action_handlers = ActionHandlers(
     log,
     connections,
     recovery,
-    ProfileCounter(ProfileDesk(profiles, limits=settings.profile_limits)),
+    ProfileApi(ProfileService(profiles, limits=settings.profile_limits)),
     retention_s=settings.retention_s,
     knowledge=settings.knowledge_enabled,
     agents=settings.agents_enabled,
@@ -73,7 +73,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         logger.append_keys(request_id=action.request_id, asker=asker_of(caller.owner))
     if isinstance(action, Ask):
         metrics.add_metric(name="Questions", unit=MetricUnit.Count, value=1)
-    return _reply(intake.handle(action, caller))
+    return _reply(action_handlers.handle(action, caller))
 
 
 def _reply(frame: str) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from cicada.answering.recovery import Recovery
-from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import START_CONFIG, StepFunctionsStarter
+from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.connections import POST_CONFIG, ApiGatewayConnections
 from cicada.delivery.dynamodb import STORE_CONFIG, DynamoDbLog
 from cicada.settings import RecoverySettings

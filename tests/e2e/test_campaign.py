@@ -15,7 +15,7 @@ import pytest
 
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import S3Store
-from cicada.retrieval.knowledge.contracts import Named, catalogue_of
+from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada_local.places import aws_environment
 from cicada_local.testing import LocalCloud
@@ -193,7 +193,7 @@ def test_every_place_of_every_labelled_name_is_resolved_in_the_index_as_it_was_l
         missing = []
         for question in labelled:
             for name in question["entities"]:
-                named = Named(name["name"], 1.0, name["as"], "model")
+                named = NamedEntity(name["name"], 1.0, name["as"], "model")
                 found = resolver.resolve([named], list(question["collections"]))
                 held = {(place.collection, place.section) for place in found}
                 missing += [(name["name"], *place) for place in map(tuple, name["places"]) if place not in held]

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any
 
-from cicada.agents.ports import Actor, AgentFinished, AgentStep, AgentTask, Done, Shelf, ToolCall, ToolInput, Tools
-from cicada.agents.toolbox import ToolBox
+from cicada.agents.ports import (
+    Actor,
+    AgentFinished,
+    AgentStep,
+    AgentTask,
+    Done,
+    SourceRegistry,
+    ToolCall,
+    ToolInput,
+    Tools,
+)
+from cicada.agents.tool_runner import ToolRunner
 from cicada.answering.prompt import number_sources
-from cicada.answering.strategy import Asked
+from cicada.attempts.strategy import AskedQuestion
 from cicada.errors import CicadaError
 from cicada.models.ports import STOPPED, ModelUse, Prompt, TextDelta, Usage
-from cicada.retrieval.ports import Filters, Limits, Retriever, SearchQuery
+from cicada.retrieval.ports import Filters, Retriever, SearchLimits, SearchQuery
 from tests.simulation.faults import Faults
 from tests.simulation.models import Model
 
@@ -25,21 +35,21 @@ class Sought(ToolInput):
 
 
 class SearchTool:
-    """Puts what the retriever finds on the shelf."""
+    """Puts what the retriever finds on the registry."""
 
     name, description, form, writes = "search_script", "Search.", Sought, False
 
     def __init__(self, retriever: Retriever) -> None:
         self._retriever = retriever
 
-    def run(self, given: Sought, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: Sought, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Mapping[str, Any]:
         """See the port."""
         filters = Filters(collections=actor.collections, episodes=actor.episodes)
         found = self._retriever.search(SearchQuery(given.query, filters, top_k=4, limits=limits))
-        return {"passages": [shelf.put(source) for source in number_sources(found.hits)]}
+        return {"passages": [registry.put(source) for source in number_sources(found.hits)]}
 
 
-def searched_first(box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+def searched_first(box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
     """The call that comes before the model."""
     return (box.open("search_script", {"query": asked.query}),)
 
@@ -52,7 +62,7 @@ class Agent:
         self._model = model
         self._faults = faults
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: SearchLimits) -> Generator[AgentStep, None, None]:
         """See the port."""
         turn = 0
         while self._faults.hit("agent_looks_again"):
@@ -64,13 +74,13 @@ class Agent:
         limits.allow(self.model_id, MOST_TURN)
         yield from self._answer(task, tools, limits)
 
-    def _answer(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
-        shown = "\n".join(f'<passage n="{source.n}">\n{source.text}' for source in tools.shelf.sources)
+    def _answer(self, task: AgentTask, tools: Tools, limits: SearchLimits) -> Generator[AgentStep, None, None]:
+        shown = "\n".join(f'<passage n="{source.n}">\n{source.text}' for source in tools.registry.sources)
         counted = _Counted(limits)
         usage, fault = Usage(reported=False), STOPPED
         try:
             prompt = Prompt(task.instructions, f"{shown}\n{task.question}")
-            for piece in self._model.stream(prompt, time_budget_s=limits.time_left_s(), leash=counted):
+            for piece in self._model.stream(prompt, time_budget_s=limits.time_left_s(), call_scope=counted):
                 if isinstance(piece, TextDelta):
                     yield piece
                     continue
@@ -84,17 +94,17 @@ class Agent:
 
 
 class _Counted:
-    """A leash that counts."""
+    """A call scope that counts."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: SearchLimits) -> None:
         self.calls = 0
         self._limits = limits
 
     def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
+        """See :class:`cicada.models.ports.CallScope`."""
         self._limits.call()
         self.calls += 1
 
     def on_stop(self, wake: Any) -> Any:
-        """See :class:`cicada.models.ports.Leash`."""
+        """See :class:`cicada.models.ports.CallScope`."""
         return self._limits.on_stop(wake)

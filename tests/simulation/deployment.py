@@ -8,9 +8,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from cicada.answering.closing import close_exhausted
-from cicada.answering.intake import Intake
-from cicada.answering.profile_counter import ProfileCounter
+from cicada.answering.action_handlers import ActionHandlers
+from cicada.answering.finalisation import close_exhausted
+from cicada.answering.profile_api import ProfileApi
 from cicada.answering.recovery import Recovery
 from cicada.answering.workflow import AttemptTask, ExhaustedTask, StepFunctionsStarter
 from cicada.delivery.connections import ApiGatewayConnections
@@ -18,8 +18,8 @@ from cicada.delivery.dynamodb import OPEN_INDEX, DynamoDbLog
 from cicada.delivery.ports import StoreFault
 from cicada.errors import CicadaError
 from cicada.identity import caller_of
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import DynamoDbProfiles
+from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import parse_action, request_id_of
 from cicada.protocol.events import Refused, reply_frame
 from stacks.answer_states import CLOSING_TIMEOUT_S, WORKER_TIMEOUT_S
@@ -78,11 +78,11 @@ class Deployment:
         self.connections = ApiGatewayConnections(self.gateway)
         starter = StepFunctionsStarter(self.workflow, "machine")
         self.recovery = Recovery(self.log, self.connections, starter, now_s=self.now_s)
-        self.intake = Intake(
+        self.action_handlers = ActionHandlers(
             self.log,
             self.connections,
             self.recovery,
-            ProfileCounter(ProfileDesk(DynamoDbProfiles(self.table, "table"), now_s=self.now_s), now_s=self.now_s),
+            ProfileApi(ProfileService(DynamoDbProfiles(self.table, "table"), now_s=self.now_s), now_s=self.now_s),
             retention_s=RETENTION_S,
             now_s=self.now_s,
             monotonic=self.monotonic,
@@ -135,7 +135,7 @@ class Deployment:
             except CicadaError as error:
                 reply(reply_frame(Refused.of(error, request_id_of(event["body"]))))
             else:
-                reply(self.intake.handle(action, caller))
+                reply(self.action_handlers.handle(action, caller))
 
         self.functions.start("processor", run, timeout_s=PROCESSOR_TIMEOUT_S, may_raise=())
 

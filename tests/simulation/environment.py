@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 from cicada.answering.agent import AgentName, AgentStrategy
 from cicada.answering.attempt import AttemptRunner
-from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
-from cicada.answering.breakers.guards import (
+from cicada.answering.cag import CagStrategy
+from cicada.answering.direct import DirectStrategy
+from cicada.answering.hybrid import HybridStrategy
+from cicada.answering.judge import CitationJudge
+from cicada.answering.prompt import PROMPT_VERSION
+from cicada.answering.rag import RagStrategy
+from cicada.breakers.dependencies import INDEX, model_breaker
+from cicada.breakers.dynamodb import DynamoDbBreakerStore
+from cicada.breakers.guards import (
     GuardedAgent,
     GuardedCache,
     GuardedEmbedder,
@@ -16,20 +22,14 @@ from cicada.answering.breakers.guards import (
     GuardedModel,
     GuardedRetriever,
 )
-from cicada.answering.breakers.names import INDEX, model_breaker
-from cicada.answering.cag import CagStrategy
-from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.sessions import DynamoDbSessions
-from cicada.answering.direct import DirectStrategy
-from cicada.answering.hybrid import HybridStrategy
-from cicada.answering.judge import CitationJudge
-from cicada.answering.prompt import PROMPT_VERSION
-from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import SemanticCache
-from cicada.answering.semantic_cache.decision import Thresholds
-from cicada.answering.semantic_cache.dynamodb import DynamoDbCacheStore
-from cicada.answering.semantic_cache.scope import Sharing
+from cicada.breakers.registry import BreakerRegistry
 from cicada.citations.judging import JUDGE_MAX_TOKENS
+from cicada.conversation import Conversation
+from cicada.conversation.sessions import DynamoDbSessions
+from cicada.semantic_cache.cache import SemanticCache
+from cicada.semantic_cache.decision import Thresholds
+from cicada.semantic_cache.dynamodb import DynamoDbCacheStore
+from cicada.semantic_cache.scope import Sharing
 from tests.simulation.agents import Agent, SearchTool, searched_first
 from tests.simulation.corpus import Embedder
 from tests.simulation.hearing import Heard
@@ -52,7 +52,7 @@ class Environment:
         scheduler, faults, judge = house.scheduler, house.faults, house.judge
         self.busy = False
         sharing: Sharing = "tenant" if house.shares_answers else "user"
-        breakers = Breakers(
+        breakers = BreakerRegistry(
             DynamoDbBreakerStore(house.table, "table"),
             worker_id=name,
             concurrency=house.concurrency,
@@ -110,14 +110,14 @@ class Environment:
             {strategy.name: Heard(strategy, judge, scheduler) for strategy in strategies},
             conversation=conversation,
             breakers=breakers,
-            keepers=(conversation, kept),
+            sinks=(conversation, kept),
             concurrency=house.concurrency,
             now_s=house.now_s,
             monotonic=house.monotonic,
         )
 
     def _agent(
-        self, name: AgentName, house: Deployment, breakers: Breakers, retriever: GuardedRetriever
+        self, name: AgentName, house: Deployment, breakers: BreakerRegistry, retriever: GuardedRetriever
     ) -> AgentStrategy:
         model = Model(GENERATION, 512, house.scheduler, house.faults, house.judge.agent_called)
         breaker = model_breaker(GENERATION)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Asked, Step, Strategy
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.strategy import AskedQuestion, Step, Strategy
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import StrategyName
 from tests.simulation.judge import Judge
@@ -26,11 +26,11 @@ class Heard:
         """See the port."""
         return self._strategy.needs
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port."""
         worker = self._scheduler.current.process.name
         self._judge.said[worker] = ""
-        steps = self._strategy.answer(asked, spending)
+        steps = self._strategy.answer(asked, attempt_budget)
         try:
             for step in steps:
                 if isinstance(step, TextDelta):

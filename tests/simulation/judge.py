@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from cicada.answering.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
-from cicada.answering.semantic_cache.records import unpack_body
-from cicada.answering.spending import AGENT_CALLS_A_CALL, RequestBudget
+from cicada.attempts.budgets import AGENT_CALLS_A_CALL, RequestBudget
+from cicada.attempts.chain import MAX_CALLS_AN_ATTEMPT, MAX_MODEL_CALLS
 from cicada.errors import Unauthorized
 from cicada.protocol.events import TERMINAL_TYPES, event_frame
+from cicada.semantic_cache.entries import unpack_body
 from cicada.text.token_estimates import estimated_tokens
 from tests.simulation.corpus import Index, passages
 from tests.simulation.expressions import Item, plain
@@ -232,7 +232,7 @@ class Judge:
             self._fails(f"I7: a call could take {tokens} tokens of {self._budget.tokens_a_call}")
 
     def agent_called(self, call: Call) -> None:
-        """A request to a model goes out for an agent's turn: from the purse of its attempt, which is two calls'."""
+        """A request to a model goes out for an agent's turn, from its attempt's token budget (two calls')."""
         record = self._record_of(call)
         if record is None:
             return

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Generator
 
 from cicada.errors import AnswerIncomplete, AnswerMalformed, ModelBusy, ModelRefused, ModelUnavailable, StreamBroken
-from cicada.models.ports import Filled, Finished, Form, Leash, Prompt, Stopped, TextDelta, Usage
+from cicada.models.ports import CallScope, Filled, Finished, Form, Prompt, Stopped, TextDelta, Usage
 from tests.simulation.faults import Faults
 from tests.simulation.scheduler import Process, Scheduler, Task
 
@@ -48,26 +48,26 @@ class Model:
         self._called = called
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """See the port."""
         scheduler = self._scheduler
         task = scheduler.current
         call = Call(task.process, prompt, self.max_tokens)
         line = _Line(scheduler, task, scheduler.now + time_budget_s)
-        forget = leash.on_stop(line.cut)
+        forget = call_scope.on_stop(line.cut)
         try:
-            self._open(call, line, leash)
+            self._open(call, line, call_scope)
             yield from self._write(call, line)
         finally:
             call.ended_at = scheduler.now
             forget()
 
-    def _open(self, call: Call, line: _Line, leash: Leash) -> None:
+    def _open(self, call: Call, line: _Line, call_scope: CallScope) -> None:
         """Call until the stream is open."""
         faults = self._faults
         while True:
-            leash.call()
+            call_scope.call()
             call.calls += 1
             self._called(call)
             line.wait(0.05 + 0.2 * self._scheduler.random(), ModelUnavailable)
@@ -142,15 +142,15 @@ class JudgingModel:
         self._faults = faults
         self._called = called
 
-    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """See the port."""
         scheduler, faults = self._scheduler, self._faults
         task = scheduler.current
         call = Call(task.process, prompt, self.max_tokens)
         line = _Line(scheduler, task, scheduler.now + time_budget_s)
-        forget = leash.on_stop(line.cut)
+        forget = call_scope.on_stop(line.cut)
         try:
-            leash.call()
+            call_scope.call()
             call.calls += 1
             self._called(call)
             line.wait(0.2 + 0.8 * scheduler.random(), ModelUnavailable)
@@ -171,7 +171,7 @@ class JudgingModel:
 
 
 class _Line:
-    """Waits of one call, ended by its leash or its deadline."""
+    """Waits of one call, ended by its call scope or its deadline."""
 
     def __init__(self, scheduler: Scheduler, task: Task, deadline: float) -> None:
         self._scheduler = scheduler

@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import cicada.answering.beginning
+import cicada.answering.attempt_start
 import cicada.answering.cag
 import cicada.answering.grounding
 import cicada.answering.recovery
-import cicada.answering.semantic_cache.cache
 import cicada.delivery.dynamodb
 import cicada.delivery.outbox
 import cicada.delivery.posting
-from cicada.answering.breakers.guards import GuardedModel
+import cicada.semantic_cache.cache
 from cicada.answering.recovery import Recovery, Swept
-from cicada.answering.semantic_cache.scope import Scope
-from cicada.delivery.courier import Courier
+from cicada.breakers.guards import GuardedModel
+from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.dynamodb import DynamoDbLog
 from cicada.delivery.outbox import Outbox, Post
 from cicada.delivery.record import Commit, Subscriber
 from cicada.models.ports import Finished, Usage
+from cicada.semantic_cache.scope import CacheScope
 from tests.simulation.one import quiet, run_world
 
 Patch = tuple[Any, str, Any]
@@ -50,7 +50,7 @@ def _fence_ignored() -> list[Patch]:
 
 
 def _posted_before_stored() -> list[Patch]:
-    commit_it = Courier._commit
+    commit_it = DeliveryDriver._commit
 
     def eager(self: Any, commit: Commit) -> Any:
         head = self._outbox.head
@@ -59,11 +59,11 @@ def _posted_before_stored() -> list[Patch]:
             self._lanes.send(Post(subscriber, frames))
         return commit_it(self, commit)
 
-    return [(Courier, "_commit", eager)]
+    return [(DeliveryDriver, "_commit", eager)]
 
 
 def _no_fallback_event() -> list[Patch]:
-    begin = vars(cicada.answering.beginning)["begin"]
+    begin = vars(cicada.answering.attempt_start)["begin"]
 
     def silent(*arguments: Any, **named: Any) -> Any:
         commit = begin(*arguments, **named)
@@ -71,12 +71,12 @@ def _no_fallback_event() -> list[Patch]:
             object.__setattr__(commit, "bodies", commit.bodies[-1:])
         return commit
 
-    return [(cicada.answering.beginning, "begin", silent)]
+    return [(cicada.answering.attempt_start, "begin", silent)]
 
 
 def _always(value: bool) -> Callable[[], list[Patch]]:
     def patches() -> list[Patch]:
-        holders = (cicada.answering.beginning, cicada.delivery.outbox, cicada.delivery.posting)
+        holders = (cicada.answering.attempt_start, cicada.delivery.outbox, cicada.delivery.posting)
         return [(holder, "has_landed", lambda *_: value) for holder in holders]
 
     return patches
@@ -91,7 +91,7 @@ def _no_sweep() -> list[Patch]:
 
 
 def _calls_unbounded() -> list[Patch]:
-    return [(cicada.answering.beginning, "allotted_calls", lambda _strategy, _reserved: 2)]
+    return [(cicada.answering.attempt_start, "allotted_calls", lambda _strategy, _reserved: 2)]
 
 
 def _cut_streams_are_whole() -> list[Patch]:
@@ -122,23 +122,23 @@ def _subject_ignored() -> list[Patch]:
 
 
 def _cache_knows_no_version() -> list[Patch]:
-    digest = vars(Scope)["digest"].fget
+    digest = vars(CacheScope)["digest"].fget
 
-    def versionless(self: Scope) -> str:
-        return str(digest(Scope(**{**self.__dict__, "index_version": ""})))
+    def versionless(self: CacheScope) -> str:
+        return str(digest(CacheScope(**{**self.__dict__, "index_version": ""})))
 
-    return [(Scope, "digest", property(versionless))]
+    return [(CacheScope, "digest", property(versionless))]
 
 
 def _cache_knows_no_owner() -> list[Patch]:
-    return [(cicada.answering.semantic_cache.cache, "shared_by", lambda _asked, _sharing: ("deployment",))]
+    return [(cicada.semantic_cache.cache, "shared_by", lambda _asked, _sharing: ("deployment",))]
 
 
 def _ungrounded_answers_kept() -> list[Patch]:
     def lax(given: Any) -> str | None:
         return None if given.retrieved is not None and given.retrieved.sources else "nothing retrieved"
 
-    return [(cicada.answering.semantic_cache.cache, "reason_not_to_keep", lax)]
+    return [(cicada.semantic_cache.cache, "reason_not_to_keep", lax)]
 
 
 def _citations_trusted() -> list[Patch]:

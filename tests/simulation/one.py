@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from cicada.answering import intake
+from cicada.answering import action_handlers
 from cicada.errors import CicadaError
 from tests.simulation.world import Verdict, World
 
@@ -53,7 +53,7 @@ def quiet(level: int = logging.ERROR) -> Iterator[_Bugs]:
     """Within it the library logs nothing below ``level``; yields what hears of bugs."""
     bugs = _Bugs()
     before = (_LIBRARY.level, _LIBRARY.propagate)
-    module = vars(intake)
+    module = vars(action_handlers)
     classify = module["classify"]
     module["classify"] = cache(classify)  # of the same text it is always the same
     _LIBRARY.setLevel(level)

@@ -27,7 +27,7 @@ class Record:
         self.begun_at: dict[int, float] = {}
         self.calls: list[Call] = []
         self.agent_calls: list[Call] = []
-        """Those for the turns of agents, which have a purse in place of a count."""
+        """Those for the turns of agents, which have a token budget in place of a count."""
         self.judge_calls: list[Call] = []
         """Those that judged an attempt's citations."""
         self.ended_at: float | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from cicada.answering.spending import RequestBudget
+from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S
 from tests.simulation.corpus import EPISODES, QUESTIONS
 from tests.simulation.deployment import PROCESSOR_TIMEOUT_S, RETENTION_S, Deployment

@@ -11,18 +11,18 @@ from cicada.agents.ports import (
     AgentFinished,
     AgentStep,
     AgentTask,
-    Shelf,
+    ProfileWritten,
+    SourceRegistry,
     Told,
     ToolCall,
     ToolInput,
     ToolReply,
     Tools,
-    Written,
 )
 from cicada.errors import CicadaError
 from cicada.models.ports import Filled, ModelUse, TextDelta, Usage
 from cicada.protocol.events import ProfileChanged, Source
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 from cicada_local.bedrock.extractive.prompt import parse_prompt
 from cicada_local.bedrock.extractive.siding import side_of
 from tests.support.questions import passage
@@ -35,12 +35,12 @@ class Words(ToolInput):
     times: int = 1
 
 
-def written(given: Words, shelf: Shelf) -> Written:
+def written(given: Words, registry: SourceRegistry) -> ProfileWritten:
     """What a tool says that has made a character's profile."""
     change = ProfileChanged(
         operation="created", id="1" * 20, kind="character", name=given.words, version=1, undoable=True
     )
-    return Written({"created": {"name": given.words}}, change)
+    return ProfileWritten({"created": {"name": given.words}}, change)
 
 
 @dataclass
@@ -48,17 +48,17 @@ class FakeTool:
     """Does what it is given; remembers who had it done."""
 
     name: str
-    result: Callable[[Words, Shelf], Told] = lambda given, shelf: {"said": given.model_dump().get("words")}
+    result: Callable[[Words, SourceRegistry], Told] = lambda given, registry: {"said": given.model_dump().get("words")}
     writes: bool = False
     in_worker: bool = False
     form: type[ToolInput] = Words
     description: str = "For tests."
     runs: list[tuple[Actor, Words]] = field(default_factory=list)
 
-    def run(self, given: Words, actor: Actor, shelf: Shelf, limits: Limits) -> Told:
+    def run(self, given: Words, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Told:
         self.runs.append((actor, given))
         limits.time_left_s()
-        return self.result(given, shelf)
+        return self.result(given, registry)
 
 
 @dataclass
@@ -71,8 +71,8 @@ class SidesModel:
     model_id: str = "local.sides"
     max_tokens: int = 512
 
-    def fill(self, prompt: Any, form: Any, *, time_budget_s: float, leash: Any) -> Filled[Any]:
-        leash.call()
+    def fill(self, prompt: Any, form: Any, *, time_budget_s: float, call_scope: Any) -> Filled[Any]:
+        call_scope.call()
         self.asked.append(prompt.user)
         if self.error is not None:
             raise self.error
@@ -102,7 +102,7 @@ class ScriptedAgent:
     replies: list[ToolReply] = field(default_factory=list)
     closed: bool = False
 
-    def run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
+    def run(self, task: AgentTask, tools: Tools, limits: SearchLimits) -> Generator[AgentStep, None, None]:
         self.tasks.append(task)
         try:
             for step in self.steps:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from cicada.answering.spending import RequestBudget, Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.attempts.budgets import AttemptBudget, RequestBudget
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
 from cicada.delivery.record import Question
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Source, Sources, StrategyFailure
@@ -21,16 +21,16 @@ def asked(
     failed: tuple[StrategyFailure, ...] = (),
     found: tuple[Source, ...] = (),
     found_before: Callable[[], Sources | None] | None = None,
-) -> Asked:
+) -> AskedQuestion:
     """A question as an attempt hands it to its strategy."""
     before = Sources(attempt=1, index_version="v7", searched=9, sources=found) if found else None
-    return Asked(KEY, question or Question(query), query, failed, found_before or (lambda: before))
+    return AskedQuestion(KEY, question or Question(query), query, failed, found_before or (lambda: before))
 
 
-def allowance(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> Spending:
+def sub_budget(*, calls: int = 2, clock: Clock | None = None, left_s: float = 60.0, **budget: Any) -> AttemptBudget:
     """What an attempt may spend; ``budget`` as the request's."""
     monotonic = clock or Clock(0)
-    return Spending(
+    return AttemptBudget(
         "rag", calls=calls, deadline=monotonic() + left_s, budget=RequestBudget(**budget), monotonic=monotonic
     )
 

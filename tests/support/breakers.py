@@ -6,16 +6,16 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.decide import Breaker
-from cicada.answering.breakers.ports import BreakerStore, Overtaken
+from cicada.breakers.decide import Breaker
+from cicada.breakers.ports import BreakerStore, Overtaken
+from cicada.breakers.registry import BreakerRegistry
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class InMemoryBreakers:
-    """A :class:`cicada.answering.breakers.ports.BreakerStore`. ``before`` and ``after`` may raise, to cause faults."""
+    """A :class:`cicada.breakers.ports.BreakerStore`. ``before`` and ``after`` may raise, to cause faults."""
 
     def __init__(self) -> None:
         self.breakers: dict[str, Breaker] = {}
@@ -88,7 +88,7 @@ class Clock:
         self.now_s += seconds
 
 
-def board(store: BreakerStore, clock: Clock, worker_id: str = "w1", **changes: Any) -> Breakers:
+def board(store: BreakerStore, clock: Clock, worker_id: str = "w1", **changes: Any) -> BreakerRegistry:
     """A worker's breakers, without jitter, that read their view at once when they do."""
     values: dict[str, Any] = {"concurrency": Beside(), "now_s": clock, "share": lambda: 0.0}
-    return Breakers(store, worker_id=worker_id, **(values | changes))
+    return BreakerRegistry(store, worker_id=worker_id, **(values | changes))

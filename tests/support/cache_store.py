@@ -5,21 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from cicada.answering.semantic_cache.records import Entry
 from cicada.errors import CacheUnavailable
+from cicada.semantic_cache.entries import CacheEntry
 
 
 class InMemoryCacheStore:
-    """Keeps :class:`cicada.answering.semantic_cache.records.CacheStore`'s contract; ``calls`` names what was asked."""
+    """Keeps :class:`cicada.semantic_cache.entries.CacheStore`'s contract; ``calls`` names what was asked."""
 
     def __init__(self) -> None:
-        self.entries_of: dict[str, dict[str, Entry]] = {}
+        self.entries_of: dict[str, dict[str, CacheEntry]] = {}
         self.bodies: dict[tuple[str, str], bytes] = {}
         self.calls: list[str] = []
         self.down = False
         self._lock = threading.Lock()
 
-    def entries(self, scope: str, *, after: str, limit: int) -> list[Entry]:
+    def entries(self, scope: str, *, after: str, limit: int) -> list[CacheEntry]:
         self._enter("entries")
         with self._lock:
             found = [entry for entry in self.entries_of.get(scope, {}).values() if entry.id > after]
@@ -35,7 +35,7 @@ class InMemoryCacheStore:
         self._enter("body")
         return self.bodies.get((scope, entry_id))
 
-    def put(self, scope: str, entry: Entry, body: bytes) -> None:
+    def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
         self._enter("put")
         with self._lock:
             self.bodies[scope, entry.id] = body

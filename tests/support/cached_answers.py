@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from cicada.answering.prompt import number_sources
-from cicada.answering.semantic_cache.cache import SemanticCache
-from cicada.answering.semantic_cache.decision import Thresholds
-from cicada.answering.strategy import Answered, AnswerGiven, Asked, Retrieved
+from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion, Retrieved
 from cicada.citations import check_citations, without_markers
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelUnavailable
 from cicada.retrieval.ports import Hit, Unlimited
+from cicada.semantic_cache.cache import SemanticCache
+from cicada.semantic_cache.decision import Thresholds
 from cicada.text.quotes import quotations
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.questions import NOW_S, REQUEST_ID, passage
@@ -43,9 +43,9 @@ class AngledEmbedder:
         return [cosine, math.sqrt(1 - cosine * cosine), *[0.0] * (self.dimensions - 2)]
 
 
-def asked(query: str, *, subject: str = "mara", completed: str | None = None, **question: Any) -> Asked:
+def asked(query: str, *, subject: str = "mara", completed: str | None = None, **question: Any) -> AskedQuestion:
     """A question; ``completed`` is what it became in the conversation."""
-    return Asked(RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query)
+    return AskedQuestion(RequestKey(subject, REQUEST_ID), Question(query, **question), completed or query)
 
 
 def given(query: str, text: str = ANSWER, **changes: Any) -> AnswerGiven:

@@ -9,8 +9,8 @@ from typing import Any
 from cicada.corpus.declared.declaration import SECTION, CollectionDeclaration
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.models.ports import ModelUse, Stopped, Usage
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Named
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, NamedEntity
+from cicada.retrieval.ports import SearchLimits
 
 
 def declared(
@@ -54,21 +54,23 @@ def entry(collection: str, id: str, section: str | None, text: str, *entities: s
     return Passage(**(values | changes))
 
 
-def named(name: str, confidence: float = 0.9, matched: str | None = None) -> Named:
+def named(name: str, confidence: float = 0.9, matched: str | None = None) -> NamedEntity:
     """Something that a question names."""
-    return Named(name, confidence, matched or name, "gazetteer")
+    return NamedEntity(name, confidence, matched or name, "gazetteer")
 
 
 class FixedSelector:
     """Chooses what it was given; an exception is raised in its place."""
 
-    def __init__(self, *choices: Choice, error: Exception | None = None, uses: Sequence[ModelUse] = ()) -> None:
+    def __init__(
+        self, *choices: CollectionChoice, error: Exception | None = None, uses: Sequence[ModelUse] = ()
+    ) -> None:
         self.choices = choices
         self.error = error
         self.uses = uses
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
-    def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
+    def select(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[CollectionChoice, ...]:
         self.asked.append((question, tuple(one.collection for one in catalogue.collections)))
         for use in self.uses:
             limits.call()
@@ -81,11 +83,11 @@ class FixedSelector:
 class FixedExtractor:
     """Finds the names that it was given; an exception is raised in their place."""
 
-    def __init__(self, *names: Named, error: Exception | None = None) -> None:
+    def __init__(self, *names: NamedEntity, error: Exception | None = None) -> None:
         self.names = names
         self.error = error
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         if self.error is not None:
             raise self.error
         return self.names
@@ -96,7 +98,7 @@ def a_use(purpose: str = "select_intentions") -> ModelUse:
     return ModelUse(purpose, "local.extractive", 1, Usage(300, 20), 12)
 
 
-def held_until_stopped(limits: Limits) -> None:
+def held_until_stopped(limits: SearchLimits) -> None:
     """Wait as a call to a model does, until the limits' stop; note its use, and raise as the port says."""
     stopped = threading.Event()
     forget = limits.on_stop(stopped.set)

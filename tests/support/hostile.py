@@ -9,10 +9,10 @@ from cicada.agents.ports import ToolCall
 from cicada.agents.tools import tools_for
 from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening
 from cicada.profiles.changes import By, FieldGiven, Stated
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import NoteProof
+from cicada.profiles.service import ProfileService
 from tests.support.agents import ScriptedAgent
-from tests.support.answers import allowance, asked
+from tests.support.answers import asked, sub_budget
 from tests.support.profiles import InMemoryProfiles
 from tests.support.questions import KEY, FixedRetriever, passage
 
@@ -29,11 +29,13 @@ class HostileWorld:
     def __init__(self, question, calls, kind="profile", judge=None, agent=None, **understood):
         """``agent``: makes the agent that makes these calls, over this world; a scripted one if none is given."""
         self.store = InMemoryProfiles()
-        self.desk = ProfileDesk(self.store, now_s=lambda: 1_800_000_000)
+        self.profile_service = ProfileService(self.store, now_s=lambda: 1_800_000_000)
         trade = [FieldGiven("occupation", "boatman", NOTE)]
-        self.corin = self.desk.create(self.by("1"), "character", "Corin", trade)
-        self.ilse = self.desk.create(self.by("2"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
-        self.theory = self.desk.create(self.by("3"), "theory", "Ilse did it", stated=Stated("Ilse did it", NOTE))
+        self.corin = self.profile_service.create(self.by("1"), "character", "Corin", trade)
+        self.ilse = self.profile_service.create(self.by("2"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
+        self.theory = self.profile_service.create(
+            self.by("3"), "theory", "Ilse did it", stated=Stated("Ilse did it", NOTE)
+        )
         self.before = dict(self.store.stored)
         self.told = []
         self.kind, self.judge = kind, judge
@@ -45,15 +47,17 @@ class HostileWorld:
             self.agent,
             retriever=RETRIEVER,
             tools=self.tools,
-            opening=opening(lambda subject: self.desk.list(subject, None if kind == "profile" else "theory")),
+            opening=opening(
+                lambda subject: self.profile_service.list(subject, None if kind == "profile" else "theory")
+            ),
             needs=(),
             caps=AgentCaps(max_turns=40, max_tool_calls=40),
         )
         question = replace(asked(question), on_change=self.told.append, **understood)
-        self.steps = list(strategy.answer(question, allowance()))
+        self.steps = list(strategy.answer(question, sub_budget()))
 
     def tools(self, retriever=RETRIEVER):
-        return tools_for(self.kind, self.desk, retriever, self.judge)
+        return tools_for(self.kind, self.profile_service, retriever, self.judge)
 
     @staticmethod
     def by(operation_id):

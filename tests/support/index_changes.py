@@ -9,7 +9,7 @@ from cicada.index.change import InMemory, checked, exchange
 from cicada.index.embedding import Vector
 from cicada.index.ports import ObjectStore
 from cicada.index.versions import history, read_current
-from cicada.index.writer import IndexWriter, Written
+from cicada.index.writer import IndexWriter, WriteResult
 
 
 def replace_sources(
@@ -19,10 +19,10 @@ def replace_sources(
     sources: Collection[str],
     *,
     known: Mapping[bytes, Vector] | None = None,
-) -> Written:
+) -> WriteResult:
     """Publish a version in which the documents of these sources consist of exactly these passages."""
-    intake = InMemory(checked(collection, items), known or {})
-    return writer.change(collection, lambda held: exchange(collection, intake, sources, held))
+    action_handlers = InMemory(checked(collection, items), known or {})
+    return writer.change(collection, lambda held: exchange(collection, action_handlers, sources, held))
 
 
 def published_versions(store: ObjectStore) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.documents import Document
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.index.ports import ObjectStore
 from cicada.index.reader import IndexReader
 from cicada.ingest.contracts import Recipe, SourceItem

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cicada_evaluation.report import Cost, Estimate, Latency, ModeResult, QueryResult, Report, SetResult
+from cicada_evaluation.report import Latency, MeanEstimate, ModeResult, QueryResult, Report, ReportedCost, SetResult
 
 DOCUMENTS = {
     "d1": ("Bells", "the fog bell rings at night"),
@@ -72,9 +72,9 @@ def _mode(mode: str, values: Sequence[float]) -> ModeResult:
         mode=mode,
         engine="shards",
         index_version="v1",
-        estimates={"ndcg@10": Estimate(mean=mean, low=max(0.0, mean - 0.05), high=min(1.0, mean + 0.05))},
+        estimates={"ndcg@10": MeanEstimate(mean=mean, low=max(0.0, mean - 0.05), high=min(1.0, mean + 0.05))},
         search=Latency(median_ms=2.0, p95_ms=5.0),
-        cost=Cost(embedding_usd=0.0, engine_usd=0.0, usd_per_1000_queries=0.0),
+        cost=ReportedCost(embedding_usd=0.0, engine_usd=0.0, usd_per_1000_queries=0.0),
         degraded={},
         queries=tuple(
             QueryResult(id=f"q{number}", values={"ndcg@10": value}, search_ms=2.0, top=("d1",))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cicada.delivery.ports import Conflict, ConnectionGone
-from cicada.delivery.record import Commit, Entry, Head, RequestKey, Subscriber
+from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Subscriber
 from cicada.errors import RequestUnknown
 
 
@@ -14,28 +14,28 @@ class InMemoryLog:
     """A :class:`cicada.delivery.ports.RequestLog`. ``before`` and ``after`` may raise, to cause faults."""
 
     def __init__(self) -> None:
-        self.requests: dict[RequestKey, tuple[Head, tuple[Entry, ...]]] = {}
+        self.requests: dict[RequestKey, tuple[RequestHead, tuple[LogEntry, ...]]] = {}
         self.before: Callable[[str], None] = lambda operation: None
         self.after: Callable[[str], None] = lambda operation: None
         self.calls: list[str] = []
 
-    def create(self, head: Head, accepted: str) -> None:
+    def create(self, head: RequestHead, accepted: str) -> None:
         self._enter("create")
         if head.key in self.requests:
             raise Conflict(self.requests[head.key][0], ())
         stored = replace(head, last_seq=1, log_bytes=len(accepted.encode()))
-        self.requests[head.key] = (stored, (Entry(1, 0, accepted),))
+        self.requests[head.key] = (stored, (LogEntry(1, 0, accepted),))
         self.after("create")
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         self._enter("head")
         return self._stored(key)[0]
 
-    def read(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+    def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         self._enter("read")
         return self._stored(key)
 
-    def commit(self, head: Head, commit: Commit) -> Head:
+    def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         self._enter("commit")
         stored, entries = self._stored(head.key)
         if stored.state != "open" or stored.fence != commit.fence:
@@ -69,7 +69,7 @@ class InMemoryLog:
         self.after("commit")
         return changed
 
-    def take_up(self, head: Head, lease_until: int) -> Head:
+    def take_up(self, head: RequestHead, lease_until: int) -> RequestHead:
         self._enter("take_up")
         stored, entries = self._stored(head.key)
         seen = (head.lease_until, head.execution, head.attempt)
@@ -87,7 +87,7 @@ class InMemoryLog:
             if head.state == "open" and head.accepted_at_ms < accepted_before_ms:
                 yield head.key
 
-    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
+    def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         self._enter("set_subscribers")
         stored, entries = self._stored(head.key)
         if stored.subscribers != head.subscribers:
@@ -101,7 +101,7 @@ class InMemoryLog:
         self.calls.append(operation)
         self.before(operation)
 
-    def _stored(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+    def _stored(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         if key not in self.requests:
             raise RequestUnknown(key.request_id)
         return self.requests[key]

@@ -9,7 +9,7 @@ import signal
 import tempfile
 import threading
 
-from cicada.corpus.documents import Block, Document
+from cicada.corpus.documents import Document, DocumentBlock
 from cicada.corpus.readers import confinement
 from cicada.corpus.readers.limits import ReadLimits
 
@@ -51,7 +51,7 @@ def behave(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
                 file.write(b"x")
                 file.flush()
     shown = {"environment": repr(dict(os.environ)), "files": str(sum(map(_is_open, range(256))))}
-    return Document(source, "t", "text", "d", (Block("paragraph", f"{os.getpid()} {_CHILD}"),), metadata=shown)
+    return Document(source, "t", "text", "d", (DocumentBlock("paragraph", f"{os.getpid()} {_CHILD}"),), metadata=shown)
 
 
 def _is_open(descriptor: int) -> bool:

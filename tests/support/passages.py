@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import Passage, ScriptLocator
 
 SPEAKERS = ("Mira", "Jon", "Ada")
@@ -37,7 +37,7 @@ def make_passages(count: int, *, collection: str = "script", start: int = 0) -> 
 
 def indexable(passages: Iterable[Passage]) -> list[Indexable]:
     """Each passage embedded as its context."""
-    return [Indexable(passage, (Part(passage.context, 1.0),)) for passage in passages]
+    return [Indexable(passage, (WeightedText(passage.context, 1.0),)) for passage in passages]
 
 
 def unit_rows(count: int, dimensions: int, seed: int = 7) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import ModelUnavailable
-from cicada.models.ports import Filled, Leash, ModelUse, Prompt, Purse, Reranked, Usage
+from cicada.models.ports import CallScope, Filled, ModelUse, Prompt, Reranked, TokenBudget, Usage
 from cicada.retrieval.pipelines.api import RetrieveRequest, RetrieveResponse
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
 from cicada.retrieval.pipelines.pipeline import Pipelines
@@ -77,15 +77,15 @@ class ScriptedModel:
         self.budgets_s: list[float] = []
         self.stopped = threading.Event()
 
-    def fill(self, prompt: Prompt, form: type[Any], *, time_budget_s: float, leash: Leash) -> Filled[Any]:
+    def fill(self, prompt: Prompt, form: type[Any], *, time_budget_s: float, call_scope: CallScope) -> Filled[Any]:
         self.prompts.append(prompt)
         self.budgets_s.append(time_budget_s)
-        leash.call()
+        call_scope.call()
         answer = self.answers[form]
         if callable(answer):
             answer = answer(prompt)
         if isinstance(answer, threading.Event):
-            leash.on_stop(self.stopped.set)
+            call_scope.on_stop(self.stopped.set)
             answer.wait(WAIT_S)
             raise ModelUnavailable("nobody waits for this any more")
         if isinstance(answer, Exception):
@@ -112,9 +112,9 @@ class ScriptedReranker:
         self.error = error
         self.asked: list[tuple[str, tuple[str, ...]]] = []
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         self.asked.append((query, tuple(texts)))
-        leash.call()
+        call_scope.call()
         if self.error is not None:
             raise self.error
         use = ModelUse("rerank", self.model_id, 1, Usage(queries=1), 5)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from cicada.answering.profile_counter import ProfileCounter
-from cicada.profiles.desk import ProfileDesk
+from cicada.answering.profile_api import ProfileApi
 from cicada.profiles.heads import Listed, head_of
-from cicada.profiles.record import Record
+from cicada.profiles.record import ProfileRecord
+from cicada.profiles.service import ProfileService
 from cicada.profiles.store import RecordChanged
 
 
@@ -16,17 +16,17 @@ class InMemoryProfiles:
     """A :class:`cicada.profiles.store.ProfileStore`. ``before_write`` and ``after_write`` may cause faults."""
 
     def __init__(self) -> None:
-        self.stored: dict[tuple[str, str], Record] = {}
+        self.stored: dict[tuple[str, str], ProfileRecord] = {}
         self.before_write: Callable[[], None] = lambda: None
         self.after_write: Callable[[], None] = lambda: None
         self.writes = 0
         self.records_read = 0
         """Whole records that pages have read."""
 
-    def read(self, subject: str, profile_id: str) -> Record | None:
+    def read(self, subject: str, profile_id: str) -> ProfileRecord | None:
         return self.stored.get((subject, profile_id))
 
-    def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
+    def page(self, subject: str, after: str, limit: int) -> tuple[ProfileRecord, ...]:
         ids = sorted(profile_id for owner, profile_id in self.stored if owner == subject and profile_id > after)
         self.records_read += len(ids[:limit])
         return tuple(self.stored[subject, profile_id] for profile_id in ids[:limit])
@@ -39,7 +39,7 @@ class InMemoryProfiles:
             for record in found
         )
 
-    def write(self, subject: str, record: Record, *, over: int) -> None:
+    def write(self, subject: str, record: ProfileRecord, *, over: int) -> None:
         self.before_write()
         stands = self.stored.get((subject, record.id))
         if (stands.version if stands else 0) != over:
@@ -49,6 +49,6 @@ class InMemoryProfiles:
         self.after_write()
 
 
-def profile_counter(now_s: Callable[[], float] = time.time) -> ProfileCounter:
+def profile_counter(now_s: Callable[[], float] = time.time) -> ProfileApi:
     """A counter over an empty store."""
-    return ProfileCounter(ProfileDesk(InMemoryProfiles(), now_s=now_s), now_s=now_s)
+    return ProfileApi(ProfileService(InMemoryProfiles(), now_s=now_s), now_s=now_s)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cicada.answering.strategy import AnswerGiven, Asked
+from cicada.attempts.strategy import AnswerGiven, AskedQuestion
 from cicada.citations import check_citations
 from cicada.corpus.passages import Passage, ScriptLocator
-from cicada.delivery.record import Head, Question, RequestKey, Subscriber
-from cicada.models.ports import Finished, Leash, Prompt, Stopped, TextDelta, Usage
+from cicada.delivery.record import Question, RequestHead, RequestKey, Subscriber
+from cicada.models.ports import CallScope, Finished, Prompt, Stopped, TextDelta, Usage
 from cicada.protocol.events import Accepted, Source, dump_event
-from cicada.retrieval.ports import Hit, Limits, SearchQuery, SearchResult
-
-if TYPE_CHECKING:
-    from cicada.answering.semantic_cache.cache import Looked
+from cicada.retrieval.ports import Hit, SearchLimits, SearchQuery, SearchResult
+from cicada.semantic_cache.ports import Looked
 
 REQUEST_ID = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 KEY = RequestKey("mara", REQUEST_ID)
@@ -33,7 +31,7 @@ def new_head(
     key: RequestKey = KEY,
     query: str = "Who locked the boathouse?",
     **changes: Any,
-) -> Head:
+) -> RequestHead:
     """A request as its acceptance creates it. Subscribers that are only named have tokens that do not expire."""
     values: dict[str, Any] = {
         "key": key,
@@ -44,7 +42,7 @@ def new_head(
         "log_bytes": len(ACCEPTED.encode()),
         "subscribers": tuple(one if isinstance(one, Subscriber) else Subscriber(one) for one in subscribers),
     }
-    return Head(**(values | changes))
+    return RequestHead(**(values | changes))
 
 
 def passage(n: int, text: str, *, episode: str = "ep1", speaker: str = "Mara") -> Passage:
@@ -96,12 +94,12 @@ class ScriptedModel:
         self.closed_early = 0
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
-        leash.call()
+        call_scope.call()
         self.prompts.append(prompt)
         stopped = threading.Event()
-        forget = leash.on_stop(stopped.set)
+        forget = call_scope.on_stop(stopped.set)
         try:
             for piece in self.pieces:
                 if stopped.is_set():
@@ -119,7 +117,6 @@ class ScriptedModel:
 
 def looked(use: str, *sources: Source, **changes: Any) -> Looked:
     """What a semantic cache finds; as a miss, one that nothing came near to."""
-    from cicada.answering.semantic_cache.cache import Looked
 
     text = 'Mara says: "I locked the boathouse at ten." [1]'
     values: dict[str, Any] = {
@@ -145,10 +142,12 @@ class FixedCache:
     def __init__(self, looked: Looked, *, error: Exception | None = None) -> None:
         self.looked = looked
         self.error = error
-        self.asked: list[tuple[Asked, str]] = []
+        self.asked: list[tuple[AskedQuestion, str]] = []
         self.kept: list[AnswerGiven] = []
 
-    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
+    def look_up(
+        self, asked: AskedQuestion, index_version: str, limits: SearchLimits, *, time_budget_s: float
+    ) -> Looked:
         self.asked.append((asked, index_version))
         if self.error is not None:
             raise self.error

@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cicada.corpus.documents import Block, Document
+from cicada.corpus.documents import Document, DocumentBlock
 from cicada.corpus.readers.limits import MIB, ReadLimits
 from cicada.corpus.readers.sandbox import Sandbox
 from cicada.errors import DocumentRefused
@@ -264,7 +264,7 @@ def attack(source: str, data: bytes, *, title: str | None = None, limits: ReadLi
     """A reader whose documents name an attack."""
     order = json.loads(data)
     came = outcome(order["attack"], Target(**order["target"]))
-    return Document(source, "t", "text", "d", (Block("paragraph", came),))
+    return Document(source, "t", "text", "d", (DocumentBlock("paragraph", came),))
 
 
 def _sandboxed(name: str, target: Target, sandbox: Sandbox) -> str:

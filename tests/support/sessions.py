@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cicada.answering.conversation.sessions import SessionChanged, Stored
-from cicada.answering.conversation.turns import Session, SessionKey
+from cicada.conversation.sessions import SessionChanged, Stored
+from cicada.conversation.turns import ConversationSession, SessionKey
 
 
 class InMemorySessions:
-    """A :class:`cicada.answering.conversation.sessions.Sessions`.
+    """A :class:`cicada.conversation.sessions.Sessions`.
 
     ``before`` and ``after`` may raise, to cause faults.
     """
@@ -23,11 +23,11 @@ class InMemorySessions:
 
     def read(self, key: SessionKey) -> Stored:
         self._enter("read")
-        return self.stored.get(key, Stored(Session(), 0))
+        return self.stored.get(key, Stored(ConversationSession(), 0))
 
-    def write(self, key: SessionKey, session: Session, *, over: int, expires_at: int) -> None:
+    def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
         self._enter("write")
-        stands = self.stored.get(key, Stored(Session(), 0))
+        stands = self.stored.get(key, Stored(ConversationSession(), 0))
         if stands.version != over:
             raise SessionChanged(stands)
         self.stored[key] = Stored(session, over + 1)

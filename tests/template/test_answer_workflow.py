@@ -15,8 +15,8 @@ import pytest
 from moto.core.config import default_user_config
 from moto.server import ThreadedMotoServer
 
-from cicada.answering.chain import FALLS_TO, longest_path
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.attempts.chain import FALLS_TO, longest_path
 from stacks.answer_states import TIME_BUDGETS_S, WORKER_TIMEOUT_S, definition, state_of
 from tests.template.templates import Synthesis
 

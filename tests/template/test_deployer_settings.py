@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from stacks.context import documented, parse, read
-from stacks.settings import LOCAL_ACCOUNT, JwtAuth, Settings, SettingsInvalid
+from stacks.settings import LOCAL_ACCOUNT, ContextInvalid, JwtAuth, Settings
 from tests.template.templates import ROOT
 
 AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
 
 
 def complaint(document: object) -> str:
-    with pytest.raises(SettingsInvalid) as refused:
+    with pytest.raises(ContextInvalid) as refused:
         parse(document, source="mine.json")
     return str(refused.value)
 
 
 def test_the_shipped_settings_say_what_to_fill_in() -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    with pytest.raises(SettingsInvalid) as refused:
+    with pytest.raises(ContextInvalid) as refused:
         read(context, root=ROOT)
     message = str(refused.value)
     assert "cdk.json, context.cicada: not ready to deploy" in message
@@ -173,7 +173,7 @@ def test_a_file_can_hold_the_settings(tmp_path: Path) -> None:
 def test_a_file_that_is_no_settings_is_named(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     for name in ("broken.json", "missing.json"):
-        with pytest.raises(SettingsInvalid, match=name):
+        with pytest.raises(ContextInvalid, match=name):
             read({"settings": name}, root=tmp_path)
 
 
@@ -191,7 +191,7 @@ def settings_with(**models: str) -> Settings:
     ],
 )
 def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(model_id: str, region: str) -> None:
-    with pytest.raises(SettingsInvalid, match=f"models.generationModelId: {model_id} cannot be called from {region}"):
+    with pytest.raises(ContextInvalid, match=f"models.generationModelId: {model_id} cannot be called from {region}"):
         settings_with(generationModelId=model_id).for_environment(account="1", region=region)
 
 
@@ -208,7 +208,7 @@ def test_a_profile_of_another_geography_is_refused_before_anything_is_deployed(m
 def test_every_other_model_is_looked_at_too(setting: str) -> None:
     group, name = setting.split(".")
     settings = parse({"auth": AUTH, group: {name: "eu.amazon.nova-micro-v1:0"}}, source="mine")
-    with pytest.raises(SettingsInvalid, match=f"{setting}: eu.amazon.nova-micro-v1:0 cannot be called from us-east-1"):
+    with pytest.raises(ContextInvalid, match=f"{setting}: eu.amazon.nova-micro-v1:0 cannot be called from us-east-1"):
         settings.for_environment(account="1", region="us-east-1")
 
 
@@ -226,12 +226,12 @@ def test_a_re_ranking_model_is_refused_where_it_is_not(model_id: str, region: st
     if there:
         assert settings.for_environment(account="1", region=region) is settings
         return
-    with pytest.raises(SettingsInvalid, match=rf"retrieval.rerankerModelId: {model_id} is known in ap-northeast-1, .*"):
+    with pytest.raises(ContextInvalid, match=rf"retrieval.rerankerModelId: {model_id} is known in ap-northeast-1, .*"):
         settings.for_environment(account="1", region=region)
 
 
 def test_the_refusal_names_the_profiles_that_a_region_can_call() -> None:
-    with pytest.raises(SettingsInvalid, match=r"begins with apac\. or jp\. or global\."):
+    with pytest.raises(ContextInvalid, match=r"begins with apac\. or jp\. or global\."):
         settings_with().for_environment(account="1", region="ap-northeast-1")
 
 
@@ -247,6 +247,6 @@ def test_a_models_own_id_and_a_global_profile_go_everywhere() -> None:
 
 def test_settings_of_the_local_cloud_are_refused_by_an_account() -> None:
     local = parse({"auth": "none", "local": True}, source="local")
-    with pytest.raises(SettingsInvalid, match="local cloud and not for AWS account 111122223333"):
+    with pytest.raises(ContextInvalid, match="local cloud and not for AWS account 111122223333"):
         local.for_environment(account="111122223333", region="us-east-1")
     assert local.for_environment(account=LOCAL_ACCOUNT, region="us-east-1") is local

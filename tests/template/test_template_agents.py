@@ -9,10 +9,10 @@ import pytest
 from pydantic import ValidationError
 
 from cicada.agents.limits import AgentCaps
-from cicada.answering.beginning import CLOSING_RESERVE_S
-from cicada.answering.chain import AGENTS
+from cicada.answering.attempt_start import CLOSING_RESERVE_S
+from cicada.attempts.chain import AGENTS
 from cicada.settings import AnswerSettings, MessageProcessorSettings
-from stacks.agents_settings import Agents
+from stacks.agents_settings import AgentsSettings
 from stacks.answer_states import TIME_BUDGETS_S
 from tests.template.templates import Synthesis
 
@@ -74,6 +74,6 @@ def test_without_agents_no_model_is_allowed_for_them_and_nobody_enters_there(wit
 
 def test_a_run_ends_before_its_attempt_does() -> None:
     longest_s = min(TIME_BUDGETS_S[name] for name in AGENTS) - CLOSING_RESERVE_S
-    assert Agents(timeS=longest_s).time_s == longest_s
+    assert AgentsSettings(timeS=longest_s).time_s == longest_s
     with pytest.raises(ValidationError):
-        Agents(timeS=longest_s + 1)
+        AgentsSettings(timeS=longest_s + 1)

@@ -11,7 +11,7 @@ import pytest
 from cicada.models.endpoints import Endpoints
 from cicada.settings import AnswerSettings
 from stacks.context import parse
-from stacks.settings import SettingsInvalid
+from stacks.settings import ContextInvalid
 from tests.template.templates import Synthesis
 
 AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
@@ -42,7 +42,7 @@ def with_endpoint(make: Callable[[dict[str, Any]], Synthesis]) -> Synthesis:
 
 
 def complaint(models: dict[str, Any], **more: Any) -> str:
-    with pytest.raises(SettingsInvalid) as refused:
+    with pytest.raises(ContextInvalid) as refused:
         parse({"auth": AUTH, "models": models, **more}, source="mine.json")
     return str(refused.value)
 
@@ -155,11 +155,11 @@ def test_a_server_of_this_machine_is_for_the_local_cloud_alone() -> None:
     settings = parse({"auth": "none", "local": True, "models": endpoint(**local)}, source="local")
     assert settings.models.endpoints["groq"].base_url == "http://127.0.0.1:11434/v1"
     elsewhere = {"auth": "none", "local": True, "models": endpoint(baseUrl="http://192.168.0.9:11434/v1")}
-    with pytest.raises(SettingsInvalid, match="must begin with https://"):
+    with pytest.raises(ContextInvalid, match="must begin with https://"):
         parse(elsewhere, source="local")
 
 
 def test_a_secret_of_another_region_is_refused_before_anything_is_deployed() -> None:
     settings = parse({"auth": AUTH, "models": endpoint()}, source="mine")
-    with pytest.raises(SettingsInvalid, match=r"models\.endpoints\.groq\.secretArn: the secret must lie in us-east-1"):
+    with pytest.raises(ContextInvalid, match=r"models\.endpoints\.groq\.secretArn: the secret must lie in us-east-1"):
         settings.for_environment(account="1", region="us-east-1")

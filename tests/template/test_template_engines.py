@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
+from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS
 from stacks.findings import flat
 from stacks.wheels import unzipped_bytes
 from tests.template.templates import FUNCTIONS, ROOT, Synthesis

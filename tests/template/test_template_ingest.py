@@ -9,7 +9,7 @@ import pytest
 from pydantic.alias_generators import to_camel
 
 from cicada.corpus.chunking.options import ChunkOptions
-from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.run_records import Batch
 from cicada.ingest.settings import IngestSettings, IngestStartSettings
 from cicada.integrators.settings import (
     IndexDocumentSettings,

@@ -6,7 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from cicada.agents.tools.evidence import EvidenceJudge, Weighed, balance_words, gathered_for, reason_of, strength_words
+from cicada.agents.tools.evidence import (
+    EvidenceJudge,
+    WeighedPassage,
+    balance_words,
+    gathered_for,
+    reason_of,
+    strength_words,
+)
 from cicada.agents.tools.shown import passage_source
 from cicada.errors import ModelRefused, ModelUnavailable, ProfileConflict, ProfileInvalid, ToolInvalid
 from cicada.models.ports import Stopped
@@ -42,7 +49,7 @@ def source(text):
 
 
 def evidence(side, strength):
-    return Weighed(source("Ilse moved the key to the boathouse."), side, strength)
+    return WeighedPassage(source("Ilse moved the key to the boathouse."), side, strength)
 
 
 def test_all_passages_are_sorted_in_one_call_that_is_counted():
@@ -85,8 +92,8 @@ def test_a_judge_is_stopped_with_the_answer():
 @pytest.mark.parametrize("told", [[], [("for", 1), ("against", 1)], [("for", 7)]])
 def test_what_the_judge_leaves_out_or_puts_on_two_sides_stands_on_none(told):
     class Model(SidesModel):
-        def fill(self, prompt, form, *, time_budget_s, leash):
-            filled = super().fill(prompt, form, time_budget_s=time_budget_s, leash=leash)
+        def fill(self, prompt, form, *, time_budget_s, call_scope):
+            filled = super().fill(prompt, form, time_budget_s=time_budget_s, call_scope=call_scope)
             passages = [{"n": n, "side": side, "strength": "strong"} for side, n in told]
             return replace(filled, value=form.model_validate({"passages": passages}))
 
@@ -120,7 +127,7 @@ def test_a_reason_says_for_which_statement_and_on_which_side_a_source_was_gather
 
 
 def test_a_theory_is_kept_in_the_users_words(world, stated):
-    profile = world.desk.show("mara", stated["id"])
+    profile = world.profile_service.show("mara", stated["id"])
     assert (profile.kind, profile.theory.statement) == ("theory", THEORY)
     assert profile.theory.proof.words == f"My theory: {THEORY}"
     with pytest.raises(ToolInvalid, match="does not have the quote"):
@@ -200,9 +207,9 @@ def test_a_verdict_is_kept_with_the_evidence_and_its_citations(world, stated):
     n = next(one["n"] for part in told["parts"] for one in part["for"])
     kept = world.call("record_verdict", id=stated["id"], expected_version=1, verdict="supported", passages_for=[n])
     assert kept["recorded"]["verdict"]["citations"] == [n]
-    theory = world.desk.show("mara", stated["id"]).theory
+    theory = world.profile_service.show("mara", stated["id"]).theory
     assert (theory.judgement.verdict, len(theory.evidence)) == ("supported", 3)
-    assert [one.proof.quote for one in theory.evidence if one.cited] == [world.shelf.sources[n - 1].text]
+    assert [one.proof.quote for one in theory.evidence if one.cited] == [world.registry.sources[n - 1].text]
     (listed,) = world.message("Which?").call("list_theories")["theories"]
     assert (listed["verdict"], listed["evidence"]) == ("supported", "2 for, 1 against")
 
@@ -218,14 +225,14 @@ def test_a_verdict_without_a_search_in_this_run_is_refused(world, stated):
     world.call("gather_evidence", statement="The supper was cold.")  # another theory's
     with pytest.raises(ToolInvalid, match="gather_evidence"):
         world.call("record_verdict", **verdict)
-    assert world.desk.show("mara", stated["id"]).theory.judgement is None
+    assert world.profile_service.show("mara", stated["id"]).theory.judgement is None
 
 
 def test_evidence_of_an_earlier_run_is_not_gathered_in_this_one(world, stated):
     world.message("Weigh it.").call("gather_evidence", id=stated["id"])
     world.call("record_verdict", id=stated["id"], expected_version=1, verdict="open", passages_for=[1])
     world.message("And now?").call("show_profile", id=stated["id"])
-    assert world.shelf.sources
+    assert world.registry.sources
     with pytest.raises(ToolInvalid, match="gather_evidence"):
         world.call("record_verdict", id=stated["id"], expected_version=2, verdict="supported", passages_for=[2])
 
@@ -337,7 +344,7 @@ def test_what_a_theory_said_before_it_was_refined_can_be_stated_again(world, ref
     again = world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)["stated"]
     assert again["id"] != refined["id"]
     assert world.call("state_theory", statement=THEORY)["stated"]["id"] == again["id"]  # the same call of one request
-    assert {head.statement for head in world.desk.list("mara", "theory")} == {THEORY, refined["statement"]}
+    assert {head.statement for head in world.profile_service.list("mara", "theory")} == {THEORY, refined["statement"]}
     with pytest.raises(ProfileConflict, match=again["id"]):
         world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)
 
@@ -345,10 +352,10 @@ def test_what_a_theory_said_before_it_was_refined_can_be_stated_again(world, ref
 def test_a_statement_that_is_made_twice_by_one_request_is_kept_once_though_its_name_is_free_by_then(world, refined):
     world.message(f"My theory: {THEORY}").call("state_theory", statement=THEORY)
     request = world.actor
-    world.desk.delete(By("mara", "d", "d"), refined["id"], 2)
+    world.profile_service.delete(By("mara", "d", "d"), refined["id"], 2)
     world.actor = request
     world.call("state_theory", statement=THEORY)
-    assert len(world.desk.list("mara", "theory")) == 1
+    assert len(world.profile_service.list("mara", "theory")) == 1
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -363,7 +370,7 @@ def test_a_statement_can_be_refined_and_stated_again_as_often_as_one_likes(world
         ids.add(made["id"])
         world.message(f"Rather: Petra moved {at} keys.")
         world.call("refine_theory", id=made["id"], expected_version=1, statement=f"Petra moved {at} keys.")
-    assert len(ids) == len(world.desk.list("mara", "theory")) == 4
+    assert len(ids) == len(world.profile_service.list("mara", "theory")) == 4
 
 
 def test_a_theory_that_is_to_be_deleted_is_shown_as_it_is_now(world, refined):
@@ -383,7 +390,7 @@ def test_theories_that_begin_alike_are_two_and_each_name_is_within_its_bound(wor
     second = world.message(f"My theory: {DENIED}").call("state_theory", statement=DENIED)["stated"]
     assert first["id"] != second["id"]
     assert max(len(one["name"]) for one in (first, second)) <= 80
-    assert world.desk.find("mara", second["name"], "theory").theory.statement == DENIED
+    assert world.profile_service.find("mara", second["name"], "theory").theory.statement == DENIED
     with pytest.raises(ProfileConflict, match=first["id"]):
         world.message(f"My theory: {LONG}").call("state_theory", statement=f"{LONG.upper()}.")
 
@@ -403,7 +410,7 @@ def test_a_listed_theory_can_be_cited_as_the_note_that_it_is(world, stated):
     n = world.call("gather_evidence", id=stated["id"])["parts"][0]["for"][0]["n"]
     world.call("record_verdict", id=stated["id"], expected_version=1, verdict="supported", passages_for=[n])
     (listed,) = world.message("Which theories do I have?").call("list_theories")["theories"]
-    (source,) = world.shelf.sources
+    (source,) = world.registry.sources
     assert (listed["citation"], source.locator.kind, source.origin) == (1, "note", "profile")
     assert source.text == f"{THEORY}\nverdict on record: supported"
 
@@ -412,4 +419,4 @@ def test_so_many_listed_theories_are_cited_that_evidence_has_room(world):
     for at in range(15):
         world.message(f"My theory: Ilse hid {at} keys").call("state_theory", statement=f"Ilse hid {at} keys")
     listed = world.message("Which?").call("list_theories")["theories"]
-    assert (len(listed), len(world.shelf.sources)) == (15, 12)
+    assert (len(listed), len(world.registry.sources)) == (15, 12)

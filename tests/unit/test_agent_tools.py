@@ -6,18 +6,18 @@ import json
 
 import pytest
 
-from cicada.agents.ports import Actor, Judged, ToConfirm, Written
+from cicada.agents.ports import Actor, ProfileWritten, ToConfirm, VerdictGiven
 from cicada.agents.receipts import confirm_of, told_change
-from cicada.agents.shelf import NumberedShelf
+from cicada.agents.source_registry import NumberedSources
 from cicada.agents.tools import tools_for
 from cicada.agents.tools.evidence import EvidenceJudge
-from cicada.agents.tools.forms import UpdateProfile
+from cicada.agents.tools.inputs import UpdateProfile
 from cicada.citations import check_citations
 from cicada.corpus.passages import NoteLocator, Passage, ScriptLocator
 from cicada.errors import ProfileConflict, ProfileUnknown, ToolInvalid
-from cicada.models.forms import FormMisfit, form_schema, read_form
-from cicada.profiles.desk import ProfileDesk
+from cicada.models.structured_output import OutputMisfit, form_schema, read_form
 from cicada.profiles.record import Change, Edit, PassageProof, Profile
+from cicada.profiles.service import ProfileService
 from cicada.protocol.events import MAX_EVENT_BYTES, ChangedField, Receipt, dump_event
 from cicada.retrieval.ports import UNLIMITED, Hit, SearchResult
 from tests.support.agents import SidesModel
@@ -71,8 +71,8 @@ class Script:
 class World:
     def __init__(self, *lines):
         self.script = Script(*lines)
-        self.desk = ProfileDesk(InMemoryProfiles(), now_s=lambda: 1_800_000_000)
-        self.shelf = NumberedShelf()
+        self.profile_service = ProfileService(InMemoryProfiles(), now_s=lambda: 1_800_000_000)
+        self.registry = NumberedSources()
         self.sides = SidesModel()
         self.requests = 0
         self.changes = []
@@ -83,12 +83,12 @@ class World:
     def message(self, text, *, subject="mara", **scope):
         """A new request of a user's."""
         self.requests += 1
-        self.shelf = NumberedShelf()
+        self.registry = NumberedSources()
         self.actor = Actor(subject, f"r{self.requests}", text, 1_799_999_999_000, **scope)
         return self
 
     def tools(self, kind):
-        return tools_for(kind, self.desk, self.script, EvidenceJudge(self.sides))
+        return tools_for(kind, self.profile_service, self.script, EvidenceJudge(self.sides))
 
     def call(self, tool_name, /, **given):
         offered = {tool.name: tool for kind in NAMES for tool in self.tools(kind)}
@@ -98,13 +98,13 @@ class World:
                 given[facts] = [{"quote": fact["value"], **fact} for fact in given[facts]]
         if tool_name in ("state_theory", "refine_theory"):
             given.setdefault("quote", given["statement"])
-        result = tool.run(read_form(tool.form, given), self.actor, self.shelf, UNLIMITED)
-        if isinstance(result, Judged | Written):
+        result = tool.run(read_form(tool.form, given), self.actor, self.registry, UNLIMITED)
+        if isinstance(result, VerdictGiven | ProfileWritten):
             self.verdict = result.verdict
         match result:
-            case Judged():
+            case VerdictGiven():
                 pass
-            case Written():
+            case ProfileWritten():
                 self.changes.append(result.change)
             case ToConfirm():
                 self.to_confirm.append(result)
@@ -135,7 +135,7 @@ def world():
 
 @pytest.mark.parametrize("kind", NAMES)
 def test_each_agent_has_its_tools_by_their_names_with_forms_that_every_model_takes(kind, world):
-    tools = tools_for(kind, world.desk, world.script)
+    tools = tools_for(kind, world.profile_service, world.script)
     assert [tool.name for tool in tools] == NAMES[kind]
     for tool in tools:
         assert tool.description
@@ -153,11 +153,11 @@ def test_as_many_passages_are_brought_as_are_asked_for(world):
     assert [one["text"] for one in alone.call("search_script", query="a key")["passages"]] == ["A key?"]
 
 
-def test_a_search_brings_numbered_passages_to_the_shelf(world):
+def test_a_search_brings_numbered_passages_to_the_registry(world):
     told = world.call("search_script", query="Tamsin Oake copy-reader")
     first = told["passages"][0]
     assert (first["n"], first["text"]) == (1, LINES[0].text)
-    source = world.shelf.sources[0]
+    source = world.registry.sources[0]
     assert (source.n, source.passage_id, source.origin) == (1, "m1", "search")
     assert [(reason.kind, reason.name) for reason in source.why] == [("tool", "search_script")]
 
@@ -189,11 +189,11 @@ def test_a_search_that_finds_nothing_says_so(world):
 
 def test_what_the_user_says_is_kept_with_their_message_as_its_proof(world):
     made = world.noted("Tamsin", ("afraid of", "deep water"))
-    (fact,) = world.desk.show("mara", made["id"]).fields
+    (fact,) = world.profile_service.show("mara", made["id"]).fields
     assert (fact.proof.kind, fact.proof.request_id) == ("note", world.actor.request_id)
     assert fact.proof.words == "Please keep of Tamsin: deep water"
     (shown,) = made["fields"]
-    source = world.shelf.sources[shown["citation"] - 1]
+    source = world.registry.sources[shown["citation"] - 1]
     assert isinstance(source.locator, NoteLocator)
     assert (source.origin, source.locator.field) == ("profile", "afraid of")
     assert source.text == "Tamsin · afraid of: deep water\n“Please keep of Tamsin: deep water”"
@@ -219,7 +219,7 @@ def test_a_fact_that_the_message_does_not_say_is_not_kept(world, message, quote,
     with pytest.raises(ToolInvalid, match=why):
         fact = {"field": "f", "value": value, "quote": quote}
         world.call("create_profile", kind="character", name="Zoe", fields=[fact])
-    assert world.desk.list("mara") == ()
+    assert world.profile_service.list("mara") == ()
     assert world.changes == []
 
 
@@ -252,7 +252,7 @@ def test_a_passage_that_is_cited_is_the_proof_with_its_words_and_place(world):
     quote = "was appointed copy-reader to the Almanac"
     facts = [{"field": "occupation", "value": "copy-reader to the Almanac", "quote": quote, "citation": 1}]
     made = world.call("create_profile", kind="character", name="Tamsin", fields=facts)["created"]
-    proof = world.desk.show("mara", made["id"]).fields[0].proof
+    proof = world.profile_service.show("mara", made["id"]).fields[0].proof
     assert proof == PassageProof(
         passage_id="m1", collection="script", locator=LINES[0].locator, quote=LINES[0].text, index_version="v7"
     )
@@ -314,8 +314,8 @@ def test_an_update_and_its_history_are_told_with_citations(world):
     assert changes[0]["text"].startswith("Version 2, ")
     assert changes[0]["text"].endswith(": hair: “red” became “black”")
     assert [change["citation"] for change in changes] == [1, 2]
-    assert [source.text for source in world.shelf.sources] == [change["text"] for change in changes]
-    assert {source.origin for source in world.shelf.sources} == {"profile"}
+    assert [source.text for source in world.registry.sources] == [change["text"] for change in changes]
+    assert {source.origin for source in world.registry.sources} == {"profile"}
 
 
 def test_nothing_speaks_against_a_change_told_in_other_words_but_its_wrong_number(world):
@@ -324,7 +324,7 @@ def test_nothing_speaks_against_a_change_told_in_other_words_but_its_wrong_numbe
     world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
     world.message("What changed?").call("profile_history", id=made["id"])
     answer = "In version 2, hair changed from “red” to “black” [1]. Version 3 changed it to “grey” [1]."
-    assert [one.verdict for one in check_citations(answer, world.shelf.sources)] == ["unchecked", "unverified"]
+    assert [one.verdict for one in check_citations(answer, world.registry.sources)] == ["unchecked", "unverified"]
 
 
 def test_of_a_long_history_the_newest_changes_are_shown(world):
@@ -345,7 +345,7 @@ def test_a_call_that_is_repeated_for_the_same_request_is_no_second_change(world)
     update = {"id": made["id"], "expected_version": 1, "set": [{"field": "hair", "value": "black"}]}
     first = world.call("update_profile", **update)
     assert world.call("update_profile", **update) == first
-    assert world.desk.show("mara", made["id"]).version == 2
+    assert world.profile_service.show("mara", made["id"]).version == 2
 
 
 def test_an_older_version_is_a_conflict_that_the_model_is_told(world):
@@ -392,12 +392,12 @@ def test_what_is_kept_already_is_no_change_and_has_no_receipt(world):
 
 def test_a_change_is_taken_back_with_the_proof_that_it_replaced(world):
     made = world.noted("Tamsin", ("hair", "red"), ("room", "attic"))
-    before = world.desk.show("mara", made["id"]).fields
+    before = world.profile_service.show("mara", made["id"]).fields
     world.message("Her hair is black.")
     world.call("update_profile", id=made["id"], expected_version=1, set=[{"field": "hair", "value": "black"}])
     world.message("Take that back.")
     world.call("undo_change", id=made["id"], version=2)
-    assert world.desk.show("mara", made["id"]).fields == before
+    assert world.profile_service.show("mara", made["id"]).fields == before
     assert world.changes[-1].operation == "undone"
     world.message("And the profile, too.")
     with pytest.raises(ToolInvalid, match="deleting the profile"):
@@ -415,7 +415,7 @@ def test_nothing_is_deleted_or_removed_before_the_user_confirms_it(world):
     assert remove.fields == (ChangedField(field="hair", before="red"),)
     assert delete.expires_at_ms == 1_800_000_600_000
     assert delete.confirmation_id != remove.confirmation_id
-    assert world.desk.show("mara", made["id"]).version == 1
+    assert world.profile_service.show("mara", made["id"]).version == 1
     assert len(world.changes) == 1
 
 
@@ -453,7 +453,7 @@ def test_another_users_profile_is_unknown_to_every_tool(world):
             with pytest.raises(ProfileUnknown):
                 world.call(name, **given)
     assert world.call("list_profiles")["profiles"] == world.call("list_theories")["theories"] == []
-    assert world.shelf.sources == ()
+    assert world.registry.sources == ()
 
 
 @pytest.mark.parametrize(
@@ -471,11 +471,11 @@ def test_another_users_profile_is_unknown_to_every_tool(world):
     ],
 )
 def test_input_that_is_none_of_the_form_is_no_input(given):
-    with pytest.raises(FormMisfit):
+    with pytest.raises(OutputMisfit):
         read_form(UpdateProfile, given)
 
 
-def test_a_profile_with_more_facts_than_the_shelf_has_room_for_is_shown_all_the_same(world):
+def test_a_profile_with_more_facts_than_the_registry_has_room_for_is_shown_all_the_same(world):
     values = {f"f{n}": f"value{n}" for n in range(20)}
     made = world.noted("Tamsin", *values.items())
     for start in (20, 40):

@@ -11,12 +11,12 @@ from cicada.agents.ports import ToolCall
 from cicada.answering.agent import AgentStrategy
 from cicada.answering.attempt import AttemptRunner
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers
 from cicada.answering.workflow import AttemptTask
 from cicada.delivery.decide import append, begin
 from cicada.delivery.outbox import OutboxLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, AnswerIncomplete, Cancelled, CicadaError
 from cicada.protocol.events import Failed
+from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.agents import FakeTool, ScriptedAgent, Words, found, written
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import ACCEPTED, KEY, NOW_S, FixedRetriever, ScriptedModel, joined, new_head, passage
@@ -34,9 +34,9 @@ class World:
         self.log = InMemoryLog()
         self.log.create(new_head("c1"), ACCEPTED)
         self.agent = ScriptedAgent(list(steps))
-        looks = FakeTool("look", result=lambda given, shelf: {"n": shelf.put(found(7, ROWS))})
+        looks = FakeTool("look", result=lambda given, registry: {"n": registry.put(found(7, ROWS))})
         self.notes = FakeTool("note", written, writes=True)
-        more = FakeTool("more", result=lambda given, shelf: {"n": shelf.put(found(8, "The bell rang twice."))})
+        more = FakeTool("more", result=lambda given, registry: {"n": registry.put(found(8, "The bell rang twice."))})
         agent = AgentStrategy(
             "theory_agent",
             self.agent,
@@ -184,9 +184,9 @@ def changing(world, meanwhile):
     """A tool that changes something while something else happens; what was taken back of it, by name."""
     taken_back = []
 
-    def change(given, shelf):
+    def change(given, registry):
         meanwhile()
-        done = written(given, shelf)
+        done = written(given, registry)
         return replace(done, take_back=lambda: taken_back.append(done.change.name))
 
     world.notes.result = change

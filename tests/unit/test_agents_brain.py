@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.instructions import AgentKind, user_turn
-from cicada.agents.ports import Done, ToConfirm, ToolCall, Written
-from cicada.agents.toolbox import ToolBox
+from cicada.agents.ports import Done, ProfileWritten, ToConfirm, ToolCall
+from cicada.agents.tool_runner import ToolRunner
 from cicada.citations import check_citations
-from cicada.models.forms import form_schema
+from cicada.models.structured_output import form_schema
 from cicada.retrieval.ports import UNLIMITED
 from cicada_local.agents.brain import next_step
 from cicada_local.agents.brain_facts import field_of, fields_of
@@ -37,7 +37,7 @@ class Talk:
         """One request: the opening calls, then the model until it answers."""
         world = self.world.message(message)
         tools = world.tools(self.kind)
-        box = ToolBox(tools, actor=world.actor, shelf=world.shelf, limits=UNLIMITED, on_change=self.told)
+        box = ToolRunner(tools, actor=world.actor, registry=world.registry, limits=UNLIMITED, on_change=self.told)
         offered = [BrainTool(tool.name, tool.description, form_schema(tool.form)) for tool in tools]
         turns = [Turn("user", (user_turn(message),))]
         done: list[Done] = [box.open(name, given) for name, given in opening]
@@ -58,7 +58,7 @@ class Talk:
             results = tuple(Result(reply.call_id, reply.text, reply.failed) for reply in replies)
             turns += [Turn("assistant", uses=uses), Turn("user", results=results)]
 
-    def told(self, change: Written | ToConfirm) -> None:
+    def told(self, change: ProfileWritten | ToConfirm) -> None:
         if isinstance(change, ToConfirm):
             self.asked.append(change)
 
@@ -68,11 +68,11 @@ class Talk:
 
     def kept_theory(self) -> Any:
         """The only theory that is kept."""
-        (head,) = self.world.desk.list("mara", "theory")
-        return self.world.desk.show("mara", head.id).theory
+        (head,) = self.world.profile_service.list("mara", "theory")
+        return self.world.profile_service.show("mara", head.id).theory
 
     def holds(self, answer: str) -> list[bool]:
-        return [citation.verdict != "unverified" for citation in check_citations(answer, self.world.shelf.sources)]
+        return [citation.verdict != "unverified" for citation in check_citations(answer, self.world.registry.sources)]
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_a_profile_is_looked_at_before_it_is_changed(talk):
     assert talk.names == ["show_profile", "update_profile"]
     assert talk.calls[1][1]["expected_version"] == 1
     assert "“she sings”" in answer
-    shown = [field.value for field in talk.world.desk.find("mara", "Sayo").fields]
+    shown = [field.value for field in talk.world.profile_service.find("mara", "Sayo").fields]
     assert shown == ["she is left-handed", "she sings"]
 
 
@@ -242,7 +242,7 @@ def test_a_profile_that_was_shown_already_is_changed_at_once(talk):
 def test_a_character_is_made_with_each_fact_in_a_field_of_its_own(talk):
     message = "Create a profile of the character Sayo: she arrived on a hired bicycle and she keeps the tower key."
     answer = talk.say(message, ("list_profiles", {}))
-    made = talk.world.desk.find("mara", "Sayo")
+    made = talk.world.profile_service.find("mara", "Sayo")
     assert (made.kind, [(field.name, field.value) for field in made.fields]) == (
         "character",
         [("arrival", "on a hired bicycle"), ("keeps", "the tower key")],
@@ -253,7 +253,7 @@ def test_a_character_is_made_with_each_fact_in_a_field_of_its_own(talk):
 def test_a_fact_takes_no_other_facts_place_but_where_it_names_it(talk):
     talk.say("Create a profile of Sayo: she keeps the tower key, and her eye colour is grey")
     answer = talk.say("Add to Sayo's profile that she keeps bees, and her eye colour is green")
-    kept = {field.name: field.value for field in talk.world.desk.find("mara", "Sayo").fields}
+    kept = {field.name: field.value for field in talk.world.profile_service.find("mara", "Sayo").fields}
     assert kept == {"keeps": "the tower key", "eye colour": "green", "keeps bees": "she keeps bees"}
     assert "bees" in answer
     assert "tower" not in answer
@@ -262,14 +262,14 @@ def test_a_fact_takes_no_other_facts_place_but_where_it_names_it(talk):
 def test_something_noted_of_nobody_known_makes_a_profile(talk):
     talk.say("Note that Sayo sings", ("list_profiles", {}))
     assert talk.names[-1] == "create_profile"
-    assert talk.world.desk.find("mara", "Sayo").fields[0].value == "Sayo sings"
+    assert talk.world.profile_service.find("mara", "Sayo").fields[0].value == "Sayo sings"
 
 
 def test_a_fact_that_a_passage_states_cites_it(talk):
     message = "Create a profile of Tamsin Oake: copy-reader to the Almanac"
     talk.say(message, ("list_profiles", {}), ("search_script", {"query": "Tamsin Oake copy-reader"}))
     assert talk.calls[0][1]["fields"][0]["citation"] == 1
-    assert talk.world.desk.find("mara", "Tamsin Oake").fields[0].proof.kind == "passage"
+    assert talk.world.profile_service.find("mara", "Tamsin Oake").fields[0].proof.kind == "passage"
 
 
 def test_what_changed_is_told_from_the_history(talk):
@@ -290,7 +290,7 @@ def test_the_user_is_asked_before_a_fact_is_removed_or_a_profile_deleted(talk):
     assert told == "Confirm it, and the occupation is removed from the profile of Sayo."
     assert talk.say("Delete Sayo's profile") == "Confirm it, and the profile of Sayo is deleted."
     assert [one.operation for one in talk.asked] == ["remove_fields", "delete"]
-    assert talk.world.desk.find("mara", "Sayo").version == 1
+    assert talk.world.profile_service.find("mara", "Sayo").version == 1
     assert "nothing to delete" in talk.say("Delete Petra's profile")
 
 
@@ -353,8 +353,8 @@ def test_a_theory_is_kept_and_weighed_with_evidence_of_both_sides(weigh):
 
 
 def kept_theory(weigh: Any) -> Any:
-    (head,) = weigh.world.desk.list("mara", "theory")
-    return weigh.world.desk.show("mara", head.id).theory
+    (head,) = weigh.world.profile_service.list("mara", "theory")
+    return weigh.world.profile_service.show("mara", head.id).theory
 
 
 def test_no_verdict_is_given_where_there_is_no_evidence(weigh):
@@ -399,7 +399,7 @@ def test_what_changed_in_a_theory_is_told(weigh):
         assert weigh.names == ["profile_history"]
         assert answer.startswith("The history of your theory that Petra moved the key to the boathouse:\n- Version 4, ")
         assert f"statement: “{THEORY}” became “Petra moved the key to the boathouse”" in answer
-        citations = check_citations(answer, weigh.world.shelf.sources)
+        citations = check_citations(answer, weigh.world.registry.sources)
         assert len(citations) == 4
 
 
@@ -416,7 +416,7 @@ def test_what_a_theory_said_before_is_kept_when_it_is_stated_again(weigh):
     weigh.say(f"My theory: {THEORY}", *opening(THEORY))
     weigh.say("Refine my theory about the key: Petra moved the key to the boathouse", ("list_theories", {}))
     weigh.say(f"My theory: {THEORY}", *opening(THEORY))
-    assert len(weigh.world.desk.list("mara", "theory")) == 2
+    assert len(weigh.world.profile_service.list("mara", "theory")) == 2
 
 
 def test_the_profiles_tools_show_and_delete_a_theory_too(talk):
@@ -430,7 +430,7 @@ def test_what_speaks_for_and_against_is_told_without_keeping_anything(weigh):
     answer = weigh.say(message, *opening(message))
     assert weigh.names == ["give_verdict"]
     assert "evidence for it" in answer
-    assert weigh.world.desk.list("mara", "theory") == ()
+    assert weigh.world.profile_service.list("mara", "theory") == ()
 
 
 # --- results are data ---

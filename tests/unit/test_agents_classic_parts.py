@@ -14,10 +14,10 @@ from pydantic import Field
 from cicada.agents.classic.agent import input_text
 from cicada.agents.classic.events import (
     AgentEvent,
-    Chunk,
     FinalResponse,
     Invoked,
     Observed,
+    ResponseChunk,
     Returned,
     TurnBegan,
     TurnEnded,
@@ -28,7 +28,7 @@ from cicada.agents.classic.schema import ParameterGiven, function_of, outline, p
 from cicada.agents.classic.session import (
     CARRIED,
     MAX_BODY_BYTES,
-    CarriedShelf,
+    CarriedSources,
     Load,
     RunAttributes,
     pack,
@@ -36,15 +36,15 @@ from cicada.agents.classic.session import (
     unpack,
 )
 from cicada.agents.classic.turning import Turning, remainder
-from cicada.agents.ports import Actor, AgentTask, Done, Shelf, ToolCall, ToolInput, ToolReply
-from cicada.agents.shelf import MAX_SOURCES, NumberedShelf, source_key
-from cicada.agents.toolbox import ToolBox, bounded
+from cicada.agents.ports import Actor, AgentTask, Done, SourceRegistry, ToolCall, ToolInput, ToolReply
+from cicada.agents.source_registry import MAX_SOURCES, NumberedSources, source_key
+from cicada.agents.tool_runner import ToolRunner, bounded
 from cicada.corpus.passages import DocumentLocator
-from cicada.delivery.record import Head, Question, RequestKey
+from cicada.delivery.record import Question, RequestHead, RequestKey
 from cicada.errors import AgentError, DeliveryUnavailable, IndexUnavailable, RequestUnknown, StreamBroken, ToolInvalid
 from cicada.models.ports import ModelUse, Usage
 from cicada.protocol.events import Reason, Source
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 
 NOW_S = 1_800_000_000.0
 KEY = RequestKey("tenant-7/asker-one", "request-1")
@@ -91,22 +91,22 @@ class Tool:
         self.ran: list[tuple[str, dict[str, Any]]] = []
         self.raises: Exception | None = None
 
-    def run(self, given: Any, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: Any, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Mapping[str, Any]:
         self.ran.append((actor.subject, given.model_dump()))
         if self.raises is not None:
             raise self.raises
         text = f"Mira hid the {given.query}."
-        return {"passages": [{"n": shelf.put(source(given.query, text)), "text": text}]}
+        return {"passages": [{"n": registry.put(source(given.query, text)), "text": text}]}
 
 
 class Requests:
     """One request, open unless told."""
 
     def __init__(self, state: Literal["open", "complete", "failed"] = "open", expires_at: int = 1 << 40) -> None:
-        self.kept = Head(KEY, Question("Who is Mira?"), "origin", 1, expires_at=expires_at, state=state)
+        self.kept = RequestHead(KEY, Question("Who is Mira?"), "origin", 1, expires_at=expires_at, state=state)
         self.down = False
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         if self.down:
             raise DeliveryUnavailable("the table is down")
         if key != KEY:
@@ -288,26 +288,26 @@ SEARCHED = Reason(kind="tool", name="search_script")
 WEIGHED = Reason(kind="tool", name="gather_evidence", matched="for: Mira hid it", confidence=0.8)
 
 
-def test_a_shelf_goes_on_with_the_runs_numbers() -> None:
+def test_a_registry_goes_on_with_the_runs_numbers() -> None:
     first, second = source("p1"), source("p2")
-    shelf = CarriedShelf([source_key(first), source_key(second)])
-    assert (shelf.put(second), shelf.put(source("p3")), shelf.put(second)) == (2, 3, 2)
-    assert [one.n for one in shelf.sources] == [2, 3]
+    registry = CarriedSources([source_key(first), source_key(second)])
+    assert (registry.put(second), registry.put(source("p3")), registry.put(second)) == (2, 3, 2)
+    assert [one.n for one in registry.sources] == [2, 3]
     keys = (source_key(first), source_key(second), source_key(source("p3")))
-    assert shelf.keys_with(shelf.load.found) == keys
+    assert registry.keys_with(registry.load.found) == keys
 
 
-def test_a_full_shelf_takes_no_more() -> None:
-    shelf = CarriedShelf([f"{n:016x}" for n in range(MAX_SOURCES)])
+def test_a_full_registry_takes_no_more() -> None:
+    registry = CarriedSources([f"{n:016x}" for n in range(MAX_SOURCES)])
     with pytest.raises(ToolInvalid):
-        shelf.put(source("new"))
+        registry.put(source("new"))
 
 
 def test_a_source_that_the_run_has_brings_its_new_reasons_and_no_text() -> None:
     known = again(SEARCHED)
-    shelf = CarriedShelf([source_key(known)])
-    shelf.put(again(WEIGHED), "v7")
-    body, carried = pack("{}", shelf.load)
+    registry = CarriedSources([source_key(known)])
+    registry.put(again(WEIGHED), "v7")
+    body, carried = pack("{}", registry.load)
     assert carried == ()
     assert "letter" not in body
     (found,) = unpack(body)[1].again
@@ -316,8 +316,8 @@ def test_a_source_that_the_run_has_brings_its_new_reasons_and_no_text() -> None:
 
 
 def test_a_text_that_has_changed_since_is_another_source() -> None:
-    shelf = CarriedShelf([source_key(again())])
-    assert shelf.put(again(text="Mira burnt the letter.")) == 2
+    registry = CarriedSources([source_key(again())])
+    assert registry.put(again(text="Mira burnt the letter.")) == 2
 
 
 def test_what_was_packed_is_unpacked_and_a_text_is_written_once() -> None:
@@ -351,13 +351,13 @@ def test_too_much_loses_surroundings_and_what_was_found_is_never_cut() -> None:
 
 def test_what_profiles_keep_may_be_cut_and_is_then_known_as_it_arrives() -> None:
     kept = [source(f"p{n}", f"{n} " + "word " * 180, n).model_copy(update={"origin": "profile"}) for n in range(1, 31)]
-    shelf = CarriedShelf(())
+    registry = CarriedSources(())
     for one in kept:
-        shelf.put(one)
-    body, carried = pack("{}", shelf.load)
+        registry.put(one)
+    body, carried = pack("{}", registry.load)
     arrived = unpack(body)[1].found
     assert all(one.clipped for one in arrived)
-    assert shelf.keys_with(carried) == tuple(map(source_key, arrived))
+    assert registry.keys_with(carried) == tuple(map(source_key, arrived))
     assert source_key(arrived[0]) != source_key(kept[0])
 
 
@@ -385,7 +385,7 @@ def test_the_function_runs_a_tool_in_the_name_of_the_sessions_request() -> None:
     assert tool.ran == [(KEY.subject, {"query": "letter", "episodes": ()})]
     assert state is None
     assert [one.n for one in unpack(body)[1].found] == [1]
-    assert RunAttributes.read(attributes).shelf == (source_key(source("letter")),)
+    assert RunAttributes.read(attributes).registry == (source_key(source("letter")),)
 
 
 def test_numbers_go_on_from_call_to_call() -> None:
@@ -482,10 +482,10 @@ class Follows:
     """A run whose events are the test's."""
 
     def __init__(self) -> None:
-        self.shelf = NumberedShelf()
-        box = ToolBox([Tool()], actor=ACTOR, shelf=self.shelf, limits=UNLIMITED)
+        self.registry = NumberedSources()
+        box = ToolRunner([Tool()], actor=ACTOR, registry=self.registry, limits=UNLIMITED)
         self.allowed: list[Usage] = []
-        self.turning = Turning("m", box, cast(Limits, self), max_turn_tokens=10)
+        self.turning = Turning("m", box, cast(SearchLimits, self), max_turn_tokens=10)
         self.turning.begin(100)
 
     def call(self) -> None:
@@ -507,9 +507,9 @@ WHOLE = "The key is under the stone [1]."
 @pytest.mark.parametrize(
     "events",
     [
-        (Chunk(b"The key is "), Chunk(b"under the stone [1]."), FinalResponse(WHOLE)),
+        (ResponseChunk(b"The key is "), ResponseChunk(b"under the stone [1]."), FinalResponse(WHOLE)),
         (FinalResponse(WHOLE),),
-        (Chunk(b"The key"), FinalResponse(WHOLE)),
+        (ResponseChunk(b"The key"), FinalResponse(WHOLE)),
     ],
     ids=["streamed", "in the trace alone", "its rest in the trace"],
 )
@@ -521,17 +521,17 @@ def test_an_answer_is_whole_with_its_final_response(events: tuple[AgentEvent, ..
 
 def test_where_white_space_differs_the_chunks_are_read_to_the_end_of_the_stream() -> None:
     run = Follows()
-    said = run.said(Chunk(b"The key is  under "), FinalResponse(WHOLE), Chunk(b"the stone [1].\n"))
+    said = run.said(ResponseChunk(b"The key is  under "), FinalResponse(WHOLE), ResponseChunk(b"the stone [1].\n"))
     assert said == "The key is  under the stone [1].\n"
 
 
 @pytest.mark.parametrize(
     "events",
     [
-        (Chunk(b"The key is  under "), FinalResponse(WHOLE)),
-        (Chunk("“The key” is under ".encode()), FinalResponse('"The key" is under the stone [1].')),
-        (Chunk(b"The key"), FinalResponse("Sorry, I cannot answer.")),
-        (Chunk(b"The key is under"),),
+        (ResponseChunk(b"The key is  under "), FinalResponse(WHOLE)),
+        (ResponseChunk("“The key” is under ".encode()), FinalResponse('"The key" is under the stone [1].')),
+        (ResponseChunk(b"The key"), FinalResponse("Sorry, I cannot answer.")),
+        (ResponseChunk(b"The key is under"),),
     ],
     ids=["cut", "cut in other signs", "something else", "without the final response"],
 )
@@ -553,26 +553,26 @@ def test_a_turn_after_control_came_back_reads_the_turn_before_and_what_was_added
 
 
 def observed(*sources: Source, known: Sequence[str] = ()) -> tuple[AgentEvent, ...]:
-    shelf = CarriedShelf(known)
+    registry = CarriedSources(known)
     for one in sources:
-        shelf.put(one, "v7")
-    return Invoked("reading", "look", ()), Observed(pack("{}", shelf.load)[0], failed=False)
+        registry.put(one, "v7")
+    return Invoked("reading", "look", ()), Observed(pack("{}", registry.load)[0], failed=False)
 
 
-def test_what_the_function_found_lies_on_the_shelf_with_its_version_and_all_its_reasons() -> None:
+def test_what_the_function_found_lies_on_the_registry_with_its_version_and_all_its_reasons() -> None:
     run = Follows()
-    run.shelf.put(again(SEARCHED))
+    run.registry.put(again(SEARCHED))
     key = source_key(again())
     run.said(*observed(again(WEIGHED), source("p2"), known=[key]), FinalResponse("Done."))
-    assert [one.passage_id for one in run.shelf.sources] == ["p1", "p2"]
-    assert run.shelf.sources[0].why == (SEARCHED, WEIGHED)
-    assert [run.shelf.version_of(n) for n in (1, 2)] == ["v7", "v7"]
+    assert [one.passage_id for one in run.registry.sources] == ["p1", "p2"]
+    assert run.registry.sources[0].why == (SEARCHED, WEIGHED)
+    assert [run.registry.version_of(n) for n in (1, 2)] == ["v7", "v7"]
 
 
 @pytest.mark.parametrize("known", [(), (source_key(source("p2")),)], ids=["new", "found again"])
 def test_a_passage_under_the_number_of_another_is_an_error(known: Sequence[str]) -> None:
     run = Follows()
-    run.shelf.put(source("p9"))
+    run.registry.put(source("p9"))
     with pytest.raises(AgentError, match="passage"):
         run.said(*observed(source("p2"), source("p3"), known=known), FinalResponse("Done."))
 

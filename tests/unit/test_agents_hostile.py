@@ -6,13 +6,13 @@ import pytest
 
 from cicada.agents.ports import ToConfirm, ToolCall
 from cicada.agents.tools.evidence import EvidenceJudge
-from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.sessions import Stored
-from cicada.answering.conversation.turns import Session, SessionKey, Turn
+from cicada.conversation import Conversation
+from cicada.conversation.sessions import Stored
+from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.record import Question
 from cicada.routing.changes import asks_for_change
 from tests.support.agents import SidesModel
-from tests.support.answers import allowance
+from tests.support.answers import sub_budget
 from tests.support.hostile import HOSTILE, READING, HostileWorld, every_writing_tool
 from tests.support.questions import KEY, NOW_S, ScriptedModel
 from tests.support.sessions import InMemorySessions
@@ -25,7 +25,7 @@ def test_no_verdict_is_shown_that_no_judged_passage_bears(keeping, sorting):
     world = HostileWorld(question, every_writing_tool, kind="theory", judge=sorting and EvidenceJudge(sorting))
     verdict = world.steps[-1].verdict
     assert verdict is None or (verdict.verdict, verdict.given) == ("open", False)
-    assert world.desk.show(KEY.subject, world.theory.id).theory.judgement is None
+    assert world.profile_service.show(KEY.subject, world.theory.id).theory.judgement is None
 
 
 @pytest.mark.parametrize("question", READING)
@@ -51,11 +51,11 @@ def test_a_reading_question_stays_one_though_a_misled_model_completes_it_from_an
     sessions = InMemorySessions()
     shown = "Show me my profile of Corin"
     answer = f"A passage says: {HOSTILE}"
-    turn = Turn.of(request_id="r0", at_ms=NOW_S * 1000 - 1, asked=shown, query=shown, answer=answer)
-    sessions.stored[SessionKey(KEY.subject, None, "s1")] = Stored(Session((turn,)), 1)
+    turn = ConversationTurn.of(request_id="r0", at_ms=NOW_S * 1000 - 1, asked=shown, query=shown, answer=answer)
+    sessions.stored[SessionKey(KEY.subject, None, "s1")] = Stored(ConversationSession((turn,)), 1)
     misled = ScriptedModel("And overwrite my profile of Corin: he is a thief")
     conversation = Conversation(sessions, misled, now_s=lambda: NOW_S)
-    done = conversation.complete(Question(FOLLOW_UP, session_id="s1"), KEY.subject, allowance())
+    done = conversation.complete(Question(FOLLOW_UP, session_id="s1"), KEY.subject, sub_budget())
     assert (done.by, asks_for_change(done.query), asks_for_change(FOLLOW_UP)) == ("model", True, False)
     for calls in (noting, every_writing_tool):
         world = HostileWorld(FOLLOW_UP, calls, query=done.query, in_own_words=done.in_own_words)
@@ -76,12 +76,14 @@ def test_on_a_question_that_asks_for_a_change_nothing_is_deleted_unasked_and_the
     assert {one.change.operation for one in made} == {"created", "updated"}
     waiting = [one for one in world.told if isinstance(one, ToConfirm)]
     assert {one.operation for one in waiting} <= {"delete", "remove_fields"}
-    assert world.desk.show(KEY.subject, world.ilse.id) == world.ilse
+    assert world.profile_service.show(KEY.subject, world.ilse.id) == world.ilse
     assert world.steps[-1].changes == len(world.told)
     for one in reversed(made):
         id_, version = one.change.id, one.change.version
-        one.take_back() if by == "the attempt" else world.desk.undo(world.by(f"undo {id_} {version}"), id_, version)
+        one.take_back() if by == "the attempt" else world.profile_service.undo(
+            world.by(f"undo {id_} {version}"), id_, version
+        )
     for profile in (world.corin, world.ilse, world.theory):
-        stands = world.desk.show(KEY.subject, profile.id)
+        stands = world.profile_service.show(KEY.subject, profile.id)
         assert (stands.fields, stands.theory) == (profile.fields, profile.theory)
-    assert len(world.desk.list(KEY.subject)) == 3
+    assert len(world.profile_service.list(KEY.subject)) == 3

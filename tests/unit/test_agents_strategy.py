@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import Judged, TheoryVerdict, ToolCall, ToolInput
-from cicada.agents.tools.evidence import Weighed, reason_of
+from cicada.agents.ports import TheoryVerdict, ToolCall, ToolInput, VerdictGiven
+from cicada.agents.tools.evidence import WeighedPassage, reason_of
 from cicada.answering.agent import AgentStrategy, ProfileOpening, TheoryOpening, conversation_of, named_in
-from cicada.answering.spending import AGENT_CALLS_A_CALL, ModelCall
-from cicada.answering.strategy import Answered, Retrieved
 from cicada.answering.watched import NO_VERSION
+from cicada.attempts.budgets import AGENT_CALLS_A_CALL, ModelCall
+from cicada.attempts.strategy import Answered, Retrieved
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import (
     AgentCapReached,
@@ -30,7 +30,7 @@ from cicada.models.ports import Stopped, TextDelta, Usage
 from cicada.protocol.events import VerdictPassage
 from cicada.retrieval.ports import SearchQuery
 from tests.support.agents import FakeTool, ScriptedAgent, found, written
-from tests.support.answers import allowance, asked
+from tests.support.answers import asked, sub_budget
 from tests.support.breakers import Clock
 from tests.support.questions import KEY, FixedRetriever, passage
 
@@ -39,18 +39,18 @@ WAITS = "Ren waits at the harbour wall until the ferry is back."
 
 
 def puts(*texts):
-    """A tool's result: passages put on the shelf."""
-    return lambda given, shelf: {"passages": [shelf.put(found(n, text)) for n, text in enumerate(texts, 1)]}
+    """A tool's result: passages put on the registry."""
+    return lambda given, registry: {"passages": [registry.put(found(n, text)) for n, text in enumerate(texts, 1)]}
 
 
 def weighs(*texts):
     """A tool's result: passages that were gathered against what the question asks."""
 
-    def gather(given, shelf):
+    def gather(given, registry):
         for n, text in enumerate(texts, 1):
             source = found(n, text)
-            why = reason_of("Mira is a spy", Weighed(source, "against", 0.8))
-            shelf.put(source.model_copy(update={"why": (why,)}))
+            why = reason_of("Mira is a spy", WeighedPassage(source, "against", 0.8))
+            registry.put(source.model_copy(update={"why": (why,)}))
         return {}
 
     return gather
@@ -93,7 +93,7 @@ class Desk:
         for name in ("show_profile", "gather_evidence", "search_script"):
             self.tools[name].form = Anything
         self.tools["search_script"].result = puts(ROWS)
-        self.tools["give_verdict"].result = lambda given, shelf: Judged({}, GIVEN)
+        self.tools["give_verdict"].result = lambda given, registry: VerdictGiven({}, GIVEN)
         self.tools["gather_evidence"].result = weighs(ROWS, WAITS)
 
     def strategy(self, agent, name="profile_agent", retriever=None, **wiring):
@@ -118,8 +118,8 @@ class Desk:
         ]
 
 
-def run(strategy, question="What is noted of Mira?", **spending):
-    return list(strategy.answer(asked(question), allowance(**spending)))
+def run(strategy, question="What is noted of Mira?", **attempt_budget):
+    return list(strategy.answer(asked(question), sub_budget(**attempt_budget)))
 
 
 def text_of(steps):
@@ -141,10 +141,10 @@ def test_sources_stand_before_the_text_and_the_citations_are_checked_against_the
 
 
 def test_sources_that_come_after_the_first_text_are_shown_once_more():
-    desk = Desk()
-    desk.tools["list_theories"].result = puts(WAITS)
+    profile_service = Desk()
+    profile_service.tools["list_theories"].result = puts(WAITS)
     agent = ScriptedAgent(["Mira rows the ferry [1]. ", ToolCall("c", "list_theories", {}), "Ren waits [2]."])
-    steps = run(desk.strategy(agent))
+    steps = run(profile_service.strategy(agent))
     assert [len(step.sources) for step in steps if isinstance(step, Retrieved)] == [1, 2]
     assert isinstance(steps[-2], Retrieved)
 
@@ -156,15 +156,15 @@ def test_the_version_that_is_told_is_that_which_was_searched():
         def version(self):
             return "v1" if not self.queries else "v2"
 
-    desk = Desk()
+    profile_service = Desk()
     agent = ScriptedAgent(["Mira rows the ferry [1]."])
 
-    def search(given, shelf):
-        desk.watched.search(SearchQuery("ferry"))
-        return puts(ROWS)(given, shelf)
+    def search(given, registry):
+        profile_service.watched.search(SearchQuery("ferry"))
+        return puts(ROWS)(given, registry)
 
-    desk.tools["search_script"].result = search
-    retrieved = run(desk.strategy(agent, retriever=Published(passage(1, ROWS))))[0]
+    profile_service.tools["search_script"].result = search
+    retrieved = run(profile_service.strategy(agent, retriever=Published(passage(1, ROWS))))[0]
     assert (retrieved.index_version, retrieved.engine) == ("v1", "shards")
     assert retrieved.searched >= 1
 
@@ -191,7 +191,7 @@ def test_an_agents_error_is_the_strategys_and_the_run_is_closed(error):
 
 def test_closing_the_answer_closes_the_run():
     agent = ScriptedAgent(["One.", "Two."])
-    steps = Desk().strategy(agent).answer(asked("Who is Mira?"), allowance())
+    steps = Desk().strategy(agent).answer(asked("Who is Mira?"), sub_budget())
     next(steps)
     steps.close()
     assert agent.closed
@@ -201,10 +201,10 @@ def test_closing_the_answer_closes_the_run():
 
 
 def test_the_profiles_that_a_question_names_are_shown_and_the_corpus_is_searched():
-    desk = Desk(Kept("1" * 20, "Mira"), Kept("2" * 20, "Ren Aalto"))
+    profile_service = Desk(Kept("1" * 20, "Mira"), Kept("2" * 20, "Ren Aalto"))
     agent = ScriptedAgent(["Nothing."])
-    run(desk.strategy(agent), "What do you know of Mira's boat?")
-    assert desk.calls() == [
+    run(profile_service.strategy(agent), "What do you know of Mira's boat?")
+    assert profile_service.calls() == [
         ("search_script", {"query": "What do you know of Mira's boat?", "limit": 4}),
         ("show_profile", {"id": "1" * 20}),
     ]
@@ -218,59 +218,62 @@ def test_where_none_is_named_all_profiles_are_listed():
 
 
 def test_a_corpus_that_cannot_be_searched_does_not_hide_what_was_noted():
-    desk = Desk()
+    profile_service = Desk()
 
-    def down(given, shelf):
+    def down(given, registry):
         raise IndexUnavailable("s3")
 
-    desk.tools["search_script"].result = down
+    profile_service.tools["search_script"].result = down
     steps = run(
-        desk.strategy(ScriptedAgent(["You noted nothing yet."]), retriever=FixedRetriever(error=IndexMissing("none")))
+        profile_service.strategy(
+            ScriptedAgent(["You noted nothing yet."]), retriever=FixedRetriever(error=IndexMissing("none"))
+        )
     )
     assert isinstance(steps[0], Retrieved)
     assert steps[0].index_version == NO_VERSION
 
 
 def test_profiles_that_cannot_be_read_fail_the_attempt_before_the_model_is_asked():
-    desk = Desk()
+    profile_service = Desk()
 
-    def down(given, shelf):
+    def down(given, registry):
         raise ProfilesUnavailable("dynamodb")
 
-    desk.tools["list_profiles"].result = down
+    profile_service.tools["list_profiles"].result = down
     agent = ScriptedAgent(["Nothing."])
     with pytest.raises(ProfilesUnavailable):
-        run(desk.strategy(agent))
+        run(profile_service.strategy(agent))
     assert agent.tasks == []
 
 
 def test_evidence_is_gathered_before_a_theory_is_judged():
-    desk = Desk()
+    profile_service = Desk()
     agent = ScriptedAgent(["The theory is supported: Mira rows the ferry to the boathouse [1]."])
-    run(desk.strategy(agent, "theory_agent"), "Is my theory that Mira rows the ferry true?")
+    run(profile_service.strategy(agent, "theory_agent"), "Is my theory that Mira rows the ferry true?")
     assert [done.call.name for done in agent.tasks[0].done] == ["list_theories", "gather_evidence"]
-    assert ("gather_evidence", {"statement": "Is my theory that Mira rows the ferry true?"}) in desk.calls()
+    assert ("gather_evidence", {"statement": "Is my theory that Mira rows the ferry true?"}) in profile_service.calls()
 
 
 def test_a_theory_without_a_search_is_not_judged():
-    desk = Desk()
+    profile_service = Desk()
 
-    def down(given, shelf):
+    def down(given, registry):
         raise IndexUnavailable("s3")
 
-    desk.tools["gather_evidence"].result = down
+    profile_service.tools["gather_evidence"].result = down
     agent = ScriptedAgent(["It is true."])
     with pytest.raises(IndexUnavailable):
-        run(desk.strategy(agent, "theory_agent"))
+        run(profile_service.strategy(agent, "theory_agent"))
     assert agent.tasks == []
 
 
 def test_the_evidence_of_a_kept_theory_is_gathered_by_its_id():
-    desk = Desk(Kept("3" * 20, "Ferry theory"))
+    profile_service = Desk(Kept("3" * 20, "Ferry theory"))
     run(
-        desk.strategy(ScriptedAgent(["Ren waits at the harbour wall [2]."]), "theory_agent"), "What of my ferry theory?"
+        profile_service.strategy(ScriptedAgent(["Ren waits at the harbour wall [2]."]), "theory_agent"),
+        "What of my ferry theory?",
     )
-    assert ("gather_evidence", {"id": "3" * 20}) in desk.calls()
+    assert ("gather_evidence", {"id": "3" * 20}) in profile_service.calls()
 
 
 def test_a_theory_is_known_by_what_it_says_now_and_names_are_compared_as_names_are():
@@ -289,11 +292,15 @@ def test_names_are_found_as_words_of_their_own_the_longest_first():
 
 
 def test_tools_act_as_the_requests_user_with_the_users_own_words():
-    desk = Desk()
+    profile_service = Desk()
     question = Question("I am somebody else. Note it.", collections=("notes",), episodes=("ep1",), tenant="t")
     call = ToolCall("c", "create_profile", {"words": "subject: somebody-else"})
-    list(desk.strategy(ScriptedAgent([call, "Noted."])).answer(asked(question.query, question=question), allowance()))
-    actors = {actor for tool in desk.tools.values() for actor, _ in tool.runs}
+    list(
+        profile_service.strategy(ScriptedAgent([call, "Noted."])).answer(
+            asked(question.query, question=question), sub_budget()
+        )
+    )
+    actors = {actor for tool in profile_service.tools.values() for actor, _ in tool.runs}
     assert {(one.subject, one.request_id, one.message, one.tenant) for one in actors} == {
         (KEY.subject, KEY.request_id, question.query, "t")
     }
@@ -313,10 +320,12 @@ def test_conversations_of_two_users_never_have_one_name():
 
 
 def theory(*steps, gathered=None, **more):
-    desk = Desk()
+    profile_service = Desk()
     if gathered is not None:
-        desk.tools["gather_evidence"].result = gathered
-    return run(desk.strategy(ScriptedAgent(list(steps)), "theory_agent"), "Is it true that Mira is a spy?", **more)
+        profile_service.tools["gather_evidence"].result = gathered
+    return run(
+        profile_service.strategy(ScriptedAgent(list(steps)), "theory_agent"), "Is it true that Mira is a spy?", **more
+    )
 
 
 GIVEN = TheoryVerdict("contradicted", against=(VerdictPassage(n=1, strength="strong"),))
@@ -332,12 +341,12 @@ def test_the_citations_are_judged_after_the_last_text():
     shown, asked_after = [], []
 
     class Judge:
-        def within(self, spending):
+        def within(self, attempt_budget):
             return lambda claims: asked_after.append(text_of(shown)) or {claim.number: "supported" for claim in claims}
 
     agent = ScriptedAgent([ToolCall("c", "give_verdict", {}), "She goes out on the water each night [1]."])
     strategy = Desk().strategy(agent, "theory_agent", judge=Judge())
-    for step in strategy.answer(asked("Is it true that Mira is a spy?"), allowance()):
+    for step in strategy.answer(asked("Is it true that Mira is a spy?"), sub_budget()):
         shown.append(step)
     assert asked_after == [text_of(shown)]
     assert "Verdict: contradicted" in asked_after[0]
@@ -352,14 +361,14 @@ def test_an_agent_that_ends_without_a_verdict_has_given_none_and_it_is_open():
 
 
 def test_where_nothing_was_gathered_no_verdict_is_due():
-    steps = theory("You keep no theories.", gathered=lambda given, shelf: {})
+    steps = theory("You keep no theories.", gathered=lambda given, registry: {})
     assert (steps[-1].verdict, text_of(steps)) == (None, "You keep no theories.")
 
 
 def test_where_the_passages_could_not_be_sorted_the_verdict_is_open():
-    def gather(given, shelf):
-        why = reason_of("Mira is a spy", Weighed(found(1, ROWS), None, 0.0), unsorted=True)
-        shelf.put(found(1, ROWS).model_copy(update={"why": (why,)}))
+    def gather(given, registry):
+        why = reason_of("Mira is a spy", WeighedPassage(found(1, ROWS), None, 0.0), unsorted=True)
+        registry.put(found(1, ROWS).model_copy(update={"why": (why,)}))
         return {}
 
     verdict = theory("It is surely true.", gathered=gather)[-1].verdict
@@ -372,24 +381,24 @@ def test_a_profiles_answer_may_go_without():
 
 @pytest.mark.parametrize("name", ["profile_agent", "theory_agent"])
 def test_a_question_that_asks_for_no_change_is_offered_no_tool_that_makes_one(name):
-    desk = Desk()
+    profile_service = Desk()
     call = ToolCall("c", "create_profile", {"words": "Corin"})
     agent = ScriptedAgent([call, "Mira rows the ferry to the boathouse [1]."])
-    steps = run(desk.strategy(agent, name, may_change=lambda message: False))
-    assert desk.tools["create_profile"].runs == []
+    steps = run(profile_service.strategy(agent, name, may_change=lambda message: False))
+    assert profile_service.tools["create_profile"].runs == []
     assert json.loads(agent.replies[0].text)["error"] == "tool_invalid"
     assert steps[-1].changes is None
 
 
 def test_a_tool_that_failed_has_changed_nothing_whatever_the_answer_says():
-    desk = Desk()
+    profile_service = Desk()
 
-    def refused(given, shelf):
+    def refused(given, registry):
         raise ProfileConflict("there is one")
 
-    desk.tools["create_profile"].result = refused
+    profile_service.tools["create_profile"].result = refused
     call = ToolCall("c", "create_profile", {"words": "Corin"})
-    steps = run(desk.strategy(ScriptedAgent([call, "I noted it."])))
+    steps = run(profile_service.strategy(ScriptedAgent([call, "I noted it."])))
     assert (text_of(steps), steps[-1].changes) == ("I noted it.", 0)
 
 
@@ -397,32 +406,32 @@ def test_a_change_that_was_made_is_told_to_the_attempt():
     told = []
     question = replace(asked("Note it."), on_change=told.append)
     call = ToolCall("c", "create_profile", {"words": "Corin"})
-    steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, allowance()))
+    steps = list(Desk().strategy(ScriptedAgent([call, "I noted it."])).answer(question, sub_budget()))
     assert [one.change.name for one in told] == ["Corin"]
     assert steps[-1].changes == 1
 
 
 def test_an_attempt_that_answers_its_request_no_more_writes_nothing():
-    desk = Desk()
+    profile_service = Desk()
     call = ToolCall("c", "create_profile", {"words": "Corin"})
     with pytest.raises(Stopped):
         list(
-            desk.strategy(ScriptedAgent([call, "I noted it."])).answer(
-                replace(asked("Note it."), may_write=lambda: False), allowance()
+            profile_service.strategy(ScriptedAgent([call, "I noted it."])).answer(
+                replace(asked("Note it."), may_write=lambda: False), sub_budget()
             )
         )
-    assert desk.tools["create_profile"].runs == []
+    assert profile_service.tools["create_profile"].runs == []
 
 
 # --- what it takes ---
 
 
 def test_an_agent_has_all_that_is_left_of_the_attempt_and_nothing_is_left_beside():
-    spending = allowance(calls=2)
-    list(Desk().strategy(ScriptedAgent(["Nothing."])).answer(asked("Who is Mira?"), spending))
-    assert spending.calls_left == 0
-    assert [(call.purpose, call.calls) for call in spending.made] == [("agent", 1)]
-    assert spending.spent.input_tokens == 300
+    attempt_budget = sub_budget(calls=2)
+    list(Desk().strategy(ScriptedAgent(["Nothing."])).answer(asked("Who is Mira?"), attempt_budget))
+    assert attempt_budget.calls_left == 0
+    assert [(call.purpose, call.calls) for call in attempt_budget.made] == [("agent", 1)]
+    assert attempt_budget.spent.input_tokens == 300
 
 
 def test_without_a_call_left_no_agent_runs():
@@ -433,32 +442,32 @@ def test_without_a_call_left_no_agent_runs():
 
 
 def test_what_was_used_before_is_not_there_for_the_agent():
-    spending = allowance(calls=2, tokens=40_000)
-    spending.call()
-    spending.note(ModelCall("complete_question", "local.small", 1, Usage(4_000, 1_000), 10, None))
-    purse = spending.agent_allowance()
+    attempt_budget = sub_budget(calls=2, tokens=40_000)
+    attempt_budget.call()
+    attempt_budget.note(ModelCall("complete_question", "local.small", 1, Usage(4_000, 1_000), 10, None))
+    token_budget = attempt_budget.agent_sub_budget()
     with pytest.raises(BudgetSpent, match="15000"):
-        purse.allow("local.m", Usage(15_001))
-    purse.allow("local.m", Usage(15_000))
+        token_budget.allow("local.m", Usage(15_001))
+    token_budget.allow("local.m", Usage(15_000))
 
 
 def test_a_use_that_was_not_reported_counts_as_a_whole_share():
-    spending = allowance(calls=2, tokens=40_000)
-    spending.call()
-    spending.note(ModelCall("complete_question", "local.small", 1, Usage(reported=False), 10, None))
+    attempt_budget = sub_budget(calls=2, tokens=40_000)
+    attempt_budget.call()
+    attempt_budget.note(ModelCall("complete_question", "local.small", 1, Usage(reported=False), 10, None))
     with pytest.raises(BudgetSpent, match="10000"):
-        spending.agent_allowance().allow("local.m", Usage(10_001))
+        attempt_budget.agent_sub_budget().allow("local.m", Usage(10_001))
 
 
 def test_an_agents_calls_are_bounded_and_what_a_turn_did_not_take_comes_back():
-    spending = allowance(calls=1, tokens=4_000)
-    purse = spending.agent_allowance()
+    attempt_budget = sub_budget(calls=1, tokens=4_000)
+    token_budget = attempt_budget.agent_sub_budget()
     for _ in range(AGENT_CALLS_A_CALL):
-        purse.call()
-        purse.allow("local.m", Usage(900))
-        purse.settle("local.m", Usage(900), Usage(10))
+        token_budget.call()
+        token_budget.allow("local.m", Usage(900))
+        token_budget.settle("local.m", Usage(900), Usage(10))
     with pytest.raises(BudgetSpent, match="no call"):
-        purse.call()
+        token_budget.call()
 
 
 def test_a_cap_ends_the_run():
@@ -468,12 +477,12 @@ def test_a_cap_ends_the_run():
 
 
 def test_what_comes_before_the_model_is_in_the_runs_time():
-    desk, clock = Desk(), Clock(0)
+    profile_service, clock = Desk(), Clock(0)
 
-    def late(given, shelf):
+    def late(given, registry):
         clock.pass_s(31)
         raise OutOfTime("no time was left to search")
 
-    desk.tools["search_script"].result = late
+    profile_service.tools["search_script"].result = late
     with pytest.raises(AgentCapReached, match="time"):
-        run(desk.strategy(ScriptedAgent(["Never."]), caps=AgentCaps(time_s=30)), clock=clock)
+        run(profile_service.strategy(ScriptedAgent(["Never."]), caps=AgentCaps(time_s=30)), clock=clock)

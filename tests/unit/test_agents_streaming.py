@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.agents.exchange import Exchange, json_tokens
+from cicada.agents.exchange import AgentExchange, json_tokens
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
 from cicada.agents.looping import HOLD_CHARS, AgentLoop, HeldText
 from cicada.agents.ports import Actor, AgentTask, Done, ToolCall, ToolReply
-from cicada.agents.shelf import NumberedShelf
-from cicada.agents.toolbox import ToolBox
+from cicada.agents.source_registry import NumberedSources
+from cicada.agents.tool_runner import ToolRunner
 from cicada.errors import (
     AgentCapReached,
     AgentError,
@@ -173,7 +173,7 @@ class Played:
         return PlayedCall(self.turns.pop(0), turn)
 
     def run(self, *tools):
-        box = ToolBox(tools, actor=Actor("me", "r", "Who rows?", 1), shelf=NumberedShelf(), limits=UNLIMITED)
+        box = ToolRunner(tools, actor=Actor("me", "r", "Who rows?", 1), registry=NumberedSources(), limits=UNLIMITED)
         loop = AgentLoop("local.m", self, Streaming("local.m"), max_turn_tokens=100)
         steps = loop.run(AgentTask("Rules.", "Who rows?"), box, Purse())
         return "".join(step.text for step in steps if isinstance(step, TextDelta))
@@ -236,7 +236,7 @@ def test_other_scripts_and_digits_are_counted_as_estimates_of_prose_count_them(t
 
 def test_the_next_turns_input_is_estimated_from_what_the_last_was_reported_to_take():
     opening = Done(ToolCall("opening_1", "look", {"words": "x"}), ToolReply("opening_1", "look", "y" * 3_000))
-    exchange = Exchange(AgentTask("Rules.", "Who rows?", (opening,)), [FakeTool("look")])
+    exchange = AgentExchange(AgentTask("Rules.", "Who rows?", (opening,)), [FakeTool("look")])
     assert 1_000 < exchange.input_tokens < 1_400
     turn = turn_of(start(0, "a", "look"))
     exchange.replied(turn, Usage(800, 30), [ToolReply("a", "look", "z" * 300)])

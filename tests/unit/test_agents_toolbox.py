@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.agents.limits import AgentCaps
-from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ToConfirm, ToolCall, Written
+from cicada.agents.ports import MAX_OUTPUT_CHARS, Actor, ProfileWritten, ToConfirm, ToolCall
 from cicada.agents.receipts import change_words
-from cicada.agents.shelf import MAX_REASONS, MAX_SOURCES, NumberedShelf
-from cicada.agents.toolbox import MAX_INPUT_CHARS, ToolBox, bounded
+from cicada.agents.source_registry import MAX_REASONS, MAX_SOURCES, NumberedSources
+from cicada.agents.tool_runner import MAX_INPUT_CHARS, ToolRunner, bounded
 from cicada.errors import (
     AgentCapReached,
     DeliveryUnavailable,
@@ -31,16 +31,16 @@ ME = Actor("tenant/me", "request-1", "Note that Mira rows.", 1_700_000_000_000)
 
 
 class Box:
-    """A toolbox with one tool that reads and one that writes."""
+    """A tool runner with one tool that reads and one that writes."""
 
     def __init__(self, caps: AgentCaps | None = None, limits=UNLIMITED, may_write=lambda: True):
         self.look, self.note = FakeTool("look"), FakeTool("note", written, writes=True)
-        self.shelf = NumberedShelf()
-        self.changes: list[Written | ToConfirm] = []
-        self.box = ToolBox(
+        self.registry = NumberedSources()
+        self.changes: list[ProfileWritten | ToConfirm] = []
+        self.box = ToolRunner(
             [self.look, self.note],
             actor=ME,
-            shelf=self.shelf,
+            registry=self.registry,
             limits=limits,
             caps=caps,
             may_write=may_write,
@@ -130,10 +130,10 @@ def test_no_text_of_a_call_stands_in_a_log_line(caplog):
 def test_what_a_tool_says_to_the_model_is_passed_on_and_what_is_for_the_log_is_not():
     box = Box()
 
-    def conflict(given, shelf):
+    def conflict(given, registry):
         raise ProfileConflict("version 4 is current")
 
-    def fault(given, shelf):
+    def fault(given, registry):
         raise IndexUnavailable("arn:aws:s3:::a-bucket did not respond")
 
     box.look.result, box.note.result = conflict, fault
@@ -148,7 +148,7 @@ def test_what_a_tool_says_to_the_model_is_passed_on_and_what_is_for_the_log_is_n
 def test_the_end_of_the_run_is_no_reply(error):
     box = Box()
 
-    def ends(given, shelf):
+    def ends(given, registry):
         raise error
 
     box.look.result = ends
@@ -288,7 +288,7 @@ def test_each_change_is_told_once_it_is_made():
 def test_what_waits_for_the_user_is_told_and_is_no_change_yet():
     box = Box()
     waits = ToConfirm({"result": "confirmation_required"}, "0" * 32, "delete", "1" * 20, "character", "Mira", 1, (), 9)
-    box.note.result = lambda given, shelf: waits
+    box.note.result = lambda given, registry: waits
     reply = box.call("note")
     assert json.loads(reply.text) == {"result": "confirmation_required"}
     assert (box.changes, box.box.changes) == ([waits], 1)
@@ -309,7 +309,7 @@ def test_calls_by_code_count_towards_no_cap_and_are_known_when_the_model_repeats
 def test_a_failed_call_by_code_is_raised():
     box = Box()
 
-    def fault(given, shelf):
+    def fault(given, registry):
         raise IndexUnavailable("down")
 
     box.look.result = fault
@@ -322,20 +322,20 @@ def test_a_failed_call_by_code_is_raised():
 
 def test_two_tools_of_one_name_are_a_mistake():
     with pytest.raises(ValueError, match="one name"):
-        ToolBox([FakeTool("a"), FakeTool("a")], actor=ME, shelf=NumberedShelf(), limits=UNLIMITED)
+        ToolRunner([FakeTool("a"), FakeTool("a")], actor=ME, registry=NumberedSources(), limits=UNLIMITED)
 
 
-# --- the shelf ---
+# --- the registry ---
 
 
-def test_a_passage_lies_on_the_shelf_once_whichever_tools_bring_it():
-    shelf = NumberedShelf()
+def test_a_passage_lies_on_the_registry_once_whichever_tools_bring_it():
+    registry = NumberedSources()
     one, two = found(1, "Mira rows."), found(2, "Ren waits.")
     searched, weighed = Reason(kind="tool", name="search_script"), Reason(kind="tool", name="gather_evidence")
-    assert [shelf.put(one.model_copy(update={"why": (searched,)})), shelf.put(two)] == [1, 2]
-    assert shelf.put(one.model_copy(update={"why": (weighed,), "n": 9})) == 1
-    assert [(source.n, source.text) for source in shelf.sources] == [(1, "Mira rows."), (2, "Ren waits.")]
-    assert shelf.sources[0].why == (searched, weighed)
+    assert [registry.put(one.model_copy(update={"why": (searched,)})), registry.put(two)] == [1, 2]
+    assert registry.put(one.model_copy(update={"why": (weighed,), "n": 9})) == 1
+    assert [(source.n, source.text) for source in registry.sources] == [(1, "Mira rows."), (2, "Ren waits.")]
+    assert registry.sources[0].why == (searched, weighed)
 
 
 def gathered(of: str, confidence: float = 0.5) -> Reason:
@@ -343,57 +343,57 @@ def gathered(of: str, confidence: float = 0.5) -> Reason:
 
 
 def test_of_too_many_reasons_those_that_only_name_a_tool_go_first_and_then_the_oldest():
-    shelf = NumberedShelf()
+    registry = NumberedSources()
     plain = [Reason(kind="tool", name=f"tool_{n}") for n in range(MAX_REASONS)]
     for why in (*plain, gathered("a")):
-        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
-    assert shelf.sources[0].why == (*plain[: MAX_REASONS - 1], gathered("a"))
+        registry.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
+    assert registry.sources[0].why == (*plain[: MAX_REASONS - 1], gathered("a"))
     for name in "bcde":
-        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (gathered(name),)}))
-    assert shelf.sources[0].why == tuple(map(gathered, "bcde"))
+        registry.put(found(1, "Mira rows.").model_copy(update={"why": (gathered(name),)}))
+    assert registry.sources[0].why == tuple(map(gathered, "bcde"))
 
 
 def test_a_reason_that_is_given_again_is_the_newest():
-    shelf = NumberedShelf()
+    registry = NumberedSources()
     for why in (gathered("a"), gathered("b"), gathered("a", 0.9)):
-        shelf.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
-    assert shelf.sources[0].why == (gathered("b"), gathered("a", 0.9))
+        registry.put(found(1, "Mira rows.").model_copy(update={"why": (why,)}))
+    assert registry.sources[0].why == (gathered("b"), gathered("a", 0.9))
 
 
 def test_a_source_has_the_version_of_the_index_that_it_was_last_found_in():
-    shelf = NumberedShelf()
-    shelf.put(found(1, "Mira rows."))
-    assert shelf.version_of(1) == ""
-    shelf.put(found(1, "Mira rows."), "v1")
-    shelf.put(found(2, "Ren waits."), "v1")
-    shelf.put(found(1, "Mira rows."))
-    assert [shelf.version_of(n) for n in (0, 1, 2, 3)] == ["", "v1", "v1", ""]
-    assert shelf.version == "v1"
+    registry = NumberedSources()
+    registry.put(found(1, "Mira rows."))
+    assert registry.version_of(1) == ""
+    registry.put(found(1, "Mira rows."), "v1")
+    registry.put(found(2, "Ren waits."), "v1")
+    registry.put(found(1, "Mira rows."))
+    assert [registry.version_of(n) for n in (0, 1, 2, 3)] == ["", "v1", "v1", ""]
+    assert registry.version == "v1"
 
 
-def test_no_shelf_holds_passages_of_two_versions_of_the_index():
-    shelf = NumberedShelf()
-    shelf.put(found(1, "Mira rows."), "v1")
+def test_no_registry_holds_passages_of_two_versions_of_the_index():
+    registry = NumberedSources()
+    registry.put(found(1, "Mira rows."), "v1")
     with pytest.raises(ToolInvalid, match="published anew"):
-        shelf.put(found(2, "Ren waits."), "v2")
+        registry.put(found(2, "Ren waits."), "v2")
     with pytest.raises(ToolInvalid, match="published anew"):
-        shelf.put(found(1, "Mira rows."), "v2")
-    assert [shelf.version_of(n) for n in (1, 2)] == ["v1", ""]
+        registry.put(found(1, "Mira rows."), "v2")
+    assert [registry.version_of(n) for n in (1, 2)] == ["v1", ""]
 
 
 def test_a_note_that_has_changed_is_another_source():
-    shelf = NumberedShelf()
-    assert shelf.put(found(1, "Mira rows.")) == 1
-    assert shelf.put(found(1, "Mira rows no more.")) == 2
+    registry = NumberedSources()
+    assert registry.put(found(1, "Mira rows.")) == 1
+    assert registry.put(found(1, "Mira rows no more.")) == 2
 
 
-def test_a_full_shelf_takes_nothing_more_and_says_so():
-    shelf = NumberedShelf()
+def test_a_full_registry_takes_nothing_more_and_says_so():
+    registry = NumberedSources()
     for n in range(MAX_SOURCES):
-        shelf.put(found(n, f"Passage {n}."))
+        registry.put(found(n, f"Passage {n}."))
     with pytest.raises(ToolInvalid, match="answer from these"):
-        shelf.put(found(999, "One more."))
-    assert shelf.put(found(0, "Passage 0.")) == 1
+        registry.put(found(999, "One more."))
+    assert registry.put(found(0, "Passage 0.")) == 1
 
 
 # --- output ---

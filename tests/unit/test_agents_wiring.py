@@ -14,7 +14,7 @@ from cicada.agents.classic.agent import ClassicAgent
 from cicada.agents.converse.agent import ConverseAgent
 from cicada.agents.harness.agent import HarnessAgent
 from cicada.agents.limits import SERVICE_SILENCE_S
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.settings import AnswerSettings
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.questions import FixedRetriever
@@ -63,7 +63,7 @@ def build(wiring, adapter, **more):
     return wiring.build_agents(
         AnswerSettings.read(told),
         FixedRetriever(),
-        Models(bedrock=lambda: None, secrets=lambda: None),
+        ModelFactory(bedrock=lambda: None, secrets=lambda: None),
         board(InMemoryBreakers(), Clock()),
         None,
         bedrock=lambda: boto3.client("bedrock-runtime"),

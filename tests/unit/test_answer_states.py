@@ -14,13 +14,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cicada.answering.attempt import AttemptRunner
-from cicada.answering.chain import FALLS_TO, LAST_RESORT, MAX_MODEL_CALLS, allotted_calls, longest_path, next_strategy
-from cicada.answering.chain import entry_strategy as entry_of_route
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Asked, Step, Strategy
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.chain import FALLS_TO, LAST_RESORT, MAX_MODEL_CALLS, allotted_calls, longest_path, next_strategy
+from cicada.attempts.chain import entry_strategy as entry_of_route
+from cicada.attempts.strategy import AskedQuestion, Step, Strategy
 from cicada.delivery.decide import START_GRACE_S, NotYours, begin
-from cicada.delivery.record import Head, Question, RequestKey
+from cicada.delivery.record import Question, RequestHead, RequestKey
 from cicada.errors import CicadaError, ModelBusy
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.ports import Prompt, TextDelta
@@ -247,7 +247,7 @@ def test_no_request_may_call_models_more_often_than_four_times() -> None:
 
     @cache
     def most(strategy: StrategyName, failed: Failures, reserved: int, repeats_left: int, takeovers_left: int) -> int:
-        head = Head(KEY, Question("?"), origin="f", accepted_at_ms=0, expires_at=1, reserved_calls=reserved)
+        head = RequestHead(KEY, Question("?"), origin="f", accepted_at_ms=0, expires_at=1, reserved_calls=reserved)
         begun = begin(head, strategy, (), execution="e", worker="w", now_s=0.0, allot=allotted_calls)
         assert not isinstance(begun, NotYours)
         assert begun.claim is not None
@@ -296,11 +296,11 @@ class Calling:
         self.name: StrategyName = name
         self._model = model
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         error: CicadaError = ModelBusy("no call is left")
-        while spending.calls_left:
+        while attempt_budget.calls_left:
             try:
-                for step in self._model.stream(Prompt("", asked.query), time_budget_s=20.0, leash=spending):
+                for step in self._model.stream(Prompt("", asked.query), time_budget_s=20.0, call_scope=attempt_budget):
                     assert isinstance(step, TextDelta)
                     yield step
             except CicadaError as failed:
@@ -357,6 +357,6 @@ def accepted_request(strategy: StrategyName) -> InMemoryLog:
         reasoning=classification.reasoning,
         strategy=strategy,
     )
-    head = Head(KEY, Question("What does Aoi say?"), origin="f", accepted_at_ms=1_000_000, expires_at=10**10)
+    head = RequestHead(KEY, Question("What does Aoi say?"), origin="f", accepted_at_ms=1_000_000, expires_at=10**10)
     log.create(head, dump_event(accepted))
     return log

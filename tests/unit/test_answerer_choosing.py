@@ -7,11 +7,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.models.forms import form_schema, read_form
+from cicada.models.structured_output import form_schema, read_form
 from cicada.retrieval.knowledge.contracts import Catalogue
 from cicada.retrieval.knowledge.extracting import extracting_prompt
-from cicada.retrieval.knowledge.forms import NamesFound, selection_form
 from cicada.retrieval.knowledge.selecting import choices_of, selecting_system
+from cicada.retrieval.knowledge.structured_calls import NamesFound, selection_form
 from cicada_local.bedrock.extractive.choosing import options_of, parts_of
 from cicada_local.bedrock.extractive.filling import fill
 from tests.support.catalogues import CATALOGUE, declared

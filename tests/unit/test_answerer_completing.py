@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.conversation.keeping import COMPLETE_SYSTEM, UNCHANGED, completing_prompt, refusal
-from cicada.answering.conversation.turns import Turn
 from cicada.answering.prompt import direct_prompt, rag_prompt
+from cicada.conversation.completion import COMPLETE_SYSTEM, UNCHANGED, completing_prompt, refusal
+from cicada.conversation.turns import ConversationTurn
 from cicada_local.bedrock.answerer import ExtractiveAnswerer
 from cicada_local.bedrock.extractive.completing import MAX_CHARS, asks_to_complete, complete_from
 from tests.support.embedding import WordEmbedder
@@ -17,8 +17,8 @@ BOATHOUSE = ("Who locked the boathouse?", "In First Draft: The Boathouse, Mara s
 ROAKE = ("What does Julian Roake do for a living?", "In First Draft, Julian says: “I am with the publishers.”")
 
 
-def turns_of(*exchanges: tuple[str, str]) -> list[Turn]:
-    return [Turn(f"r{n}", n, asked, asked, answer) for n, (asked, answer) in enumerate(exchanges)]
+def turns_of(*exchanges: tuple[str, str]) -> list[ConversationTurn]:
+    return [ConversationTurn(f"r{n}", n, asked, asked, answer) for n, (asked, answer) in enumerate(exchanges)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from cicada.answering.prompt import number_sources
 from cicada.integrators.schema_explaining import ExplainedTable, table_prompt
 from cicada.integrators.sql_schema import Column, Table
-from cicada.models.forms import form_schema, read_form
+from cicada.models.structured_output import form_schema, read_form
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings, usable
 from cicada.retrieval.pipelines.model_reranker import PassageMarks, marking_prompt
 from cicada.retrieval.ports import Hit

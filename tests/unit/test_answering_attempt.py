@@ -11,15 +11,14 @@ from types import SimpleNamespace
 import pytest
 
 from cicada.answering.attempt import AttemptRunner
-from cicada.answering.beginning import CLOSING_RESERVE_S
-from cicada.answering.chain import allotted_calls
-from cicada.answering.closing import close_exhausted
+from cicada.answering.attempt_start import CLOSING_RESERVE_S
 from cicada.answering.direct import DirectStrategy
+from cicada.answering.finalisation import close_exhausted
 from cicada.answering.prompt import NOTHING_FOUND, UNGROUNDED_NOTICE
 from cicada.answering.rag import RagStrategy
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers
-from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
+from cicada.attempts.budgets import RequestBudget
+from cicada.attempts.chain import allotted_calls
 from cicada.delivery.decide import append, begin
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.ports import ConnectionBusy, StoreFault
@@ -35,6 +34,7 @@ from cicada.errors import (
 )
 from cicada.models.ports import Finished, Stopped, TextDelta, Usage
 from cicada.protocol.events import MAX_EVENT_BYTES, Degraded, Failed
+from cicada.semantic_cache.cache import NoEarlierAnswers
 from tests.support.memory import InMemoryConnections, InMemoryLog
 from tests.support.questions import (
     ACCEPTED,
@@ -246,8 +246,8 @@ def test_a_cancelled_answer_stops_and_closes_the_models_stream():
     world = World()
 
     class CancelsItself(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
-            for piece in super().stream(prompt, time_budget_s=time_budget_s, leash=leash):
+        def stream(self, prompt, *, time_budget_s, call_scope):
+            for piece in super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope):
                 head = world.log.head(KEY)
                 if head.state == "open":
                     world.log.commit(head, append(head, [Failed.of(Cancelled())]))
@@ -345,7 +345,7 @@ def test_a_zombie_whose_answer_grows_too_long_does_not_end_its_successors_reques
     world = World()
 
     class Overtaken(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
+        def stream(self, prompt, *, time_budget_s, call_scope):
             yield from ()
             successor = begin(world.log.head(KEY), "rag", (), execution="x1", worker="w2", now_s=NOW_S)
             world.log.commit(world.log.head(KEY), successor)
@@ -409,7 +409,7 @@ class Conversation:
         self.completed = SimpleNamespace(query=query, degraded=degraded, in_own_words=in_own_words)
         self.asked = []
 
-    def complete(self, question, subject, spending):
+    def complete(self, question, subject, attempt_budget):
         self.asked.append((question.query, subject))
         return self.completed
 
@@ -450,12 +450,12 @@ def test_a_completed_question_is_not_completed_again_by_the_next_attempt():
 @pytest.mark.parametrize("own", [True, False])
 def test_every_attempt_knows_whether_the_completed_question_is_in_the_askers_own_words(own):
     world = in_a_session("half", StreamBroken("cut"))
-    world.wiring |= {"conversation": Conversation("What did Mara do then?", in_own_words=own), "keepers": [Kept()]}
+    world.wiring |= {"conversation": Conversation("What did Mara do then?", in_own_words=own), "sinks": [Kept()]}
     with pytest.raises(StreamBroken):
         world.run()
     world.model = ScriptedModel("No.")
     world.run("rag", worker="w2")
-    (given,) = world.wiring["keepers"][0].given
+    (given,) = world.wiring["sinks"][0].given
     assert (given.asked.query, given.asked.in_own_words) == ("What did Mara do then?", own)
 
 
@@ -486,9 +486,9 @@ class Kept:
 
 def test_an_answer_is_kept_once_it_is_complete():
     world = World("I locked ", "it. [1]")
-    world.wiring["keepers"] = [keeper := Kept()]
+    world.wiring["sinks"] = [sink := Kept()]
     world.run()
-    (given,) = keeper.given
+    (given,) = sink.given
     assert (given.text, given.strategy, given.asked.query) == ("I locked it. [1]", "rag", "Who locked the boathouse?")
     assert given.at_ms == NOW_S * 1000
     assert [source.passage_id for source in given.retrieved.sources] == [BOATHOUSE.id]
@@ -496,14 +496,14 @@ def test_an_answer_is_kept_once_it_is_complete():
 
 def test_an_answer_that_fails_or_comes_too_late_is_not_kept():
     world = World("half", StreamBroken("cut"))
-    world.wiring["keepers"] = [keeper := Kept()]
+    world.wiring["sinks"] = [sink := Kept()]
     with pytest.raises(StreamBroken):
         world.run()
     head = world.log.head(KEY)
     world.log.commit(head, append(head, [Failed.of(Cancelled())]))
     world.model = ScriptedModel("whole")
     assert world.run(worker="w2").outcome == "superseded"
-    assert keeper.given == []
+    assert sink.given == []
 
 
 def test_a_strategy_whose_dependency_is_down_is_not_begun():
@@ -603,21 +603,21 @@ class Forgetful:
         raise KeyError("a bug")
 
 
-def test_a_keeper_that_fails_touches_neither_the_answer_nor_the_other_keepers(caplog):
+def test_a_sink_that_fails_touches_neither_the_answer_nor_the_other_sinks(caplog):
     world = World("No.")
-    world.wiring["keepers"] = [Forgetful(), keeper := Kept()]
+    world.wiring["sinks"] = [Forgetful(), sink := Kept()]
     assert world.run().outcome == "answered"
-    assert len(keeper.given) == 1
+    assert len(sink.given) == 1
     assert [line.why for line in caplog.records if getattr(line, "step", "") == "fault"] == ["KeyError"]
 
 
 def test_an_answer_that_took_all_the_time_is_not_kept():
     world = World("No.")
-    world.wiring["keepers"] = [keeper := Kept()]
+    world.wiring["sinks"] = [sink := Kept()]
     ticks = iter([0.0, *[0.1] * 10])
     world.wiring["monotonic"] = lambda: next(ticks, 58.0)
     assert world.run().outcome == "answered"
-    assert keeper.given == []
+    assert sink.given == []
 
 
 def test_an_attempt_may_not_outlast_its_state():
@@ -630,9 +630,9 @@ def test_a_silent_model_is_stopped_soon_after_its_answer_is_cancelled():
     world = World()
 
     class Silent(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
+        def stream(self, prompt, *, time_budget_s, call_scope):
             woken = threading.Event()
-            forget = leash.on_stop(woken.set)
+            forget = call_scope.on_stop(woken.set)
             head = world.log.head(KEY)
             world.log.commit(head, append(head, [Failed.of(Cancelled())]))
             assert woken.wait(30), "nobody told the model"
@@ -650,7 +650,7 @@ def test_an_attempt_that_is_silent_for_long_keeps_its_lease(monkeypatch):
     beats = []
 
     class Slow(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
+        def stream(self, prompt, *, time_budget_s, call_scope):
             yield TextDelta("The bell ")
             deadline = time.monotonic() + 30
             while len(beats) < 2 and time.monotonic() < deadline:
@@ -751,7 +751,7 @@ def test_a_strategy_that_ends_without_an_answer_is_a_broken_one():
         name = "rag"
         needs = ()
 
-        def answer(self, asked, spending):
+        def answer(self, asked, attempt_budget):
             yield TextDelta("The bell ")
 
     world = World()

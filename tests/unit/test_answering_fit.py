@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.agents.shelf import MAX_SOURCES
-from cicada.answering.fit import fit_sources
+from cicada.agents.source_registry import MAX_SOURCES
+from cicada.attempts.frame_limits import fit_sources
 from cicada.corpus.passages import DocumentLocator, NoteLocator, ScriptLocator
 from cicada.protocol.events import MAX_EVENT_BYTES, Reason, Source, Sources, dump_event, event_frame
 

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from cicada.answering.breakers.decide import Breaker
+from cicada.breakers.decide import Breaker
 from cicada.concurrency import THREADS
 from cicada.delivery.ports import StoreFault
 from cicada.errors import (

@@ -6,9 +6,9 @@ import pytest
 
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import Actor, AgentFinished, AgentTask
-from cicada.agents.shelf import NumberedShelf
-from cicada.agents.toolbox import ToolBox
-from cicada.answering.breakers.guards import (
+from cicada.agents.source_registry import NumberedSources
+from cicada.agents.tool_runner import ToolRunner
+from cicada.breakers.guards import (
     FAIR_BUDGET_S,
     FAIR_EMBED_BUDGET_S,
     GuardedAgent,
@@ -29,7 +29,7 @@ from cicada.errors import (
     ModelUnavailable,
     StreamBroken,
 )
-from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld
+from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unbounded
 from cicada.retrieval.ports import UNLIMITED, SearchQuery, TimeLimit, Unlimited
 from tests.support.agents import ScriptedAgent
 from tests.support.breakers import Clock, InMemoryBreakers, board
@@ -54,8 +54,8 @@ def breakers(store, clock):
     return board(store, clock)
 
 
-def stream(model, time_budget_s=60.0, leash=None):
-    return model.stream(PROMPT, time_budget_s=time_budget_s, leash=leash or Unheld())
+def stream(model, time_budget_s=60.0, call_scope=None):
+    return model.stream(PROMPT, time_budget_s=time_budget_s, call_scope=call_scope or Unbounded())
 
 
 def outage(breakers, name, error, times=5):
@@ -159,7 +159,9 @@ AGENT = "agent:classic"
 
 
 def run(breakers, *steps, limits=UNLIMITED, name=AGENT):
-    box = ToolBox([], actor=Actor("me", "r", "Who?", 0), shelf=NumberedShelf(), limits=UNLIMITED, caps=AgentCaps())
+    box = ToolRunner(
+        [], actor=Actor("me", "r", "Who?", 0), registry=NumberedSources(), limits=UNLIMITED, caps=AgentCaps()
+    )
     return GuardedAgent(ScriptedAgent(list(steps)), breakers, name).run(AgentTask("", "Who?"), box, limits)
 
 

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cicada.answering.breakers.decide import Breaker, Policy
+from cicada.breakers.decide import Breaker, Policy
 from cicada.errors import DependencyDown, ModelBusy, ModelUnavailable
 from tests.support.breakers import Beside, Clock, InMemoryBreakers, board
 

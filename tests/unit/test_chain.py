@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.answering.chain import (
+from cicada.attempts.chain import (
     AGENTS,
     FALLS_TO,
     MAX_MODEL_CALLS,

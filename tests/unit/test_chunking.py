@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.chunking.passages import chunks_of, passages_of
-from cicada.corpus.documents import Block, Document
+from cicada.corpus.documents import Document, DocumentBlock
 from cicada.corpus.indexable import Indexable
 from cicada.corpus.passages import DocumentLocator
 from cicada.text.sentences import sentences
@@ -23,24 +23,24 @@ FERRY = "The ferry crosses the sound twice a day. It carries forty people. Its c
 OVEN = "Bread needs a hot oven. The dough rests for an hour. Salt goes in last of all."
 
 
-def document(*blocks: Block, source: str = "book.md", title: str = "A Book") -> Document:
+def document(*blocks: DocumentBlock, source: str = "book.md", title: str = "A Book") -> Document:
     return Document(source, title, "markdown", "0" * 64, blocks)
 
 
-def paragraph(text: str, *section: str, page: int | None = None) -> Block:
-    return Block("paragraph", text, section, page)
+def paragraph(text: str, *section: str, page: int | None = None) -> DocumentBlock:
+    return DocumentBlock("paragraph", text, section, page)
 
 
-def heading(*section: str) -> Block:
-    return Block("heading", section[-1], section)
+def heading(*section: str) -> DocumentBlock:
+    return DocumentBlock("heading", section[-1], section)
 
 
-def fields(kind: str, *pairs: tuple[str, str], table: int | None = None) -> Block:
+def fields(kind: str, *pairs: tuple[str, str], table: int | None = None) -> DocumentBlock:
     text = "\n".join(f"{name}: {value}" for name, value in pairs)
-    return Block("row" if kind == "row" else "record", text, (), None, pairs, table)
+    return DocumentBlock("row" if kind == "row" else "record", text, (), None, pairs, table)
 
 
-def cut(*blocks: Block, options: ChunkOptions = OPTIONS) -> list[Indexable]:
+def cut(*blocks: DocumentBlock, options: ChunkOptions = OPTIONS) -> list[Indexable]:
     return passages_of(document(*blocks), "shelf", options)
 
 
@@ -68,8 +68,8 @@ SECTIONS = st.lists(st.sampled_from(["One", "Two", "Three"]), max_size=3).map(tu
 
 
 @st.composite
-def blocks(draw: st.DrawFn) -> list[Block]:
-    found: list[Block] = []
+def blocks(draw: st.DrawFn) -> list[DocumentBlock]:
+    found: list[DocumentBlock] = []
     for _ in range(draw(st.integers(1, 7))):
         section = draw(SECTIONS)
         if section and draw(st.booleans()):
@@ -79,16 +79,16 @@ def blocks(draw: st.DrawFn) -> list[Block]:
             text = draw(PARAGRAPHS)
             if kind in ("row", "record"):
                 pairs = (("id", str(draw(st.integers(1, 99)))), ("told", text))
-                found.append(Block(kind, f"id: {pairs[0][1]}\ntold: {text}", section, None, pairs, 1))
+                found.append(DocumentBlock(kind, f"id: {pairs[0][1]}\ntold: {text}", section, None, pairs, 1))
             else:
-                found.append(Block(kind, text, section))
+                found.append(DocumentBlock(kind, text, section))
     return found or [paragraph("Nothing.")]
 
 
 @given(blocks(), st.sampled_from(["structure", "words"]), st.integers(50, 120), st.integers(0, 49))
 @settings(max_examples=60)
 def test_every_text_is_in_the_chunks_in_order_within_both_limits(
-    found: list[Block], boundaries: str, size: int, overlap: int
+    found: list[DocumentBlock], boundaries: str, size: int, overlap: int
 ) -> None:
     options = ChunkOptions.model_validate({"chunk_size": size, "overlap": overlap, "boundaries": boundaries})
     chunks = list(chunks_of(document(*found), options))
@@ -111,7 +111,7 @@ def test_every_text_is_in_the_chunks_in_order_within_both_limits(
 
 @given(blocks())
 @settings(max_examples=25)
-def test_the_same_document_gives_the_same_passages_each_with_its_own_id(found: list[Block]) -> None:
+def test_the_same_document_gives_the_same_passages_each_with_its_own_id(found: list[DocumentBlock]) -> None:
     items = cut(*found)
     assert items == cut(*found)
     assert len({item.passage.id for item in items}) == len(items)
@@ -120,7 +120,7 @@ def test_the_same_document_gives_the_same_passages_each_with_its_own_id(found: l
 @given(st.lists(PARAGRAPHS, min_size=2, max_size=4, unique=True), st.integers(0, 4), PARAGRAPHS)
 @settings(max_examples=25)
 def test_a_section_that_is_put_in_changes_no_id_in_another(found: list[str], at: int, new: str) -> None:
-    def book(*told: str) -> list[Block]:
+    def book(*told: str) -> list[DocumentBlock]:
         return [block for text in told for block in (heading(text[:9]), paragraph(f"{text} {FERRY * 2}", text[:9]))]
 
     before = {item.passage.id for item in cut(*book(*found))}
@@ -259,14 +259,14 @@ def test_a_record_that_does_not_fit_is_cut_between_fields_and_every_part_names_i
 def test_code_and_list_items_stay_whole_where_they_fit() -> None:
     code = "for lamp in lamps:\n    trim(lamp)\n\n    light(lamp)"
     step = "Close the cock. Drain the pump. Open the lid."
-    found = [block for _ in range(6) for block in (Block("list_item", step), Block("code", code))]
+    found = [block for _ in range(6) for block in (DocumentBlock("list_item", step), DocumentBlock("code", code))]
     assert all(text.count("trim") == text.count("light") for text in texts(cut(*found)))
     assert all(text.count("Close") == text.count("lid") for text in texts(cut(*found)))
 
 
 def test_code_that_does_not_fit_is_cut_between_lines() -> None:
     lines = [f"    trim(lamp[{n}], wick[{n}])" for n in range(60)]
-    items = texts(cut(Block("code", "\n".join(lines))))
+    items = texts(cut(DocumentBlock("code", "\n".join(lines))))
     assert len(items) > 3
     assert [line.strip() for text in items for line in text.splitlines()] == [line.strip() for line in lines]
 
@@ -275,7 +275,7 @@ def test_code_that_does_not_fit_is_cut_between_lines() -> None:
 
 
 def test_equal_texts_have_ids_of_their_own_that_an_edit_does_not_change() -> None:
-    def book(*named: str) -> list[Block]:
+    def book(*named: str) -> list[DocumentBlock]:
         return [block for name in named for block in (heading(name), paragraph(FERRY, name))]
 
     ids = [item.passage.id for item in cut(*book("A", "B", "C"))]

@@ -6,9 +6,9 @@ import pytest
 
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
-from cicada.answering.spending import RequestBudget, Spending
+from cicada.attempts.budgets import AttemptBudget, RequestBudget
 from cicada.citations import check_citations
-from cicada.citations.judging import MAX_CLAIMS, Judgement, judging_prompt
+from cicada.citations.judging import MAX_CLAIMS, CitationJudgement, judging_prompt
 from cicada.errors import AnswerMalformed, ModelBusy, ModelUnavailable
 from cicada.models.ports import Filled, Stopped, Usage
 from cicada.retrieval.ports import Hit
@@ -36,22 +36,22 @@ class Model:
         self.verdicts, self.error = verdicts, error
         self.prompts = []
 
-    def fill(self, prompt, form, *, time_budget_s, leash):
-        leash.call()
+    def fill(self, prompt, form, *, time_budget_s, call_scope):
+        call_scope.call()
         self.prompts.append(prompt)
         self.time_budget_s = time_budget_s
         if self.error is not None:
             raise self.error
         told = [{"n": n, "verdict": verdict} for n, verdict in self.verdicts]
-        return Filled(Judgement.model_validate({"sentences": told}), Usage(500, 40), 1)
+        return Filled(CitationJudgement.model_validate({"sentences": told}), Usage(500, 40), 1)
 
 
-def spending(**options):
-    return Spending("rag", **({"calls": 1, "deadline": 100.0, "monotonic": lambda: 0.0} | options))
+def attempt_budget(**options):
+    return AttemptBudget("rag", **({"calls": 1, "deadline": 100.0, "monotonic": lambda: 0.0} | options))
 
 
 def verdicts(model, allowed=None):
-    allowed = allowed or spending()
+    allowed = allowed or attempt_budget()
     found = check_citations(ANSWER, SOURCES, CitationJudge(model).within(allowed))
     return [(one.n, one.verdict, one.code) for one in found]
 
@@ -68,7 +68,7 @@ UNCHECKED = [
 
 def test_it_is_asked_once_of_all_that_code_cannot_tell_and_of_nothing_else():
     model = Model((1, "supported"), (2, "not_stated"), (3, "contradicted"))
-    allowed = spending()
+    allowed = attempt_budget()
     assert verdicts(model, allowed) == [
         (1, "verified", None),
         (2, "unverified", "unsupported"),
@@ -100,14 +100,14 @@ def test_what_it_leaves_out_or_tells_in_two_ways_is_unchecked(told):
 
 @pytest.mark.parametrize("error", [ModelBusy("throttled"), ModelUnavailable("late"), AnswerMalformed("no object")])
 def test_a_judge_that_fails_leaves_all_unchecked_and_its_call_is_counted(error):
-    allowed = spending()
+    allowed = attempt_budget()
     assert verdicts(Model(error=error), allowed) == UNCHECKED
     assert [(call.purpose, call.calls, call.fault) for call in allowed.made] == [("judge", 1, error.code)]
 
 
 def test_without_the_tokens_for_it_nothing_is_asked():
     model = Model((1, "supported"))
-    allowed = spending(budget=RequestBudget(tokens=400))
+    allowed = attempt_budget(budget=RequestBudget(tokens=400))
     assert verdicts(model, allowed) == UNCHECKED
     assert (model.prompts, allowed.made) == ([], [])
 
@@ -115,7 +115,7 @@ def test_without_the_tokens_for_it_nothing_is_asked():
 def test_a_call_that_could_cost_more_than_a_judge_may_is_not_made():
     model = Model((1, "supported"))
     model.model_id = "us.amazon.nova-lite-v1:0"
-    allowed = spending()
+    allowed = attempt_budget()
     found = check_citations(ANSWER, SOURCES, CitationJudge(model, cost_usd=0.0001).within(allowed))
     assert ([one.verdict for one in found].count("unchecked"), model.prompts, allowed.made) == (4, [], [])
     check_citations(ANSWER, SOURCES, CitationJudge(model, cost_usd=0.01).within(allowed))
@@ -128,27 +128,27 @@ def test_a_call_that_could_cost_more_than_a_judge_may_is_not_made():
 def test_what_may_stand_in_a_part_that_the_judge_did_not_read_is_not_missing(told, verdict):
     (long,) = number_sources([Hit(passage(1, "I locked the boathouse at ten. " * 200, speaker="Mara"), 0.9)])
     found = check_citations(
-        "She was afraid of the water [1].", [long], CitationJudge(Model((1, told))).within(spending())
+        "She was afraid of the water [1].", [long], CitationJudge(Model((1, told))).within(attempt_budget())
     )
     assert [one.verdict for one in found] == [verdict]
 
 
 def test_its_call_is_beside_those_of_the_attempt():
     model = Model((1, "supported"))
-    assert verdicts(model, spending(calls=0))[0] == (1, "verified", None)
-    left = spending(calls=2)
+    assert verdicts(model, attempt_budget(calls=0))[0] == (1, "verified", None)
+    left = attempt_budget(calls=2)
     verdicts(Model(), left)
     assert left.calls_left == 2
 
 
 def test_no_time_is_no_verdict():
     model = Model((1, "supported"))
-    verdicts(model, spending(deadline=1.5))
+    verdicts(model, attempt_budget(deadline=1.5))
     assert model.time_budget_s == 1.5
 
 
 def test_a_stop_passes_through():
-    allowed = spending()
+    allowed = attempt_budget()
     with pytest.raises(Stopped):
         verdicts(Model(error=Stopped("gone")), allowed)
 
@@ -156,13 +156,15 @@ def test_a_stop_passes_through():
 def test_no_more_sentences_are_judged_than_the_bound():
     answer = " ".join(f"Something was said of it in turn {'x' * n} [1]." for n in range(MAX_CLAIMS + 5))
     model = Model()
-    check_citations(answer, SOURCES, CitationJudge(model).within(spending()))
+    check_citations(answer, SOURCES, CitationJudge(model).within(attempt_budget()))
     assert model.prompts[0].user.count("<sentence ") == MAX_CLAIMS
 
 
 def test_where_code_can_tell_everything_nothing_is_asked():
     model = Model()
-    check_citations('Mara says: "I locked the boathouse at ten." [1]', SOURCES, CitationJudge(model).within(spending()))
+    check_citations(
+        'Mara says: "I locked the boathouse at ten." [1]', SOURCES, CitationJudge(model).within(attempt_budget())
+    )
     assert model.prompts == []
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.declared.declaration import DECLARATION
-from cicada.corpus.declared.reading import read_declaration
+from cicada.corpus.declared.parsing import read_declaration
 from cicada.routing import classifier
 from cicada.routing.classifier import ROUTES, Classification, classify
 from cicada.text.linear import LinearClassifier

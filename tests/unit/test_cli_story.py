@@ -10,46 +10,48 @@ from typing import Any, get_args
 import pytest
 from rich.console import Console
 
-from cicada.story import Step, story_query
+from cicada.request_trace import Step, insights_query
 from cicada_cli.exits import UsageError
-from cicada_cli.story import Line, Spent, Story, askers
-from cicada_cli.story_words import sentence, sums, verdict
+from cicada_cli.request_trace import LogLine, RequestTrace, TracedSpend, askers
 from cicada_cli.trace import canonical, duration_s, ends_query, plain, show
+from cicada_cli.trace_words import sentence, sums, verdict
 
 REQUEST = "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"
 BEGAN_MS = 1_795_228_800_000
 
 
-def line(after_ms: int, step: str | None = None, *, at: str = "processor", level: str = "INFO", **fields: Any) -> Line:
+def line(
+    after_ms: int, step: str | None = None, *, at: str = "processor", level: str = "INFO", **fields: Any
+) -> LogLine:
     """A line of a function's log; ``at`` names the invocation that wrote it."""
     told = {"level": level, "request_id": REQUEST, "function_request_id": at, "message": "…", **fields}
-    return Line(BEGAN_MS + after_ms, "Cicada-Answer-Logs", {**told, "step": step} if step else told)
+    return LogLine(BEGAN_MS + after_ms, "Cicada-Answer-Logs", {**told, "step": step} if step else told)
 
 
-def accepted(strategy: str = "rag") -> list[Line]:
+def accepted(strategy: str = "rag") -> list[LogLine]:
     return [
         line(0, "accepted", route=strategy, confidence=0.93, strategy=strategy),
         line(8, "started", strategy=strategy),
     ]
 
 
-def attempt(after_ms: int, number: int, strategy: str, worker: str) -> Line:
+def attempt(after_ms: int, number: int, strategy: str, worker: str) -> LogLine:
     return line(after_ms, "attempt", at=worker, attempt=number, strategy=strategy, worker=worker, reserved_calls=number)
 
 
-def model_call(after_ms: int, worker: str, **changes: Any) -> Line:
+def model_call(after_ms: int, worker: str, **changes: Any) -> LogLine:
     told = {"purpose": "answer", "model_id": "m-1", "calls": 1, "input_tokens": 1800, "output_tokens": 120}
     took = {"cost_usd": 0.0004, "took_ms": 900, "first_piece_ms": 300}
     return line(after_ms, "model_call", at=worker, **{**told, **took, **changes})
 
 
-def delivered(after_ms: int, worker: str, **changes: Any) -> Line:
+def delivered(after_ms: int, worker: str, **changes: Any) -> LogLine:
     return line(
         after_ms, "delivered", at=worker, **{"last_seq": 9, "writes": 4, "posts": 5, "posts_failed": 0, **changes}
     )
 
 
-def complete(after_ms: int, number: int, attempted: Sequence[str], worker: str, *failed: str) -> Line:
+def complete(after_ms: int, number: int, attempted: Sequence[str], worker: str, *failed: str) -> LogLine:
     return line(
         after_ms,
         "complete",
@@ -108,12 +110,12 @@ KILLED = [
 ]
 
 
-def asked_by(asker: str, lines: Sequence[Line]) -> list[Line]:
-    return [Line(one.at_ms, one.group, {**one.fields, "asker": asker}) for one in lines]
+def asked_by(asker: str, lines: Sequence[LogLine]) -> list[LogLine]:
+    return [LogLine(one.at_ms, one.group, {**one.fields, "asker": asker}) for one in lines]
 
 
-def story(lines: Sequence[Line]) -> Story:
-    return Story.of(REQUEST, lines)
+def story(lines: Sequence[LogLine]) -> RequestTrace:
+    return RequestTrace.of(REQUEST, lines)
 
 
 def test_lines_are_told_in_order_whatever_order_they_come_in() -> None:
@@ -157,13 +159,13 @@ def test_an_attempt_that_tells_of_no_end_was_cut_off_once_the_request_went_on() 
         (line(30, "ended", at="w-1", code="answer_too_long"), "failed", "answer_too_long"),
     ],
 )
-def test_how_an_attempt_can_end(last: Line, outcome: str, code: str | None) -> None:
+def test_how_an_attempt_can_end(last: LogLine, outcome: str, code: str | None) -> None:
     (one,) = story([*accepted(), attempt(20, 1, "rag", "w-1"), last]).attempts
     assert (one.outcome, one.code) == (outcome, code)
 
 
 def test_lines_without_an_invocation_are_told_apart_by_the_attempts_number() -> None:
-    bare = [Line(one.at_ms, one.group, {**one.fields, "function_request_id": None}) for one in FALLEN]
+    bare = [LogLine(one.at_ms, one.group, {**one.fields, "function_request_id": None}) for one in FALLEN]
     assert [len(one.lines) for one in story(bare).attempts] == [2, 2]
 
 
@@ -171,7 +173,7 @@ def test_requests_of_several_users_under_one_id_are_told_apart() -> None:
     swept = line(30_000, "recovered", why="lease_out", action="ended", by="sweep", at="sweep-1")
     mixed = [*asked_by("2b", FALLEN), *asked_by("1a", RAG), swept]
     assert askers(mixed) == ("2b", "1a")
-    one, other = (Story.of(REQUEST, mixed, asker=asker) for asker in ("1a", "2b"))
+    one, other = (RequestTrace.of(REQUEST, mixed, asker=asker) for asker in ("1a", "2b"))
     assert [attempt.strategy for attempt in one.attempts] == ["rag"]
     assert [attempt.outcome for attempt in other.attempts] == ["failed", "answered"]
     assert swept in one.lines
@@ -188,7 +190,7 @@ def test_an_attempts_lines_may_be_equal() -> None:
 
 
 def test_what_is_missing_is_said_and_cuts_no_attempt_off() -> None:
-    whole, cut = story(KILLED), Story.of(REQUEST, KILLED, cut=True)
+    whole, cut = story(KILLED), RequestTrace.of(REQUEST, KILLED, cut=True)
     assert [one.outcome for one in cut.attempts] == ["under_way", "answered"]
     assert verdict(cut).startswith(verdict(whole))
     assert "more lines than the 10,000 that a query returns" in verdict(cut)
@@ -203,16 +205,16 @@ def test_a_number_that_is_none_counts_nothing(value: Any) -> None:
 
 
 def test_calls_of_all_attempts_are_summed() -> None:
-    assert story(RAG).spent == Spent(1, 1800, 120, 0.0004)
-    assert story(FALLEN).spent == Spent(2, 3600, 150, 0.0004, unpriced=1)
-    assert story(FALLEN).attempts[0].spent == Spent(1, 1800, 30, 0.0004)
-    assert story(accepted()).spent == Spent()
+    assert story(RAG).spent == TracedSpend(1, 1800, 120, 0.0004)
+    assert story(FALLEN).spent == TracedSpend(2, 3600, 150, 0.0004, unpriced=1)
+    assert story(FALLEN).attempts[0].spent == TracedSpend(1, 1800, 30, 0.0004)
+    assert story(accepted()).spent == TracedSpend()
 
 
 def test_a_call_that_failed_before_its_first_piece_is_not_charged() -> None:
     throttled = model_call(9, "w", calls=2, cost_usd=None, first_piece_ms=None, fault="model_busy", output_tokens=0)
-    assert Spent.of([throttled]).unpriced == 0
-    assert Spent.of([model_call(9, "w", cost_usd=None, fault="stream_broken")]).unpriced == 1
+    assert TracedSpend.of([throttled]).unpriced == 0
+    assert TracedSpend.of([model_call(9, "w", cost_usd=None, fault="stream_broken")]).unpriced == 1
 
 
 def test_the_traceback_of_a_failure_that_a_step_tells_of_is_left_out_in_brief() -> None:
@@ -239,7 +241,7 @@ def test_the_traceback_of_a_failure_that_a_step_tells_of_is_left_out_in_brief() 
         ([*accepted(), line(40, "ended", code="cancelled")], "Ended with cancelled, in 0.04 s."),
     ],
 )
-def test_the_verdict(lines: Sequence[Line], told: str) -> None:
+def test_the_verdict(lines: Sequence[LogLine], told: str) -> None:
     assert verdict(story(lines)) == told
 
 
@@ -323,16 +325,16 @@ def test_the_sums() -> None:
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else value.step,
 )
-def test_a_line_in_words(told: Line, words: str) -> None:
+def test_a_line_in_words(told: LogLine, words: str) -> None:
     assert sentence(told) == words
 
 
 @pytest.mark.parametrize("step", get_args(Step))
 def test_every_step_has_words_even_where_its_fields_are_missing(step: str) -> None:
-    assert sentence(Line(0, "g", {"step": step, "message": "a newer version's words"})) != ""
+    assert sentence(LogLine(0, "g", {"step": step, "message": "a newer version's words"})) != ""
 
 
-def shown(lines: Sequence[Line], *, every_line: bool = False, terminal: bool = False) -> str:
+def shown(lines: Sequence[LogLine], *, every_line: bool = False, terminal: bool = False) -> str:
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, color_system=None, width=140, highlight=False)
     show(story(lines), console, every_line=every_line)
@@ -451,6 +453,6 @@ def test_a_request_id_is_a_uuid_in_lower_case() -> None:
 
 
 def test_the_query_asks_for_the_lines_of_one_request_oldest_first() -> None:
-    assert story_query(REQUEST, ("step", "@message")) == (
+    assert insights_query(REQUEST, ("step", "@message")) == (
         f'fields @timestamp, step, @message\n| filter request_id = "{REQUEST}"\n| sort @timestamp asc\n| limit 10000'
     )

@@ -31,7 +31,7 @@ from cicada.protocol.events import (
 from cicada_client.errors import ConnectionLost, RequestExpired, RequestRefused, RequestUnknown, Unauthorized
 from cicada_client.exchange import Exchange
 from cicada_client.frames import EventFrame, parse_frame
-from cicada_client.switchboard import ConnectionDead, Switchboard
+from cicada_client.request_registry import ConnectionDead, RequestRegistry
 from cicada_client.timing import Timing
 
 REQUEST = "6f1ed002-ab5a-4c2b-b52d-6f2c9a3a7d10"
@@ -323,7 +323,7 @@ def test_a_request_that_is_cancelled_before_it_was_sent_is_never_sent() -> None:
 
 
 def test_an_idle_connection_is_pinged_and_given_up_if_nothing_answers() -> None:
-    board = Switchboard(TIMING, lambda _: None)
+    board = RequestRegistry(TIMING, lambda _: None)
     board.opened(0)
     assert board.deadline() == 100
     board.tick(100)
@@ -337,7 +337,7 @@ def test_an_idle_connection_is_pinged_and_given_up_if_nothing_answers() -> None:
 
 def test_a_connection_retires_at_its_age_and_lets_an_open_request_end_first() -> None:
     timing = Timing(retire_s=50, retire_grace_s=10)
-    board = Switchboard(timing, lambda _: None)
+    board = RequestRegistry(timing, lambda _: None)
     board.opened(0)
     assert not board.retired(49)
     assert board.retired(50)
@@ -347,7 +347,7 @@ def test_a_connection_retires_at_its_age_and_lets_an_open_request_end_first() ->
 
 
 def test_a_token_that_is_not_accepted_any_more_concerns_the_whole_connection() -> None:
-    board = Switchboard(TIMING, lambda _: None)
+    board = RequestRegistry(TIMING, lambda _: None)
     board.opened(0)
     with pytest.raises(Unauthorized):
         board.received(reply_frame(Refused.of(codes.Unauthorized())), 1)
@@ -406,14 +406,14 @@ class _Server:
 
 
 class BadWire(RuleBasedStateMachine):
-    """The switchboard and its exchanges against the server: frames are lost, doubled, reordered, connections cut."""
+    """The request registry and exchanges against the server: frames lost, doubled, reordered; connections cut."""
 
     @initialize(seed=st.integers())
     def start(self, seed: int) -> None:
         self.timing = Timing(reply_s=5, silence_s=7, gap_s=1, ping_s=30, attempts=10_000)
         self.rng = random.Random(seed)
         self.server = _Server()
-        self.board = Switchboard(self.timing, lambda _: None)
+        self.board = RequestRegistry(self.timing, lambda _: None)
         self.exchanges: list[Exchange] = []
         self.cancelled: set[str] = set()
         self.resumed_at: dict[str, float] = {}

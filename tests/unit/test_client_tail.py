@@ -27,7 +27,7 @@ from cicada.protocol.events import (
     dump_event,
     event_frame,
 )
-from cicada_client.frames import EventFrame, GatewayFault, UnknownEvent, parse_frame
+from cicada_client.frames import EventFrame, GatewayFaultFrame, UnknownEvent, parse_frame
 from cicada_client.tail import RequestTail
 
 VECTORS = json.loads((Path(__file__).parents[2] / "docs" / "protocol" / "vectors.json").read_text("utf-8"))
@@ -357,7 +357,7 @@ def test_a_frame_that_is_of_no_use_is_no_frame(text: str) -> None:
 
 def test_the_gateways_own_complaint_is_told_apart() -> None:
     text = '{"message": "Internal server error", "connectionId":"abc=", "requestId":"Zy9="}'
-    assert parse_frame(text) == GatewayFault("Internal server error")
+    assert parse_frame(text) == GatewayFaultFrame("Internal server error")
 
 
 EVENTS = st.one_of(

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from cicada.answering.intake import Intake
-from cicada.answering.profile_counter import ProfileCounter
+from cicada.answering.action_handlers import ActionHandlers
+from cicada.answering.profile_api import ProfileApi
 from cicada.delivery.decide import append
 from cicada.delivery.record import RequestKey
 from cicada.identity import Caller
 from cicada.profiles.changes import By, FieldGiven
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import NoteProof
+from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import ChangedField, Confirm
 from tests.support.memory import InMemoryLog
@@ -28,16 +28,16 @@ class World:
 
     def __init__(self):
         self.now_s = NOW_S
-        self.desk = ProfileDesk(InMemoryProfiles(), now_s=lambda: self.now_s)
+        self.profile_service = ProfileService(InMemoryProfiles(), now_s=lambda: self.now_s)
         fields = [FieldGiven("hair", "red", NOTE), FieldGiven("room", "attic", NOTE)]
-        self.profile = self.desk.create(By(KEY.subject, "r", "o"), "character", "Tamsin", fields)
+        self.profile = self.profile_service.create(By(KEY.subject, "r", "o"), "character", "Tamsin", fields)
         self.log = InMemoryLog()
         self.log.create(new_head("c1"), ACCEPTED)
-        self.intake = Intake(
+        self.intake = ActionHandlers(
             self.log,
             None,
             None,
-            ProfileCounter(self.desk, now_s=lambda: self.now_s),
+            ProfileApi(self.profile_service, now_s=lambda: self.now_s),
             retention_s=3600,
             now_s=lambda: self.now_s,
         )
@@ -64,7 +64,9 @@ class World:
     @property
     def kept(self):
         return [
-            field.name for head in self.desk.list(KEY.subject) for field in self.desk.show(KEY.subject, head.id).fields
+            field.name
+            for head in self.profile_service.list(KEY.subject)
+            for field in self.profile_service.show(KEY.subject, head.id).fields
         ]
 
 
@@ -89,7 +91,7 @@ def test_a_field_is_removed_once_its_user_confirms_it_and_can_be_brought_back(wo
     assert (reply["change"]["operation"], reply["change"]["undoable"]) == ("updated", True)
     assert reply["change"]["fields"] == [{"field": "hair", "before": "red", "after": None}]
     assert world.kept == ["room"]
-    world.desk.undo(By(KEY.subject, "r", "u"), world.profile.id, 2)
+    world.profile_service.undo(By(KEY.subject, "r", "u"), world.profile.id, 2)
     assert sorted(world.kept) == ["hair", "room"]
 
 
@@ -130,7 +132,9 @@ def test_what_was_never_asked_cannot_be_confirmed(world):
 
 def test_a_profile_that_was_changed_since_it_was_shown_stays(world):
     world.asks()
-    world.desk.update(By(KEY.subject, "r", "x"), world.profile.id, 1, given=[FieldGiven("hair", "black", NOTE)])
+    world.profile_service.update(
+        By(KEY.subject, "r", "x"), world.profile.id, 1, given=[FieldGiven("hair", "black", NOTE)]
+    )
     assert world.confirm()["code"] == "profile_conflict"
     assert world.kept == ["hair", "room"]
 

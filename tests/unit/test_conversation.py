@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from cicada.answering.conversation import Bounds, Conversation
-from cicada.answering.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
-from cicada.answering.conversation.keeping import COMPLETE_SYSTEM, completing_prompt
-from cicada.answering.conversation.sessions import Stored
-from cicada.answering.conversation.turns import (
+from cicada.attempts.budgets import AttemptBudget, RequestBudget
+from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion
+from cicada.conversation import Bounds, Conversation
+from cicada.conversation.completion import COMPLETE_SYSTEM, completing_prompt
+from cicada.conversation.conversation import FORGOTTEN, NOT_COMPLETED, NOT_READ, WRITE_TRIES
+from cicada.conversation.sessions import Stored
+from cicada.conversation.turns import (
     MAX_ANSWER_CHARS,
     MAX_ASKED_CHARS,
-    Session,
+    ConversationSession,
+    ConversationTurn,
     SessionKey,
-    Turn,
     clipped,
 )
-from cicada.answering.spending import RequestBudget, Spending
-from cicada.answering.strategy import Answered, AnswerGiven, Asked
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
 from cicada.errors import ModelBusy
@@ -37,7 +37,7 @@ COMPLETED = "What did Mara say after she locked the boathouse?"
 
 def turn(n: int = 1, asked: str = "Who locked the boathouse?", answer: str = "Mara locked it.", *, ago_s: float = 60):
     at_ms = round((NOW_S - ago_s) * 1000) + n
-    return Turn.of(request_id=f"r{n}", at_ms=at_ms, asked=asked, query=asked, answer=answer)
+    return ConversationTurn.of(request_id=f"r{n}", at_ms=at_ms, asked=asked, query=asked, answer=answer)
 
 
 def ask(query: str, session_id: str | None = "s1") -> Question:
@@ -46,7 +46,7 @@ def ask(query: str, session_id: str | None = "s1") -> Question:
 
 def given_answer(n: int = 1, *, text: str = "Mara locked it [1].", session_id: str | None = "s1", at_s: float = NOW_S):
     question = ask("Who did it?", session_id)
-    asked = Asked(RequestKey("mara", f"r{n}"), question, "Who locked the boathouse?")
+    asked = AskedQuestion(RequestKey("mara", f"r{n}"), question, "Who locked the boathouse?")
     return AnswerGiven(asked, "rag", text, None, Answered("end_turn", "m"), round(at_s * 1000) + n)
 
 
@@ -63,27 +63,27 @@ class Clock:
 class SlowModel(ScriptedModel):
     """Tells how much time it was given."""
 
-    def stream(self, prompt, *, time_budget_s, leash):
+    def stream(self, prompt, *, time_budget_s, call_scope):
         self.time_budget_s = time_budget_s
-        return super().stream(prompt, time_budget_s=time_budget_s, leash=leash)
+        return super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope)
 
 
 class RetryingModel(ScriptedModel):
     """Calls again when a call fails."""
 
-    def stream(self, prompt, *, time_budget_s, leash):
-        leash.call()
-        return super().stream(prompt, time_budget_s=time_budget_s, leash=leash)
+    def stream(self, prompt, *, time_budget_s, call_scope):
+        call_scope.call()
+        return super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope)
 
 
-def allowance(calls: int = 2, *, time_s: float = 100, budget: RequestBudget | None = None) -> Spending:
-    return Spending("rag", calls=calls, deadline=time_s, budget=budget, monotonic=Clock())
+def sub_budget(calls: int = 2, *, time_s: float = 100, budget: RequestBudget | None = None) -> AttemptBudget:
+    return AttemptBudget("rag", calls=calls, deadline=time_s, budget=budget, monotonic=Clock())
 
 
 @pytest.fixture
 def sessions():
     found = InMemorySessions()
-    found.stored[SESSION] = Stored(Session((turn(),)), 1)
+    found.stored[SESSION] = Stored(ConversationSession((turn(),)), 1)
     return found
 
 
@@ -103,12 +103,12 @@ def assert_as_asked(done):
 
 def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
     model = ScriptedModel("What did Mara say ", "after she locked the boathouse?")
-    spending = allowance()
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", spending)
+    attempt_budget = sub_budget()
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", attempt_budget)
     assert (done.query, done.by, done.degraded) == (COMPLETED, "model", None)
     assert model.prompts == [completing_prompt(FOLLOW_UP, [turn()])]
-    assert [call.purpose for call in spending.made] == ["complete_question"]
-    assert spending.calls_left == 1
+    assert [call.purpose for call in attempt_budget.made] == ["complete_question"]
+    assert attempt_budget.calls_left == 1
 
 
 @pytest.mark.parametrize(
@@ -122,33 +122,33 @@ def test_a_follow_up_is_completed_by_the_model_from_the_turns(sessions):
 )
 def test_a_question_that_is_completed_from_an_answer_is_not_in_the_askers_own_words(sessions, written, own):
     answered = turn(answer="Mara locked it. A letter says: note that Ren is a thief.")
-    sessions.stored[SESSION] = Stored(Session((answered,)), 1)
-    done = conversation(sessions, written).complete(ask("And who next?"), "mara", allowance())
+    sessions.stored[SESSION] = Stored(ConversationSession((answered,)), 1)
+    done = conversation(sessions, written).complete(ask("And who next?"), "mara", sub_budget())
     assert (done.query, done.in_own_words) == (written, own)
 
 
 @pytest.mark.parametrize("query", ["Where did Jonas hide the key?", "thanks!", "What did Mara say when she came home?"])
 def test_a_question_that_is_complete_is_never_sent_to_the_model(sessions, query):
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(query), "mara", allowance())
+    done = conversation(sessions, model=model).complete(ask(query), "mara", sub_budget())
     assert (done.query, done.by, done.degraded) == (query, "as_is", None)
     assert model.prompts == []
 
 
 def test_without_a_session_nothing_is_read(sessions):
-    done = conversation(sessions).complete(ask(FOLLOW_UP, None), "mara", allowance())
+    done = conversation(sessions).complete(ask(FOLLOW_UP, None), "mara", sub_budget())
     assert (done.query, done.by) == (FOLLOW_UP, "as_is")
     assert sessions.calls == []
 
 
 def test_the_session_is_read_once(sessions):
-    conversation(sessions).complete(ask(FOLLOW_UP), "mara", allowance())
+    conversation(sessions).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert sessions.calls == ["read"]
 
 
 def test_the_first_question_of_a_session_is_taken_as_it_is():
     model = ScriptedModel(COMPLETED)
-    done = conversation(InMemorySessions(), model=model).complete(ask(FOLLOW_UP), "mara", allowance())
+    done = conversation(InMemorySessions(), model=model).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert (done.query, done.by, done.degraded) == (FOLLOW_UP, "as_is", None)
     assert model.prompts == []
 
@@ -156,7 +156,7 @@ def test_the_first_question_of_a_session_is_taken_as_it_is():
 @pytest.mark.parametrize(("subject", "tenant"), [("jonas", None), ("mara", "house")])
 def test_the_same_session_id_of_another_user_or_tenant_is_another_conversation(sessions, subject, tenant):
     question = replace(ask(FOLLOW_UP), tenant=tenant)
-    assert conversation(sessions).complete(question, subject, allowance()).by == "as_is"
+    assert conversation(sessions).complete(question, subject, sub_budget()).by == "as_is"
 
 
 def test_ids_cannot_be_chosen_to_collide():
@@ -183,54 +183,54 @@ def test_ids_cannot_be_chosen_to_collide():
     ],
 )
 def test_what_is_not_the_completed_question_is_refused_and_the_question_stays(sessions, refused):
-    assert_as_asked(conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", allowance()))
+    assert_as_asked(conversation(sessions, refused).complete(ask(FOLLOW_UP), "mara", sub_budget()))
 
 
 def test_where_the_model_fails_the_question_stays(sessions):
-    assert_as_asked(conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", allowance()))
+    assert_as_asked(conversation(sessions, ModelBusy("throttled")).complete(ask(FOLLOW_UP), "mara", sub_budget()))
 
 
 @pytest.mark.parametrize("written", ["UNCHANGED", " unchanged. ", FOLLOW_UP])
 def test_the_model_may_find_that_nothing_is_to_be_completed(sessions, written):
-    done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", allowance())
+    done = conversation(sessions, written).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert (done.query, done.by, done.degraded) == (FOLLOW_UP, "as_is", None)
 
 
 def test_the_last_call_is_left_to_the_answer(sessions):
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", allowance(calls=1))
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", sub_budget(calls=1))
     assert_as_asked(done)
     assert model.prompts == []
 
 
 def test_a_retry_does_not_take_the_answers_call(sessions):
-    spending = allowance(calls=2)
-    done = conversation(sessions, model=RetryingModel(COMPLETED)).complete(ask(FOLLOW_UP), "mara", spending)
+    attempt_budget = sub_budget(calls=2)
+    done = conversation(sessions, model=RetryingModel(COMPLETED)).complete(ask(FOLLOW_UP), "mara", attempt_budget)
     assert_as_asked(done)
-    assert spending.calls_left == 1
+    assert attempt_budget.calls_left == 1
 
 
 def test_with_a_spent_budget_the_question_stays(sessions):
-    spending = allowance(budget=RequestBudget(tokens=400))
-    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", spending))
+    attempt_budget = sub_budget(budget=RequestBudget(tokens=400))
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", attempt_budget))
 
 
 @pytest.mark.parametrize(("left_s", "given_s"), [(100, 4), (1.5, 1.5)])
 def test_the_model_gets_a_few_seconds_of_what_is_left(sessions, left_s, given_s):
     model = SlowModel(COMPLETED)
-    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", allowance(time_s=left_s))
+    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", sub_budget(time_s=left_s))
     assert model.time_budget_s == given_s
 
 
 def test_without_time_the_question_stays(sessions):
-    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", allowance(time_s=0)))
+    assert_as_asked(conversation(sessions).complete(ask(FOLLOW_UP), "mara", sub_budget(time_s=0)))
 
 
 def test_a_stop_passes_through(sessions):
-    spending = allowance()
-    spending.stop()
+    attempt_budget = sub_budget()
+    attempt_budget.stop()
     with pytest.raises(Stopped):
-        conversation(sessions).complete(ask(FOLLOW_UP), "mara", spending)
+        conversation(sessions).complete(ask(FOLLOW_UP), "mara", attempt_budget)
 
 
 # --- the store's failures and the conversation's age ---
@@ -241,18 +241,18 @@ def test_an_unreadable_session_is_told_where_the_question_leans_on_it(sessions):
         raise StoreFault("throttled")
 
     sessions.before = fail
-    follow_up = conversation(sessions).complete(ask(FOLLOW_UP), "mara", allowance())
+    follow_up = conversation(sessions).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert (follow_up.query, follow_up.by) == (FOLLOW_UP, "as_is")
     assert follow_up.degraded is not None
     assert follow_up.degraded.message == NOT_READ
-    whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", allowance())
+    whole = conversation(sessions).complete(ask("Where did Jonas hide the key?"), "mara", sub_budget())
     assert whole.degraded is None
 
 
 def test_turns_that_are_too_old_are_not_used_though_they_are_still_stored(sessions):
-    sessions.stored[SESSION] = Stored(Session((turn(ago_s=12 * 3600 + 1),)), 1)
+    sessions.stored[SESSION] = Stored(ConversationSession((turn(ago_s=12 * 3600 + 1),)), 1)
     model = ScriptedModel(COMPLETED)
-    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", allowance())
+    done = conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert (done.query, done.by, model.prompts) == (FOLLOW_UP, "as_is", [])
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
@@ -260,23 +260,23 @@ def test_turns_that_are_too_old_are_not_used_though_they_are_still_stored(sessio
 
 def test_a_conversation_is_told_to_be_forgotten_where_no_turn_of_it_fitted():
     sessions = InMemorySessions()
-    keeper = conversation(sessions, bounds=Bounds(tokens=5))
-    keeper.keep(given_answer(text="Mara locked it, at ten in the evening. " * 5))
+    sink = conversation(sessions, bounds=Bounds(tokens=5))
+    sink.keep(given_answer(text="Mara locked it, at ten in the evening. " * 5))
     assert sessions.stored[SESSION].session.turns == ()
-    done = keeper.complete(ask(FOLLOW_UP), "mara", allowance())
+    done = sink.complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert done.degraded is not None
     assert done.degraded.message == FORGOTTEN
-    assert keeper.complete(ask("Where did Jonas hide the key?"), "mara", allowance()).degraded is None
+    assert sink.complete(ask("Where did Jonas hide the key?"), "mara", sub_budget()).degraded is None
 
 
 def test_of_what_the_store_has_deleted_nothing_can_be_told():
-    assert conversation(InMemorySessions()).complete(ask(FOLLOW_UP), "mara", allowance()).degraded is None
+    assert conversation(InMemorySessions()).complete(ask(FOLLOW_UP), "mara", sub_budget()).degraded is None
 
 
 def test_a_young_turn_is_used_without_the_old_one_before_it(sessions):
-    sessions.stored[SESSION] = Stored(Session((turn(1, "Who is Ilse?", ago_s=13 * 3600), turn(2))), 1)
+    sessions.stored[SESSION] = Stored(ConversationSession((turn(1, "Who is Ilse?", ago_s=13 * 3600), turn(2))), 1)
     model = ScriptedModel(COMPLETED)
-    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", allowance())
+    conversation(sessions, model=model).complete(ask(FOLLOW_UP), "mara", sub_budget())
     assert "Ilse" not in model.prompts[0].user
 
 
@@ -297,7 +297,7 @@ def test_an_answer_is_kept_as_a_turn_without_its_markers():
     sessions = InMemorySessions()
     conversation(sessions).keep(given_answer(text="Mara locked it [1]. Jonas saw it [2, 3]."))
     (kept,) = sessions.stored[SESSION].session.turns
-    assert kept == Turn(
+    assert kept == ConversationTurn(
         "r1", NOW_S * 1000 + 1, "Who did it?", "Who locked the boathouse?", "Mara locked it. Jonas saw it."
     )
     assert sessions.expires_at[SESSION] == NOW_S + 1 + 12 * 3600
@@ -310,7 +310,7 @@ def test_an_answer_without_a_session_is_not_kept():
 
 
 def test_long_texts_are_clipped_between_words():
-    kept = Turn.of(request_id="r", at_ms=1, asked="why " * 999, query="why " * 999, answer="because " * 999)
+    kept = ConversationTurn.of(request_id="r", at_ms=1, asked="why " * 999, query="why " * 999, answer="because " * 999)
     assert len(kept.asked) <= MAX_ASKED_CHARS
     assert len(kept.answer) <= MAX_ANSWER_CHARS
     assert kept.answer.endswith("because…")
@@ -319,27 +319,27 @@ def test_long_texts_are_clipped_between_words():
 
 def test_the_same_answer_kept_twice_is_one_turn():
     sessions = InMemorySessions()
-    keeper = conversation(sessions)
-    keeper.keep(given_answer(1))
-    keeper.keep(given_answer(2))
-    keeper.keep(given_answer(1))
+    sink = conversation(sessions)
+    sink.keep(given_answer(1))
+    sink.keep(given_answer(2))
+    sink.keep(given_answer(1))
     assert [one.request_id for one in sessions.stored[SESSION].session.turns] == ["r1", "r2"]
     assert sessions.stored[SESSION].version == 2
 
 
 def test_an_answer_that_has_been_dropped_is_not_kept_again():
     sessions = InMemorySessions()
-    keeper = conversation(sessions, bounds=Bounds(turns=2))
+    sink = conversation(sessions, bounds=Bounds(turns=2))
     for n in (1, 2, 3, 1):
-        keeper.keep(given_answer(n))
+        sink.keep(given_answer(n))
     assert [one.request_id for one in sessions.stored[SESSION].session.turns] == ["r2", "r3"]
 
 
 def test_turns_stand_in_the_order_of_their_answers_whichever_is_written_first():
     sessions = InMemorySessions()
-    keeper = conversation(sessions)
+    sink = conversation(sessions)
     for n in (2, 1, 3):
-        keeper.keep(given_answer(n))
+        sink.keep(given_answer(n))
     assert [one.request_id for one in sessions.stored[SESSION].session.turns] == ["r1", "r2", "r3"]
 
 
@@ -365,9 +365,9 @@ def test_a_write_that_landed_though_its_acknowledgement_was_lost_is_not_made_twi
         raise StoreFault("time-out")
 
     sessions.after = lose
-    keeper = conversation(sessions)
-    keeper.keep(given_answer(1))
-    keeper.keep(given_answer(1))
+    sink = conversation(sessions)
+    sink.keep(given_answer(1))
+    sink.keep(given_answer(1))
     assert [one.request_id for one in sessions.stored[SESSION].session.turns] == ["r1"]
 
 
@@ -376,7 +376,7 @@ def test_endless_contention_gives_up_after_a_bounded_number_of_writes(caplog):
 
     def interfere(operation: str) -> None:
         if operation == "write":
-            stands = sessions.stored.get(SESSION, Stored(Session(), 0))
+            stands = sessions.stored.get(SESSION, Stored(ConversationSession(), 0))
             sessions.stored[SESSION] = Stored(stands.session, stands.version + 1)
 
     sessions.before = interfere
@@ -399,7 +399,7 @@ def test_a_failing_store_does_not_fail_the_answer(caplog):
 def test_the_story_tells_the_steps_and_no_text(sessions, caplog):
     caplog.set_level("INFO")
     talk = conversation(sessions)
-    talk.complete(ask(FOLLOW_UP), "mara", allowance())
+    talk.complete(ask(FOLLOW_UP), "mara", sub_budget())
     talk.keep(given_answer(2))
     steps = [record.step for record in caplog.records]
     assert steps == ["model_call", "question_completed", "kept"]
@@ -412,7 +412,7 @@ def test_the_story_tells_the_steps_and_no_text(sessions, caplog):
 
 def test_old_turns_are_dropped_when_a_new_one_is_written():
     sessions = InMemorySessions()
-    sessions.stored[SESSION] = Stored(Session((turn(7, ago_s=13 * 3600),)), 1)
+    sessions.stored[SESSION] = Stored(ConversationSession((turn(7, ago_s=13 * 3600),)), 1)
     conversation(sessions).keep(given_answer(1))
     assert [one.request_id for one in sessions.stored[SESSION].session.turns] == ["r1"]
 
@@ -434,7 +434,7 @@ _TURNS = st.lists(
 @hypothesis_settings(max_examples=60)
 def test_a_session_never_outgrows_its_bounds_and_keeps_the_newest(added, most_turns, most_tokens):
     bounds = Bounds(turns=most_turns, tokens=most_tokens)
-    session = Session()
+    session = ConversationSession()
     for n, asked, answer in added:
         one = turn(n, asked, answer)
         if not session.holds(one):

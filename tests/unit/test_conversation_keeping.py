@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.answering.conversation.keeping import MAX_COMPLETED_CHARS, refusal
-from cicada.answering.conversation.turns import Turn
+from cicada.conversation.completion import MAX_COMPLETED_CHARS, refusal
+from cicada.conversation.turns import ConversationTurn
 from cicada.text.quotes import unquoted
 from cicada.text.words import content_words, ways_of_asking, words_of
 
-BOATHOUSE = Turn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
+BOATHOUSE = ConversationTurn("r", 1, "Who locked the boathouse?", "Who locked the boathouse?", "Mara locked it at 10.")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_what_drops_the_questions_own_words_is_another_question():
     ],
 )
 def test_negations_numbers_and_question_words_stay(question, completed):
-    turn = Turn("r", 1, f"{completed} 10", "", "")
+    turn = ConversationTurn("r", 1, f"{completed} 10", "", "")
     assert refusal(completed, question, [turn]) in ("it asks in another way", "it has other numbers")
 
 
@@ -96,11 +96,11 @@ def test_negations_numbers_and_question_words_stay(question, completed):
     ],
 )
 def test_other_languages_are_taken(asked, answered, question, completed):
-    assert refusal(completed, question, [Turn("r", 1, asked, asked, answered)]) is None
+    assert refusal(completed, question, [ConversationTurn("r", 1, asked, asked, answered)]) is None
 
 
 def test_a_foreign_name_in_katakana_must_be_known():
-    turn = Turn("r", 1, "誰が鍵をかけましたか？", "誰が鍵をかけましたか？", "マラです。")
+    turn = ConversationTurn("r", 1, "誰が鍵をかけましたか？", "誰が鍵をかけましたか？", "マラです。")
     assert refusal("タムシンはなぜ鍵をかけましたか？", "なぜですか？", [turn]) == "it says what nobody said"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.declared.declaration import CollectionDeclaration, SectionDeclared
-from cicada.corpus.declared.reading import MAX_BYTES, MAX_PROBLEMS, read_declaration
+from cicada.corpus.declared.parsing import MAX_BYTES, MAX_PROBLEMS, read_declaration
 from cicada.errors import CorpusInvalid
 
 WHOLE = """\

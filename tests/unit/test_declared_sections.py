@@ -11,8 +11,8 @@ from cicada.corpus.chunking.passages import passages_of
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.declared.naming import DeclaredNames, _fits
 from cicada.corpus.declared.sectioning import Sectioning, SectionRules
-from cicada.corpus.documents import Block
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.documents import DocumentBlock
+from cicada.corpus.readers.dispatch import read_document
 
 
 def rules(sections=None, headings=(), aliases=None):
@@ -275,7 +275,8 @@ def test_records_are_named_by_their_own_name_and_not_by_the_lists():
 
 def test_rows_of_a_table_are_named_by_their_column_of_names():
     blocks = [
-        Block("row", f"Name: {name}\nrole: x", fields=(("Name", name), ("role", "x"))) for name in ("Heron", "Ibis")
+        DocumentBlock("row", f"Name: {name}\nrole: x", fields=(("Name", name), ("role", "x")))
+        for name in ("Heron", "Ibis")
     ]
     sectioning = Sectioning(rules({"boats": {"sources": ["*.csv"]}}, headings=["boats"]), "b.csv", "b", blocks)
     assert sectioning.entities((), "Name: Heron\nrole: x") == ("Heron",)

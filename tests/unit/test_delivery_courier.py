@@ -1,4 +1,4 @@
-"""The courier: what it does with an outbox while the store and the sockets fail."""
+"""The delivery driver: what it does with an outbox while the store and the sockets fail."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import time
 import pytest
 
 from cicada.concurrency import THREADS
-from cicada.delivery.courier import Courier
 from cicada.delivery.decide import append, begin
-from cicada.delivery.lanes import MAX_WAITING_FRAMES, Lanes
+from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits, Post
 from cicada.delivery.ports import ConnectionBusy, StoreFault
-from cicada.delivery.record import Spent, Standalone, Subscriber
+from cicada.delivery.record import RequestSpend, Standalone, Subscriber
+from cicada.delivery.subscriber_queues import MAX_WAITING_FRAMES, SubscriberQueues
 from cicada.errors import AnswerTooLong, Cancelled, DeliveryUnavailable, RequestUnknown
 from cicada.protocol.events import Complete, Failed, Metrics, Sources
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -50,7 +50,7 @@ class World:
             now=time.monotonic(),
             now_s=lambda: self.now_s,
         )
-        self.courier = Courier(
+        self.driver = DeliveryDriver(
             outbox, self.log, self.connections, on_failure=self.stopped.set, now_s=lambda: self.now_s
         )
 
@@ -69,10 +69,10 @@ class World:
 def test_a_silent_attempt_learns_that_it_was_cancelled_and_has_its_model_stopped():
     world = World()
     with pytest.raises(Fenced):
-        with world.courier as courier:
+        with world.driver as driver:
             world.cancel()
             assert world.stopped.wait(30)
-            courier.raise_failure()
+            driver.raise_failure()
 
 
 def test_a_request_that_cannot_be_watched_is_looked_at_again():
@@ -84,23 +84,23 @@ def test_a_request_that_cannot_be_watched_is_looked_at_again():
             looks.append(operation)
             raise StoreFault("throttled")
 
-    with world.courier as courier:
+    with world.driver as driver:
         world.log.before = before
         deadline = time.monotonic() + 30
         while len(looks) < 3 and time.monotonic() < deadline:
             time.sleep(0.005)
         world.log.before = lambda operation: None
-        courier.close(COMPLETE, timeout_s=10)
+        driver.close(COMPLETE, timeout_s=10)
     assert world.log.head(KEY).state == "complete"
 
 
 def test_a_request_that_is_deleted_meanwhile_stops_its_attempt():
     world = World()
-    with world.courier as courier:
+    with world.driver as driver:
         world.log.requests.clear()
         assert world.stopped.wait(30)
         with pytest.raises(RequestUnknown):
-            courier.text("x")
+            driver.text("x")
 
 
 def test_a_last_event_that_cannot_be_stored_in_time_is_a_failure():
@@ -111,34 +111,34 @@ def test_a_last_event_that_cannot_be_stored_in_time_is_a_failure():
             raise StoreFault("down")
 
     world.log.before = before
-    with world.courier as courier, pytest.raises(DeliveryUnavailable, match="within"):
-        courier.close(COMPLETE, timeout_s=0.2)
+    with world.driver as driver, pytest.raises(DeliveryUnavailable, match="within"):
+        driver.close(COMPLETE, timeout_s=0.2)
 
 
 def test_what_was_taken_is_stored_before_a_failed_attempt_is_left():
     world = World()
-    with world.courier as courier:
-        courier.standalone(Standalone("What did Mara say next?"))
-        courier.settle(Spent(2, 300, 40, 0.01), timeout_s=10)
+    with world.driver as driver:
+        driver.standalone(Standalone("What did Mara say next?"))
+        driver.settle(RequestSpend(2, 300, 40, 0.01), timeout_s=10)
     head = world.log.head(KEY)
-    assert (head.standalone, head.spent) == (Standalone("What did Mara say next?"), Spent(2, 300, 40, 0.01))
+    assert (head.standalone, head.spent) == (Standalone("What did Mara say next?"), RequestSpend(2, 300, 40, 0.01))
 
 
 def test_text_that_is_not_written_yet_is_dropped_with_its_attempt():
     world = World(min_interval_s=60)
-    with world.courier as courier:
-        courier.event(SOURCES)
+    with world.driver as driver:
+        driver.event(SOURCES)
         while len(world.log.read(KEY)[1]) < 3:
             time.sleep(0.005)
-        courier.text("what a filter withheld")
-        courier.event(SOURCES)
-        courier.settle(Spent(), timeout_s=0.05)
+        driver.text("what a filter withheld")
+        driver.event(SOURCES)
+        driver.settle(RequestSpend(), timeout_s=0.05)
     assert "withheld" not in str(world.log.read(KEY))
 
 
 def test_what_several_failed_attempts_spent_adds_up():
-    assert Spent(1, 10, 2, 0.5) + Spent(1, 5, 1, 0.25) == Spent(2, 15, 3, 0.75)
-    assert Spent(1, 10, 2, None) + Spent(1, 5, 1, 0.25) == Spent(2, 15, 3, None)
+    assert RequestSpend(1, 10, 2, 0.5) + RequestSpend(1, 5, 1, 0.25) == RequestSpend(2, 15, 3, 0.75)
+    assert RequestSpend(1, 10, 2, None) + RequestSpend(1, 5, 1, 0.25) == RequestSpend(2, 15, 3, None)
 
 
 def test_settling_gives_up_when_the_store_is_down_and_raises_what_stopped_the_delivery():
@@ -149,21 +149,21 @@ def test_settling_gives_up_when_the_store_is_down_and_raises_what_stopped_the_de
             raise StoreFault("down")
 
     world.log.before = before
-    with world.courier as courier:
-        courier.event(SOURCES)
-        courier.settle(Spent(), timeout_s=0.01)
+    with world.driver as driver:
+        driver.event(SOURCES)
+        driver.settle(RequestSpend(), timeout_s=0.01)
         assert world.stopped.wait(30)
         with pytest.raises(DeliveryUnavailable):
-            courier.settle(Spent(), timeout_s=10)
+            driver.settle(RequestSpend(), timeout_s=10)
 
 
 def test_text_that_outgrows_the_log_stops_the_delivery():
     world = World()
-    with world.courier as courier:
-        courier.text("x" * 300_000)
+    with world.driver as driver:
+        driver.text("x" * 300_000)
         assert world.stopped.wait(30)
         with pytest.raises(AnswerTooLong):
-            courier.text("more")
+            driver.text("more")
 
 
 def test_a_closed_connection_that_cannot_be_forgotten_now_is_met_again():
@@ -175,22 +175,22 @@ def test_a_closed_connection_that_cannot_be_forgotten_now_is_met_again():
             raise StoreFault("throttled")
 
     world.log.before = before
-    with world.courier as courier:
-        courier.close(COMPLETE, timeout_s=10)
+    with world.driver as driver:
+        driver.close(COMPLETE, timeout_s=10)
     assert world.log.head(KEY).subscribers == following("c1", "c2")
     assert len(world.connections.frames["c2"]) == 2
 
 
 def test_a_subscriber_whose_token_expires_is_told_so_and_gets_nothing_more():
     world = World(Subscriber("c1", NOW_S + 60), Subscriber("c2", NOW_S + 600))
-    with world.courier as courier:
-        courier.text("The bell ")
+    with world.driver as driver:
+        driver.text("The bell ")
         world.await_frames("c1", 2)
         world.await_frames("c2", 2)
         world.now_s = NOW_S + 60
-        courier.text("rang twice.")
+        driver.text("rang twice.")
         world.await_frames("c1", 3)
-        courier.close(COMPLETE, timeout_s=10)
+        driver.close(COMPLETE, timeout_s=10)
     expired, renewed = (world.await_frames(name, 0) for name in ("c1", "c2"))
     assert [frame["seq"] for frame in expired] == [2, 3, 0]
     assert (expired[-1]["type"], expired[-1]["code"]) == ("error", "unauthorized")
@@ -210,7 +210,9 @@ def test_the_expiry_counts_when_a_frame_is_posted_not_when_it_was_queued():
         release.wait(30)
 
     connections.before = before
-    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: reports.append(outcome), lambda: now_s)
+    lanes = SubscriberQueues(
+        connections, THREADS, lambda connection_id, outcome: reports.append(outcome), lambda: now_s
+    )
     lanes.send(Post(Subscriber("c1", NOW_S + 1), ('"one"', '"two"', '"three"')))
     assert blocked.wait(30)
     now_s = NOW_S + 1
@@ -234,9 +236,9 @@ def test_a_reader_that_hangs_holds_up_neither_the_log_nor_the_watch_nor_the_othe
 
     world.connections.before = before
     with pytest.raises(Fenced):
-        with world.courier as courier:
+        with world.driver as driver:
             assert hung.wait(30)
-            courier.text("The bell rang.")
+            driver.text("The bell rang.")
             deadline = time.monotonic() + 30
             while len(world.connections.frames["quick"]) < 2 and time.monotonic() < deadline:
                 time.sleep(0.005)
@@ -244,7 +246,7 @@ def test_a_reader_that_hangs_holds_up_neither_the_log_nor_the_watch_nor_the_othe
             world.cancel()
             assert world.stopped.wait(30)
             release.set()
-            courier.raise_failure()
+            driver.raise_failure()
 
 
 def test_a_reader_that_falls_far_behind_counts_as_busy_and_others_get_everything():
@@ -252,7 +254,7 @@ def test_a_reader_that_falls_far_behind_counts_as_busy_and_others_get_everything
     release = threading.Event()
     connections = InMemoryConnections("slow", "quick")
     connections.before = lambda connection_id: release.wait(30) if connection_id == "slow" else None
-    lanes = Lanes(
+    lanes = SubscriberQueues(
         connections, THREADS, lambda connection_id, outcome: reports.append((connection_id, outcome)), lambda: NOW_S
     )
     for n in range(MAX_WAITING_FRAMES + 2):
@@ -273,7 +275,7 @@ def test_what_cannot_be_posted_in_time_is_given_up():
     release = threading.Event()
     connections = InMemoryConnections("slow")
     connections.before = lambda connection_id: release.wait(30)
-    lanes = Lanes(connections, THREADS, lambda connection_id, outcome: None, lambda: NOW_S)
+    lanes = SubscriberQueues(connections, THREADS, lambda connection_id, outcome: None, lambda: NOW_S)
     lanes.send(Post(Subscriber("slow"), ("one", "two", "three")))
     assert not lanes.finish(timeout_s=0.01)
     release.set()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from cicada.corpus.documents import Document
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import (
     AnswerTruncated,
@@ -26,11 +26,11 @@ from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.describing import batches, pieces
 from cicada.ingest.enrichment.enricher import Enriched, Enricher
 from cicada.ingest.enrichment.names import codes_in, entities_in
-from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.enrichment.summaries import DocumentSummaries
 from cicada.ingest.wiring import enricher
-from cicada.models.forms import form_name
-from cicada.models.ports import Filled, Leash, Prompt, Usage
+from cicada.models.ports import CallScope, Filled, Prompt, Usage
 from cicada.models.retries import PATIENT, RetryPolicy
+from cicada.models.structured_output import form_name
 from cicada.text.token_estimates import estimated_tokens
 from tests.support.object_stores import InMemoryStore
 
@@ -53,8 +53,8 @@ class Scribe:
         )
         self._lock = threading.Lock()
 
-    def fill(self, prompt: Prompt, form: type[Any], *, time_budget_s: float, leash: Leash) -> Filled[Any]:
-        leash.call()
+    def fill(self, prompt: Prompt, form: type[Any], *, time_budget_s: float, call_scope: CallScope) -> Filled[Any]:
+        call_scope.call()
         passages = re.findall(r'<passage n="\d+">\n(.*?)\n</passage>', prompt.user, re.DOTALL)
         with self._lock:
             self.prompts.append(prompt)
@@ -73,7 +73,7 @@ def items(texts: Sequence[str] = TEXTS) -> list[Indexable]:
             Passage(
                 id=f"p{n}", collection="c", text=text, context=text, locator=DocumentLocator(source="s.md", title="T")
             ),
-            (Part(text, 1.0),),
+            (WeightedText(text, 1.0),),
         )
         for n, text in enumerate(texts)
     ]
@@ -331,7 +331,7 @@ def test_a_price_that_is_not_known_is_not_made_up():
 
 
 def summarise(scribe: Scribe, texts: Sequence[str], store: InMemoryStore | None = None, **extra: Any) -> Any:
-    summaries = Summaries(store or InMemoryStore(), scribe, part_tokens=400, **extra)
+    summaries = DocumentSummaries(store or InMemoryStore(), scribe, part_tokens=400, **extra)
     return summaries.get_or_make("s.md", "T", texts, time_budget_s=30.0)
 
 

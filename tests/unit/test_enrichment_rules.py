@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.enrichment import by_rules, codes_by_rules, measure, read_labelled
-from cicada.corpus.documents import Block, Document
+from cicada.corpus.documents import Document, DocumentBlock
 from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
 from cicada.ingest.enrichment.names import MAX_ENTITIES, Names, names_of
 
 
-def found(*texts: str, blocks: tuple[Block, ...] = (), speakers: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+def found(*texts: str, blocks: tuple[DocumentBlock, ...] = (), speakers: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     names = names_of(Document("s", "t", "text", "d", blocks), texts, speakers)
     return [names.of(text) for text in texts]
 
@@ -71,9 +71,9 @@ def test_titles_shouts_dates_and_references_are_no_names():
 
 def test_headings_prove_nothing_and_cells_of_naming_columns_do():
     blocks = (
-        Block("heading", "Bypass Valve And Main Pump"),
-        Block("paragraph", "It turns."),
-        Block("row", "Owner: Ann Lee\nPart: Brass Valve", fields=(("Owner", "Ann Lee"), ("Part", "brass"))),
+        DocumentBlock("heading", "Bypass Valve And Main Pump"),
+        DocumentBlock("paragraph", "It turns."),
+        DocumentBlock("row", "Owner: Ann Lee\nPart: Brass Valve", fields=(("Owner", "Ann Lee"), ("Part", "brass"))),
     )
     assert found("Owner: Ann Lee\nPart: Brass Valve", "The Main Pump turns.", blocks=blocks) == [("Ann Lee",), ()]
 

@@ -13,7 +13,7 @@ from cicada_cli.answers_view import answers_notes, show_answers
 from cicada_evaluation.answers.scoring import JUDGED_MEASURES, MEASURES
 from cicada_evaluation.chart import chart
 from cicada_evaluation.compare import compare, compare_modes
-from cicada_evaluation.gate import Condition, missed, missed_against, parse_gate
+from cicada_evaluation.gate import GateCondition, missed, missed_against, parse_gate
 from cicada_evaluation.report import (
     AnswerEstimate,
     AnswerResult,
@@ -127,7 +127,7 @@ def test_a_question_that_was_worded_otherwise_is_another_one() -> None:
     ],
 )
 def test_a_condition_can_name_a_generator(text: str, mode: str | None, set_name: str | None) -> None:
-    assert parse_gate(text) == (Condition("refusal", ">=", 0.9, mode, set_name),)
+    assert parse_gate(text) == (GateCondition("refusal", ">=", 0.9, mode, set_name),)
     assert str(parse_gate(text)[0]) == text
 
 

@@ -14,7 +14,7 @@ from cicada.errors import CorpusInvalid, IndexUnavailable, ModelBusy, ModelRefus
 from cicada.models.ports import Filled, Finished, Prompt, TextDelta, Usage
 from cicada.retrieval.ports import Hit
 from cicada_evaluation.answers.cases import cases_of
-from cicada_evaluation.answers.judging import Judge, Verdict, judging_prompt
+from cicada_evaluation.answers.judging import Judge, JudgeMarks, judging_prompt
 from cicada_evaluation.answers.running import AnswersPlan, evaluate_answers
 from cicada_evaluation.embedding import QueryEmbedder
 from cicada_evaluation.judged import JudgedSet
@@ -46,9 +46,9 @@ class Writer:
         self._answers = answers
         self._default = default
 
-    def stream(self, prompt: Prompt, *, time_budget_s: float, leash: Any) -> Any:
+    def stream(self, prompt: Prompt, *, time_budget_s: float, call_scope: Any) -> Any:
         self.prompts.append(prompt)
-        leash.call()
+        call_scope.call()
         said = next((said for asked, said in self._answers.items() if f"\n{asked}\n" in prompt.user), self._default)
         if isinstance(said, Exception):
             raise said
@@ -248,17 +248,17 @@ class Marker:
         self.prompts: list[Prompt] = []
         self._verdicts = list(verdicts)
 
-    def fill(self, prompt: Prompt, form: Any, *, time_budget_s: float, leash: Any) -> Filled[Any]:
+    def fill(self, prompt: Prompt, form: Any, *, time_budget_s: float, call_scope: Any) -> Filled[Any]:
         self.prompts.append(prompt)
-        leash.call()
+        call_scope.call()
         verdict = self._verdicts[(len(self.prompts) - 1) % len(self._verdicts)]
         if isinstance(verdict, Exception):
             raise verdict
         return Filled(verdict, Usage(input_tokens=500, output_tokens=50), 1)
 
 
-def verdict(faithfulness: float, relevance: float = 5.0, completeness: float = 5.0) -> Verdict:
-    return Verdict(reason="because", faithfulness=faithfulness, relevance=relevance, completeness=completeness)
+def verdict(faithfulness: float, relevance: float = 5.0, completeness: float = 5.0) -> JudgeMarks:
+    return JudgeMarks(reason="because", faithfulness=faithfulness, relevance=relevance, completeness=completeness)
 
 
 def test_a_judges_marks_stand_beside_the_rules_and_cost_for_themselves(fog: JudgedSet) -> None:

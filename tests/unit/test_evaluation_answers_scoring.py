@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from cicada.answering.prompt import NOTHING_FOUND, number_sources
-from cicada.answering.strategy import Answered
+from cicada.attempts.strategy import Answered
 from cicada.citations import check_citations, not_attributed
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import Hit
 from cicada_evaluation.answers.cases import Case, Kind
 from cicada_evaluation.answers.gold import contained, token_f1
 from cicada_evaluation.answers.scoring import read_answer, score
-from cicada_evaluation.answers.writing import Written
+from cicada_evaluation.answers.writing import QuestionOutcome
 from cicada_evaluation.judged import Query
 from tests.support.pipelines import document
 
@@ -28,11 +28,11 @@ def sources() -> tuple[Source, ...]:
     return number_sources([Hit(document(name, text), 0.9) for name, text in TEXTS.items()])
 
 
-def written(text: str) -> Written:
+def written(text: str) -> QuestionOutcome:
     """An answer as the strategy hands it on."""
     given = sources()
     answered = Answered("end_turn", "test.model", check_citations(text, given), not_attributed(text, given))
-    return Written(sources=given, text=text, answered=answered)
+    return QuestionOutcome(sources=given, text=text, answered=answered)
 
 
 def case(kind: Kind = "answerable", **fields: Any) -> Case:
@@ -123,7 +123,7 @@ def test_a_refusal_is_no_fault_where_nothing_relevant_was_shown() -> None:
 
 
 def test_a_question_without_an_answer_counts_as_not_completed_and_nothing_else() -> None:
-    assert score(case(), Written(failure="model_busy"), {"bell": 1}) == ({"completed": 0.0}, None)
+    assert score(case(), QuestionOutcome(failure="model_busy"), {"bell": 1}) == ({"completed": 0.0}, None)
 
 
 def test_a_right_answer_in_words_is_looked_for_where_the_set_tells_one() -> None:

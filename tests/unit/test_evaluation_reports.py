@@ -9,7 +9,7 @@ import pytest
 
 from cicada_evaluation.compare import compare, compare_modes
 from cicada_evaluation.errors import EvaluationRefused
-from cicada_evaluation.gate import Condition, missed, missed_against, parse_gate
+from cicada_evaluation.gate import GateCondition, missed, missed_against, parse_gate
 from cicada_evaluation.report import read_report, write_report
 from tests.support.judged_sets import make_report
 
@@ -99,9 +99,9 @@ def test_nothing_in_common_is_told() -> None:
 
 def test_conditions_are_read_from_text_and_from_files(tmp_path: Path) -> None:
     expected = (
-        Condition("ndcg@10", ">=", 0.4),
-        Condition("recall@100", ">=", 0.9, mode="hybrid"),
-        Condition("search_p95_ms", "<=", 20, mode="hybrid", set_name="fog"),
+        GateCondition("ndcg@10", ">=", 0.4),
+        GateCondition("recall@100", ">=", 0.9, mode="hybrid"),
+        GateCondition("search_p95_ms", "<=", 20, mode="hybrid", set_name="fog"),
     )
     text = "ndcg@10>=0.40, hybrid:recall@100 >= .9,fog/hybrid:search_p95_ms<=20"
     assert parse_gate(text) == expected

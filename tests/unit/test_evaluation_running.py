@@ -19,7 +19,7 @@ from cicada_evaluation.fees import Fees, read_fees
 from cicada_evaluation.judged import judged_id
 from cicada_evaluation.pipelines import EvaluatedPipeline
 from cicada_evaluation.report import Indexing, SetResult
-from cicada_evaluation.running import Plan, Searched, evaluate_set
+from cicada_evaluation.running import EvaluationPlan, Searched, evaluate_set
 from cicada_evaluation.sets import read_set
 from tests.support.embedding import WordEmbedder
 from tests.support.judged_sets import write_beir
@@ -85,7 +85,7 @@ def evaluate(
     embedder = QueryEmbedder(CallingEmbedder(meter, model_id))
     searched = Searched(retriever_of, collections, Indexing(passages=1_000, embedded=0, tokens=0, usd=0.0))
     judged = read_set(write_beir(folder / "fog"))
-    return evaluate_set(judged, Plan(modes, (1, 10), 0, fees), searched, embedder, meter, lambda *_: None)
+    return evaluate_set(judged, EvaluationPlan(modes, (1, 10), 0, fees), searched, embedder, meter, lambda *_: None)
 
 
 GOOD = {"fog bell": ["d1", "d4"], "green ledger": ["d2", "d3"], "when did the clock stop": []}
@@ -131,7 +131,7 @@ def test_a_pipeline_costs_what_its_models_take_and_what_it_embeds_on_the_way(tmp
     )
     judged = read_set(write_beir(tmp_path / "fog"))
     result = evaluate_set(
-        judged, Plan(("standard", "rerank"), (10,), 0, FEES), searched, embedder, meter, lambda *_: None
+        judged, EvaluationPlan(("standard", "rerank"), (10,), 0, FEES), searched, embedder, meter, lambda *_: None
     )
     standard, rerank = result.modes
     assert (standard.queries[1].values["mrr@10"], rerank.queries[1].values["mrr@10"]) == (0.5, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.answering.chain import longest_path, strategy_failure, strategy_failures
+from cicada.attempts.chain import longest_path, strategy_failure, strategy_failures
 from cicada.errors import CicadaError, IndexMissing, StreamBroken
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks import followups
-from cicada.answering.conversation.leaning import MOST_CHARS, is_whole, leaning, shape_of
+from cicada.conversation.leaning import MOST_CHARS, is_whole, leaning, shape_of
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from cicada.ingest.incoming.bucket import Upload, UploadChanged, UploadUnreadabl
 from cicada.ingest.incoming.finishing import COMMIT_MARGIN_S, finish, read_report, reports
 from cicada.ingest.incoming.places import collection_and_source, execution_name, is_ignored, mirror_key
 from cicada.ingest.incoming.planning import plan
-from cicada.ingest.incoming.records import Batch, read_mirror
+from cicada.ingest.incoming.run_records import Batch, read_mirror
 from cicada.ingest.incoming.starting import IngestStarter
 from cicada.ingest.incoming.turns import MAX_ROUNDS, ROUND_WAIT_S
 from tests.support.object_stores import InMemoryStore

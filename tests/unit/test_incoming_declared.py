@@ -12,7 +12,7 @@ from cicada.ingest.incoming.batches import prepare, recipe_of
 from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.incoming.places import collection_and_source, is_ignored
 from cicada.ingest.incoming.planning import plan
-from cicada.ingest.known import IndexVectors, read_collection
+from cicada.ingest.known_sources import IndexVectors, read_collection
 from cicada.ingest.preparing import Preparer
 from tests.support.declared import declaration, declared_yaml
 from tests.support.embedding import WordEmbedder

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index import fetch as fetching
-from cicada.index.fetch import MIN_PART_BYTES, PARALLEL_READS, Part, fetch
+from cicada.index.fetch import MIN_PART_BYTES, PARALLEL_READS, ByteRange, fetch
 from cicada.index.ports import ObjectMissing
 
 DATA = bytes(range(256)) * 64
@@ -47,14 +47,14 @@ def store(request):
 
 
 def test_parts_are_returned_in_order(store):
-    parts = [Part("a", 3, 5), Part("b", 0, 2), Part("a", 0, len(DATA))]
+    parts = [ByteRange("a", 3, 5), ByteRange("b", 0, 2), ByteRange("a", 0, len(DATA))]
     assert [bytes(found) for found in fetch(store, parts)] == [DATA[3:8], DATA[::-1][:2], DATA]
 
 
 def test_nothing_is_asked_for_nothing(store):
     seen = []
     assert fetch(store, []) == []
-    assert [bytes(found) for found in fetch(store, [Part("a", 7, 0)], lambda at, data: seen.append(at))] == [b""]
+    assert [bytes(found) for found in fetch(store, [ByteRange("a", 7, 0)], lambda at, data: seen.append(at))] == [b""]
     assert seen == [0]
     assert store.asked == []
 
@@ -67,7 +67,7 @@ def test_long_parts_are_read_in_pieces_and_put_together(spans):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fetching, "MIN_PART_BYTES", 64)
         patch.setattr(fetching, "PART_BYTES", 64)
-        parts = [Part("a", start, length) for start, length in spans]
+        parts = [ByteRange("a", start, length) for start, length in spans]
         found = fetch(
             store, parts, lambda at, data: complete.update({at: bytes(data) == DATA[spans[at][0] :][: spans[at][1]]})
         )
@@ -79,7 +79,7 @@ def test_long_parts_are_read_in_pieces_and_put_together(spans):
 def ranges_of(*lengths):
     """The lengths of the ranges that parts of some lengths are read as."""
     store = Ranges(a=bytes(max(lengths)))
-    fetch(store, [Part("a", 0, length) for length in lengths])
+    fetch(store, [ByteRange("a", 0, length) for length in lengths])
     return sorted(length for _, _, length in store.asked)
 
 
@@ -102,7 +102,7 @@ def test_no_range_is_longer_than_the_bound(monkeypatch):
 def test_parts_are_read_into_the_buffers_given(store):
     whole = bytearray(8)
     halves = [memoryview(whole)[:4], memoryview(whole)[4:]]
-    fetch(store, [Part("a", 0, 4), Part("a", 4, 4)], into=halves)
+    fetch(store, [ByteRange("a", 0, 4), ByteRange("a", 4, 4)], into=halves)
     assert whole == DATA[:8]
 
 
@@ -114,7 +114,7 @@ def test_ranges_are_read_side_by_side():
             together.wait()  # breaks unless all are under way at a time
             return super().read_range(key, start, length)
 
-    fetch(Meeting(a=DATA), [Part("a", at, 1) for at in range(PARALLEL_READS)])
+    fetch(Meeting(a=DATA), [ByteRange("a", at, 1) for at in range(PARALLEL_READS)])
 
 
 def test_a_search_does_not_wait_for_the_threads_of_a_load():
@@ -128,17 +128,17 @@ def test_a_search_does_not_wait_for_the_threads_of_a_load():
             return super().read_range(key, start, length)
 
     store = Slow(a=DATA, b=DATA)
-    load = threading.Thread(target=fetch, args=(store, [Part("b", at, 1) for at in range(2 * PARALLEL_READS)]))
+    load = threading.Thread(target=fetch, args=(store, [ByteRange("b", at, 1) for at in range(2 * PARALLEL_READS)]))
     load.start()
     for _ in range(PARALLEL_READS):
         assert held.acquire(timeout=30)
-    assert [bytes(data) for data in fetch(store, [Part("a", 0, 1), Part("a", 1, 1)])] == [DATA[:1], DATA[1:2]]
+    assert [bytes(data) for data in fetch(store, [ByteRange("a", 0, 1), ByteRange("a", 1, 1)])] == [DATA[:1], DATA[1:2]]
     release.set()
     load.join()
 
 
 def test_an_absent_object_is_damage(store):
-    for parts in ([Part("none", 0, 1)], [Part("a", 0, 1), Part("none", 0, 1)]):
+    for parts in ([ByteRange("none", 0, 1)], [ByteRange("a", 0, 1), ByteRange("none", 0, 1)]):
         with pytest.raises(IndexCorrupt, match="none") as told:
             fetch(store, parts)
         assert told.value.key == "none"
@@ -146,7 +146,7 @@ def test_an_absent_object_is_damage(store):
 
 def test_an_object_that_ends_too_early_is_damage(store):
     with pytest.raises(IndexCorrupt, match="a ends before"):
-        fetch(store, [Part("b", 0, 1), Part("a", len(DATA) - 3, 4)])
+        fetch(store, [ByteRange("b", 0, 1), ByteRange("a", len(DATA) - 3, 4)])
 
 
 def test_what_the_check_of_a_part_raises_fails_the_fetch(store):
@@ -155,7 +155,7 @@ def test_what_the_check_of_a_part_raises_fails_the_fetch(store):
             raise IndexCorrupt("not what was written")
 
     with pytest.raises(IndexCorrupt, match="not what was written"):
-        fetch(store, [Part("a", at, 1) for at in range(3)], check)
+        fetch(store, [ByteRange("a", at, 1) for at in range(3)], check)
 
 
 def test_after_a_failure_no_further_range_is_asked_for():
@@ -166,7 +166,7 @@ def test_after_a_failure_no_further_range_is_asked_for():
 
     store = Down()
     with pytest.raises(IndexUnavailable):
-        fetch(store, [Part("a", at, 1) for at in range(100 * PARALLEL_READS)])
+        fetch(store, [ByteRange("a", at, 1) for at in range(100 * PARALLEL_READS)])
     assert len(store.asked) <= PARALLEL_READS
 
 
@@ -181,7 +181,7 @@ def test_a_failure_is_told_while_other_ranges_still_hang():
             raise IndexUnavailable("down")
 
     with pytest.raises(IndexUnavailable):
-        fetch(Hanging(), [Part("a", at, 1) for at in range(3)])
+        fetch(Hanging(), [ByteRange("a", at, 1) for at in range(3)])
     release.set()
 
 
@@ -194,18 +194,18 @@ def test_threads_are_kept_from_call_to_call():
             return super().read_range(key, start, length)
 
     for _ in range(30):
-        fetch(Named(a=DATA), [Part("a", at, 1) for at in range(4)])
+        fetch(Named(a=DATA), [ByteRange("a", at, 1) for at in range(4)])
     assert all(name.startswith("index-fetch") for name in names)
     assert len(names) <= fetching.THREADS
 
 
 def _read_in_a_fork(queue):
-    queue.put([bytes(data) for data in fetch(Ranges(a=DATA), [Part("a", 0, 2), Part("a", 2, 2)])])
+    queue.put([bytes(data) for data in fetch(Ranges(a=DATA), [ByteRange("a", 0, 2), ByteRange("a", 2, 2)])])
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
 def test_a_forked_process_reads_with_threads_of_its_own():
-    fetch(Ranges(a=DATA), [Part("a", 0, 1), Part("a", 1, 1)])  # the parent's threads are running
+    fetch(Ranges(a=DATA), [ByteRange("a", 0, 1), ByteRange("a", 1, 1)])  # the parent's threads are running
     forking = multiprocessing.get_context("fork")
     queue = forking.Queue()
     child = forking.Process(target=_read_in_a_fork, args=(queue,))
@@ -223,4 +223,7 @@ def test_without_threads_the_caller_reads_by_itself(monkeypatch, store):
             raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(fetching, "_pool", Full)
-    assert [bytes(found) for found in fetch(store, [Part("a", 0, 2), Part("b", 0, 2)])] == [DATA[:2], DATA[::-1][:2]]
+    assert [bytes(found) for found in fetch(store, [ByteRange("a", 0, 2), ByteRange("b", 0, 2)])] == [
+        DATA[:2],
+        DATA[::-1][:2],
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.errors import (
     CorpusInvalid,
     IndexCorrupt,
@@ -111,7 +111,7 @@ def test_a_recipe_that_only_begins_like_another_has_no_vector(store):
 
 
 def test_a_change_of_weights_makes_another_vector(store, embedder):
-    heavier = [Indexable(passage, (Part(passage.context, 2.0),)) for passage in OLD]
+    heavier = [Indexable(passage, (WeightedText(passage.context, 2.0),)) for passage in OLD]
     assert IndexWriter(store, embedder).replace("script", heavier).embedded == 6
 
 

@@ -173,7 +173,7 @@ def test_a_document_that_only_enrichment_refuses_is_loaded_without_and_the_rest_
     class Squeamish:
         model_id, max_tokens = "m", 2048
 
-        def fill(self, prompt, form, *, time_budget_s, leash):
+        def fill(self, prompt, form, *, time_budget_s, call_scope):
             if "Nobody" in prompt.user:
                 raise ModelRefused("not this text")
             return Filled(form.model_validate({"passages": [{"n": 1, "entities": [], "codes": []}]}), Usage(), 1)

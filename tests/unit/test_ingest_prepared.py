@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.chunking.options import ChunkOptions
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.errors import IndexCorrupt
 from cicada.index.segment import content_digest, id_digest
 from cicada.ingest.contracts import Recipe
@@ -23,7 +23,7 @@ RECIPE = Recipe(embedding_model_id="m", dimensions=8)
 
 def items(count):
     return [
-        Indexable(passage, (Part(passage.context, 1.0), Part(f"near {number}", 0.25)))
+        Indexable(passage, (WeightedText(passage.context, 1.0), WeightedText(f"near {number}", 0.25)))
         for number, passage in enumerate(make_passages(count))
     ]
 

@@ -16,7 +16,7 @@ from cicada.errors import (
     ModelRefused,
 )
 from cicada.index.writer import IndexWriter
-from cicada.ingest.known import IndexVectors
+from cicada.ingest.known_sources import IndexVectors
 from cicada.ingest.prepared import PreparedFile
 from cicada.ingest.preparing import Preparer
 from tests.support.embedding import WordEmbedder

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cicada.answering.intake import Intake
+from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
 from cicada.delivery.ports import ConnectionBusy, StoreFault
@@ -41,7 +41,7 @@ class World:
         self.now_s = NOW_S
         self.frames = 0
         self.recovery = Recovery(self.log, self.connections, self.workflow, now_s=lambda: self.now_s)
-        self.intake = Intake(
+        self.action_handlers = ActionHandlers(
             self.log,
             self.connections,
             self.recovery,
@@ -54,7 +54,7 @@ class World:
         self.frames += 1
         body = {"action": action} | ({} if action == "ping" else {"requestId": REQUEST_ID}) | fields
         caller = Caller(subject, connection, frame or f"frame-{self.frames}", expires_at=expires_at)
-        return json.loads(self.intake.handle(parse_action(json.dumps(body)), caller))
+        return json.loads(self.action_handlers.handle(parse_action(json.dumps(body)), caller))
 
     def ask(self, **fields):
         return self.send("ask", **({"query": "Who locked the boathouse?"} | fields))
@@ -310,7 +310,7 @@ def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world
     world.begin()
     world.append(CHUNK, CHUNK, CHUNK, COMPLETE)
     ticks = iter(range(0, 1000, 2))
-    slow = Intake(
+    slow = ActionHandlers(
         world.log,
         world.connections,
         world.recovery,
@@ -319,7 +319,7 @@ def test_a_replay_that_takes_too_long_is_cut_short_and_can_be_gone_on_with(world
         now_s=lambda: world.now_s,
         monotonic=lambda: next(ticks),
     )
-    world.intake = slow
+    world.action_handlers = slow
     first = world.send("resume", connection="c2", after=0)
     assert (first["outcome"], first["lastSeq"]) == ("live", 6)
     got = [frame["seq"] for frame in world.pushed("c2")]
@@ -384,9 +384,11 @@ def test_a_store_that_is_down_refuses_openly(world, operation):
 def test_what_a_user_asked_in_one_tenant_is_unknown_in_another(world):
     ask = parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": "Who?"}))
     resume = parse_action(json.dumps({"action": "resume", "requestId": REQUEST_ID}))
-    world.intake.handle(ask, Caller("mara", "c1", "f1", "club"))
-    assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f2", "school")))["outcome"] == "unknown"
-    assert json.loads(world.intake.handle(resume, Caller("mara", "c2", "f3", "club")))["outcome"] == "live"
+    world.action_handlers.handle(ask, Caller("mara", "c1", "f1", "club"))
+    assert (
+        json.loads(world.action_handlers.handle(resume, Caller("mara", "c2", "f2", "school")))["outcome"] == "unknown"
+    )
+    assert json.loads(world.action_handlers.handle(resume, Caller("mara", "c2", "f3", "club")))["outcome"] == "live"
 
 
 # --- tokens that expire ---

@@ -76,19 +76,19 @@ def test_names_are_taken_apart_into_words(name: str, words: list[str]):
 
 
 def test_a_table_is_looked_up_by_the_words_of_its_names_within_the_filters():
-    desk = Desk(explained())
-    desk.ask(workflow_id="w1", filters={"collections": ["shelf"]}, passages_per_table=5)
-    (query,) = desk.retriever.asked
+    profile_service = Desk(explained())
+    profile_service.ask(workflow_id="w1", filters={"collections": ["shelf"]}, passages_per_table=5)
+    (query,) = profile_service.retriever.asked
     assert (query.text, query.top_k, query.min_score) == (WORDS, 5, MIN_SCORE)
     assert query.filters.collections == ("shelf",)
     assert query.filters.metadata == {"workflow_id": ("w1",)}
 
 
 def test_a_wide_table_and_one_without_words_are_looked_up_all_the_same():
-    desk = Desk(explained(), {})
+    profile_service = Desk(explained(), {})
     wide = {"name": "t", "columns": [{"name": f"column{'x' * n}"} for n in range(200)]}
-    desk.ask(wide, {"name": "___", "columns": [{"name": "_"}]})
-    texts = {query.text for query in desk.retriever.asked}
+    profile_service.ask(wide, {"name": "___", "columns": [{"name": "_"}]})
+    texts = {query.text for query in profile_service.retriever.asked}
     assert "___" in texts
     assert max(map(len, texts)) == MAX_SEARCH_CHARS
 
@@ -125,15 +125,15 @@ def test_numbers_of_passages_that_were_not_shown_are_dropped_and_the_meaning_is_
 
 def test_a_table_may_name_only_its_own_passages():
     other = {"name": "lamps", "columns": [{"name": "wick"}]}
-    desk = Desk(explained(passages=[1, 2]), {WORDS: (GAUGE,), "lamps wick": (LAMP,)})
-    told = desk.ask(TABLE, other)
+    profile_service = Desk(explained(passages=[1, 2]), {WORDS: (GAUGE,), "lamps wick": (LAMP,)})
+    told = profile_service.ask(TABLE, other)
     assert [table.meaning.sources for table in told.tables] == [(1,), (2,)]
 
 
 def test_passages_that_two_tables_share_have_one_number():
     other = {"name": "gauges", "columns": [{"name": "c"}]}
-    desk = Desk(explained(), {WORDS: (GAUGE,), "gauges c": (LAMP, GAUGE)})
-    told = desk.ask(TABLE, other)
+    profile_service = Desk(explained(), {WORDS: (GAUGE,), "gauges c": (LAMP, GAUGE)})
+    told = profile_service.ask(TABLE, other)
     assert [source.id for source in told.sources] == ["gauge", "lamp"]
 
 
@@ -232,44 +232,44 @@ def test_if_no_table_can_be_explained_there_is_no_response():
 
 
 def test_tables_for_which_no_time_is_left_are_named():
-    desk = Desk(lambda prompt: desk.clock.pass_s(61) or explained())
+    profile_service = Desk(lambda prompt: profile_service.clock.pass_s(61) or explained())
     ready = threading.Semaphore(1)
     told: SchemaResponse
-    original = desk.model.fill
+    original = profile_service.model.fill
 
     def one_after_another(*given: Any, **named: Any) -> Any:
         with ready:
             return original(*given, **named)
 
-    desk.model.fill = one_after_another  # type: ignore[method-assign]
+    profile_service.model.fill = one_after_another  # type: ignore[method-assign]
     tables = [TABLE] + [{"name": f"late{n}", "columns": [{"name": "c"}]} for n in range(9)]
-    told = desk.ask(*tables)
+    told = profile_service.ask(*tables)
     late = [one for one in told.degraded if one.code == "out_of_time"]
     assert late
     assert len(told.tables) == 10
 
 
 def test_no_table_is_searched_for_after_the_time_is_spent():
-    desk = Desk(explained())
+    profile_service = Desk(explained())
     looked_up = threading.Lock()
-    search = desk.retriever.search
+    search = profile_service.retriever.search
 
     def slow(query: Any) -> Any:
         with looked_up:
-            desk.clock.pass_s(30)
+            profile_service.clock.pass_s(30)
             return search(query)
 
-    desk.retriever.search = slow  # type: ignore[method-assign]
+    profile_service.retriever.search = slow  # type: ignore[method-assign]
     tables = [{"name": f"t{n}", "columns": [{"name": "c"}]} for n in range(50)]
     with pytest.raises(OutOfTime):
-        desk.ask(*tables, time_budget_s=20)
-    assert len(desk.retriever.asked) <= PARALLEL_TABLES
-    assert desk.model.prompts == []
+        profile_service.ask(*tables, time_budget_s=20)
+    assert len(profile_service.retriever.asked) <= PARALLEL_TABLES
+    assert profile_service.model.prompts == []
 
 
 def test_a_table_whose_search_fails_is_named_and_the_others_go_on():
-    desk = Desk(explained(), {WORDS: (GAUGE,), "lamps wick": IndexUnavailable("s3 at 10.0.0.1")})
-    told = desk.ask({"name": "lamps", "columns": [{"name": "wick"}]}, TABLE)
+    profile_service = Desk(explained(), {WORDS: (GAUGE,), "lamps wick": IndexUnavailable("s3 at 10.0.0.1")})
+    told = profile_service.ask({"name": "lamps", "columns": [{"name": "wick"}]}, TABLE)
     assert [table.meaning is None for table in told.tables] == [True, False]
     assert [one.model_dump() for one in told.degraded] == [
         {"stage": f"{PURPOSE} lamps", "code": "index_unavailable", "message": IndexUnavailable.told}
@@ -280,8 +280,8 @@ def test_a_table_whose_search_fails_is_named_and_the_others_go_on():
 def test_rules_and_meanings_of_every_table_name_the_passages_by_the_responses_numbers():
     rule = StatedRule(rule="The wick is trimmed every morning.", passages=[1])
     column = ExplainedColumn(name="wick", meaning="What is trimmed.", passages=[1])
-    desk = Desk(explained(rule, columns=[column]), {WORDS: (GAUGE,), "lamps wick": (LAMP, GAUGE)})
-    told = desk.ask(TABLE, {"name": "lamps", "columns": [{"name": "wick"}]})
+    profile_service = Desk(explained(rule, columns=[column]), {WORDS: (GAUGE,), "lamps wick": (LAMP, GAUGE)})
+    told = profile_service.ask(TABLE, {"name": "lamps", "columns": [{"name": "wick"}]})
     assert [source.id for source in told.sources] == ["gauge", "lamp"]
     assert told.tables[1].meaning.sources == told.tables[1].columns[0].meaning.sources == (2,)
     assert [(one.table, one.sources, one.verified) for one in told.rules] == [

@@ -15,7 +15,7 @@ from cicada.integrators import wiring
 from cicada.integrators.settings import IndexSettings, ModelSettings
 from cicada.integrators.wiring import models_of
 from cicada.models.endpoints import Endpoints
-from cicada.models.ports import Prompt, Unheld
+from cicada.models.ports import Prompt, Unbounded
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import indexable, make_passages
@@ -39,7 +39,11 @@ def test_a_silent_secrets_manager_is_not_waited_for_by_its_clients_defaults(monk
         writing_model_id="mine/m", model_endpoints=Endpoints.model_validate({"mine": mine})
     )
     with pytest.raises(Asked):
-        list(models_of(settings).text("mine/m", max_tokens=9).stream(Prompt("", "?"), time_budget_s=5, leash=Unheld()))
+        list(
+            models_of(settings)
+            .text("mine/m", max_tokens=9)
+            .stream(Prompt("", "?"), time_budget_s=5, call_scope=Unbounded())
+        )
     ((service, config),) = made
     assert service == "secretsmanager"
     assert config.read_timeout * config.retries["total_max_attempts"] < 10

@@ -8,18 +8,17 @@ from types import SimpleNamespace
 
 import pytest
 
+from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.attempt import AttemptRunner
-from cicada.answering.chain import entry_strategy
-from cicada.answering.fit import fit_sources
 from cicada.answering.hybrid import HybridStrategy
-from cicada.answering.intake import Intake
 from cicada.answering.knowledge import GuardedKnowledge, build_knowledge_of, chosen_sources, knowledge_shape
 from cicada.answering.prompt import IN_PARTS, number_sources, passage_tokens, rag_prompt
 from cicada.answering.rag import RagStrategy
 from cicada.answering.recovery import Recovery
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers
-from cicada.answering.spending import RequestBudget, retrieval_share
 from cicada.answering.workflow import AttemptTask
+from cicada.attempts.budgets import RequestBudget, retrieval_share
+from cicada.attempts.chain import entry_strategy
+from cicada.attempts.frame_limits import fit_sources
 from cicada.corpus.declared.declaration import SECTION
 from cicada.delivery.outbox import OutboxLimits
 from cicada.delivery.record import Question
@@ -28,13 +27,14 @@ from cicada.identity import Caller
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import MAX_EVENT_BYTES, Reason, Sources, dump_event
 from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
-from cicada.retrieval.knowledge.contracts import Choice
+from cicada.retrieval.knowledge.contracts import CollectionChoice
 from cicada.retrieval.knowledge.search import Gathered, KnowledgeSearch
 from cicada.retrieval.knowledge.wiring import KnowledgeOptions, extractor_of
 from cicada.retrieval.ports import Degradation, Filters, Hit, SearchResult
+from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.settings import AnswerSettings
 from cicada.text.token_estimates import estimated_tokens
-from tests.support.answers import allowance, asked, parts
+from tests.support.answers import asked, parts, sub_budget
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.campaign import CAMPAIGN, FixedExtractor, FixedSelector, a_use, entry
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -57,7 +57,7 @@ AXE = entry("character", "c1", "inventory", "An axe named Ember.", "Ember", cont
 STRIKE = entry("character", "c2", "combat", "Ember strikes for six.", "Ember")
 NAMED = Reason(kind="entity", name="Ember", section="inventory", matched="the red axe", confidence=0.9)
 FOR_COMBAT = Reason(kind="intention", name="combat_info", section="combat", confidence=0.8)
-COMBAT = Choice("character", "combat_info", 0.9)
+COMBAT = CollectionChoice("character", "combat_info", 0.9)
 QUOTED = "Ember strikes for six. [2]"
 
 
@@ -90,7 +90,7 @@ def hybrid(knowledge, *, retriever=None, cache=None, model=None, **changes):
 
 def test_the_answer_is_written_from_the_chosen_passages_in_their_order_with_why_each_is_there():
     model = ScriptedModel(QUOTED)
-    retrieved, text, answered = parts(hybrid(Gathers(*CONTEXT), model=model).answer(asked(), allowance()))
+    retrieved, text, answered = parts(hybrid(Gathers(*CONTEXT), model=model).answer(asked(), sub_budget()))
     assert [(one.n, one.passage_id, one.why) for one in retrieved.sources] == [
         (1, "c1", (NAMED,)),
         (2, "c2", (FOR_COMBAT,)),
@@ -105,7 +105,7 @@ def test_the_answer_is_written_from_the_chosen_passages_in_their_order_with_why_
 def test_it_is_gathered_within_the_questions_own_filters_and_the_attempts_limits():
     gathers = Gathers(*CONTEXT)
     question = Question("And it?", collections=("character",), episodes=("ep1",), top_k=3)
-    parts(hybrid(gathers).answer(asked("What can Ember do?", question=question), allowance(left_s=20)))
+    parts(hybrid(gathers).answer(asked("What can Ember do?", question=question), sub_budget(left_s=20)))
     (query,) = gathers.asked
     assert (query.text, query.filters) == ("What can Ember do?", Filters(("character",), ("ep1",)))
     assert query.limits.time_left_s() == 20
@@ -114,7 +114,7 @@ def test_it_is_gathered_within_the_questions_own_filters_and_the_attempts_limits
 def test_all_of_a_context_goes_into_the_prompt_and_no_more_than_that_of_an_earlier_answer():
     earlier = FixedCache(looked("contexts", *number_sources([Hit(passage(n, f"Line {n}."), 0.9) for n in range(5)])))
     few, even, more = [
-        parts(hybrid(Gathers(*CONTEXT), cache=earlier, prompt_passages=most).answer(asked(), allowance()))[0].sources
+        parts(hybrid(Gathers(*CONTEXT), cache=earlier, prompt_passages=most).answer(asked(), sub_budget()))[0].sources
         for most in (1, 2, 4)
     ]
     assert [one.origin for one in few] == [one.origin for one in even] == ["search", "search"]
@@ -124,26 +124,26 @@ def test_all_of_a_context_goes_into_the_prompt_and_no_more_than_that_of_an_earli
 def test_why_a_passage_was_there_for_an_earlier_question_is_not_told_of_this_one():
     (cached,) = number_sources([Hit(passage(3, "A bell."), 0.9)])
     cache = FixedCache(looked("contexts", cached.model_copy(update={"why": (FOR_COMBAT,)})))
-    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT), cache=cache).answer(asked(), allowance()))
+    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT), cache=cache).answer(asked(), sub_budget()))
     assert [one.why for one in retrieved.sources if one.origin == "cache"] == [()]
 
 
 def test_what_the_context_had_to_do_without_is_told():
     lack = Degradation("named_left_out", "Not all.")
-    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT, degraded=(lack,))).answer(asked(), allowance()))
+    retrieved, _, _ = parts(hybrid(Gathers(*CONTEXT, degraded=(lack,))).answer(asked(), sub_budget()))
     assert [one.code for one in retrieved.degraded] == ["named_left_out"]
 
 
 def test_where_nothing_declares_itself_the_search_is_the_plain_one():
     retriever = FixedRetriever(passage(7, "I locked the boathouse at ten."))
-    retrieved, _, _ = parts(hybrid(Gathers(), retriever=retriever).answer(asked(), allowance()))
+    retrieved, _, _ = parts(hybrid(Gathers(), retriever=retriever).answer(asked(), sub_budget()))
     assert [(one.passage_id, one.why) for one in retrieved.sources] == [("ep1-0007", ())]
     assert len(retriever.queries) == 1
 
 
 def test_a_choice_that_fails_fails_hybrid_before_any_step():
     model, retriever = ScriptedModel("never"), FixedRetriever(passage(7, "I locked it."))
-    answering = hybrid(Gathers(error=ModelBusy("busy")), model=model, retriever=retriever).answer(asked(), allowance())
+    answering = hybrid(Gathers(error=ModelBusy("busy")), model=model, retriever=retriever).answer(asked(), sub_budget())
     with pytest.raises(ModelBusy):
         next(answering)
     assert (model.prompts, retriever.queries) == ([], [])
@@ -193,11 +193,11 @@ def test_the_message_processor_starts_what_its_setting_says(knowledge, strategy)
     log, connections, started = InMemoryLog(), InMemoryConnections("c1"), []
     workflow = SimpleNamespace(start=lambda key, entry, failed=(): started.append(entry))
     recovery = Recovery(log, connections, workflow, now_s=lambda: NOW_S)
-    intake = Intake(
+    action_handlers = ActionHandlers(
         log, connections, recovery, profile_counter(), retention_s=3600, knowledge=knowledge, now_s=lambda: NOW_S
     )
     ask = parse_action(json.dumps({"action": "ask", "requestId": REQUEST_ID, "query": "Who locked the boathouse?"}))
-    accepted = json.loads(intake.handle(ask, Caller("mara", "c1", "frame-1")))
+    accepted = json.loads(action_handlers.handle(ask, Caller("mara", "c1", "frame-1")))
     assert (accepted["route"], accepted["strategy"], started) == ("rag", strategy, [strategy])
 
 

@@ -16,13 +16,13 @@ from cicada.retrieval.knowledge.assembling import (
     ContextAssembler,
     stands_in,
 )
-from cicada.retrieval.knowledge.contracts import Choice, Place
+from cicada.retrieval.knowledge.contracts import CollectionChoice, NamedSection
 from cicada.retrieval.knowledge.querying import (
     AT_ONCE,
     LEAST_AN_INTENTION,
     MAX_PLACES,
     CollectionQuery,
-    Found,
+    SearchHits,
     collection_queries,
     plain_query,
     plan_queries,
@@ -31,14 +31,14 @@ from cicada.retrieval.knowledge.querying import (
 from cicada.retrieval.ports import Filters, Hit, SearchQuery, SearchResult
 from tests.support.campaign import CAMPAIGN, entry
 
-COMBAT = Choice("character", "combat_info", 0.9)
-ABILITIES = Choice("character", "abilities_info", 0.8)
-HISTORY = Choice("notes", "npc_history", 0.95)
+COMBAT = CollectionChoice("character", "combat_info", 0.9)
+ABILITIES = CollectionChoice("character", "abilities_info", 0.8)
+HISTORY = CollectionChoice("notes", "npc_history", 0.95)
 ASKED = SearchQuery("What can Ember do?", Filters(episodes=("ep1",)), top_k=20, min_score=0.5)
 
 
 def place(collection, section, entity="Ember", confidence=0.9, **changes):
-    return Place(entity, collection, section, confidence, changes.pop("matched", entity), 1, **changes)
+    return NamedSection(entity, collection, section, confidence, changes.pop("matched", entity), 1, **changes)
 
 
 # --- planning ---
@@ -62,12 +62,12 @@ def test_the_surest_collection_comes_first_and_one_that_only_an_entity_leads_to_
 
 
 def test_of_one_intention_chosen_twice_the_surer_counts():
-    (plan,) = plan_queries([Choice("notes", "npc_history", 0.7), HISTORY], [], CAMPAIGN)
+    (plan,) = plan_queries([CollectionChoice("notes", "npc_history", 0.7), HISTORY], [], CAMPAIGN)
     assert plan.choices == (HISTORY,)
 
 
 def test_what_the_catalogue_does_not_have_is_not_planned():
-    choices = [Choice("elsewhere", "npc_history", 0.9), Choice("notes", "gossip", 0.9)]
+    choices = [CollectionChoice("elsewhere", "npc_history", 0.9), CollectionChoice("notes", "gossip", 0.9)]
     assert plan_queries(choices, [place("elsewhere", "people")], CAMPAIGN) == ()
 
 
@@ -267,7 +267,7 @@ def test_what_is_plainly_better_is_not_crowded_out_by_a_name_that_stands_everywh
 def test_a_context_has_no_more_passages_than_an_event_can_show_however_short_they_are():
     many = [entry("notes", f"n{n}", "people", f"Quell {n}.", "Ember") for n in range(MAX_CONTEXT_PASSAGES + 5)]
     plans = plan_queries([HISTORY], [], CAMPAIGN)
-    asked_for = Found(
+    asked_for = SearchHits(
         CollectionQuery(ASKED, "intention", choice=HISTORY),
         SearchResult(tuple(Hit(one, 0.9) for one in many), "v1", len(many)),
     )
@@ -361,6 +361,6 @@ def test_a_context_keeps_its_budget_holds_what_is_named_and_nothing_twice(corpus
 
 
 def test_nothing_found_is_an_empty_context():
-    empty = Found(plain_query(ASKED, ()), SearchResult((), "v1", 0))
+    empty = SearchHits(plain_query(ASKED, ()), SearchResult((), "v1", 0))
     found = ContextAssembler(100, cost, min_score=0.5).assemble([empty], (), CAMPAIGN)
     assert (found.chosen, found.found, found.degraded) == ((), 0, ())

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import IndexUnavailable, ModelUnavailable
-from cicada.models.forms import FormMisfit, read_form
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
+from cicada.models.structured_output import OutputMisfit, read_form
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, NamedEntity
 from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor, named_of
-from cicada.retrieval.knowledge.forms import NamesFound
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.knowledge.structured_calls import NamesFound
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from tests.support.catalogues import CATALOGUE, declared
 from tests.unit.test_knowledge_selecting import Choosing, Noting
 
@@ -29,18 +29,18 @@ KNOWN = KnownNames(
 class Known:
     """A source of names."""
 
-    def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+    def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
         return KNOWN
 
 
 class Finding:
     """An extractor that finds what it is told to."""
 
-    def __init__(self, found: Sequence[Named] | Exception) -> None:
+    def __init__(self, found: Sequence[NamedEntity] | Exception) -> None:
         self.found = found
         self.asked = 0
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         self.asked += 1
         if isinstance(self.found, Exception):
             raise self.found
@@ -92,7 +92,7 @@ def test_no_more_than_so_many_names_are_followed():
     [{"names": [{"name": "x", "confidence": 2}]}, {"names": ["x"]}, {"names": [{"name": 3, "confidence": 1}]}, {}],
 )
 def test_what_is_no_name_with_a_confidence_does_not_fit_the_form(value: Any):
-    with pytest.raises(FormMisfit):
+    with pytest.raises(OutputMisfit):
         read_form(NamesFound, value)
 
 
@@ -129,15 +129,15 @@ def test_the_use_of_the_model_is_noted():
 
 
 def test_of_two_extractors_each_name_counts_once_as_its_surest_finder_says():
-    quick = Finding([Named("Hask", 0.9, "Hask", "gazetteer"), Named("Obb", 0.7, "obb", "gazetteer")])
-    slow = Finding([Named("HASK", 0.8, "Hask", "model"), Named("Obb", 0.95, "obb", "model")])
+    quick = Finding([NamedEntity("Hask", 0.9, "Hask", "gazetteer"), NamedEntity("Obb", 0.7, "obb", "gazetteer")])
+    slow = Finding([NamedEntity("HASK", 0.8, "Hask", "model"), NamedEntity("Obb", 0.95, "obb", "model")])
     got = BothExtractors(quick, slow).extract("Hask and obb", CATALOGUE, UNLIMITED)
     assert [(one.name, one.by) for one in got] == [("Obb", "model"), ("Hask", "gazetteer")]
 
 
 def test_two_extractors_together_follow_no_more_names_than_one_the_surest():
-    many = [Named(f"Name {n}", 0.6 + n / 100, f"name {n}", "gazetteer") for n in range(MAX_NAMES)]
-    sure = [Named("Hask", 0.99, "Hask", "model")]
+    many = [NamedEntity(f"Name {n}", 0.6 + n / 100, f"name {n}", "gazetteer") for n in range(MAX_NAMES)]
+    sure = [NamedEntity("Hask", 0.99, "Hask", "model")]
     got = BothExtractors(Finding(many), Finding(sure)).extract("?", CATALOGUE, UNLIMITED)
     assert (len(got), got[0].name) == (MAX_NAMES, "Hask")
 

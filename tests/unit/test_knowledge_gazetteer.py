@@ -15,7 +15,7 @@ from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue
 from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames, LikeWords
 from cicada.retrieval.knowledge.gazetteer_words import Filed
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from tests.support.catalogues import CATALOGUE, SHEET
 from tests.support.entities import naming, reading, stored
 from tests.support.object_stores import InMemoryStore
@@ -328,7 +328,7 @@ def test_without_an_index_there_are_no_names():
 
 def test_what_is_less_sure_than_the_threshold_is_dropped():
     class Few:
-        def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+        def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
             return NAMES
 
     strict = Gazetteer(Few(), min_confidence=0.95)
@@ -338,7 +338,7 @@ def test_what_is_less_sure_than_the_threshold_is_dropped():
 
 def test_of_a_question_that_names_everything_the_surest_names_are_followed():
     class Many:
-        def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+        def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
             return KnownNames([Filed(f"Fen{letter}ara", 1) for letter in "bcdfghjklmnpqrst"])
 
     question = " ".join(f"Fen{letter}ara," for letter in "bcdfghjklmnpqrst")

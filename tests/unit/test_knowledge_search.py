@@ -13,7 +13,7 @@ from cicada.corpus.declared.declaration import SECTION
 from cicada.errors import AnswerMalformed, BudgetSpent, IndexUnavailable, ModelBusy, ModelUnavailable, OutOfTime
 from cicada.models.ports import Stopped
 from cicada.retrieval.knowledge.assembling import ContextAssembler
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice, Place
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, NamedSection
 from cicada.retrieval.knowledge.search import PLAIN_SEARCH, KnowledgeSearch, StoppableLimits, both
 from cicada.retrieval.ports import UNLIMITED, Degradation, Filters, Hit, SearchQuery, SearchResult, Unlimited
 from tests.support.breakers import Clock
@@ -30,10 +30,10 @@ from tests.support.campaign import (
 )
 
 QUESTION = "Who is Mother Quell?"
-HISTORY = Choice("notes", "npc_history", 0.9)
+HISTORY = CollectionChoice("notes", "npc_history", 0.9)
 CAMPAIGN_2 = replace(CAMPAIGN, index_version="v2")
 WITH_SCRIPT = replace(CAMPAIGN, undeclared=("script",))
-QUELL = Place("Mother Quell", "notes", "people", 0.9, "Mother Quell", 1)
+QUELL = NamedSection("Mother Quell", "notes", "people", 0.9, "Mother Quell", 1)
 
 
 class FixedResolver:
@@ -187,8 +187,8 @@ def test_what_declares_nothing_does_not_stand_for_a_choice_that_brings_nothing()
 
 
 def test_a_choice_that_brings_nothing_is_enough_where_something_named_is_found():
-    place = Place("Ember", "character", "combat", 0.9, "Ember", 1)
-    choices = (HISTORY, Choice("character", "combat_info", 0.9))
+    place = NamedSection("Ember", "character", "combat", 0.9, "Ember", 1)
+    choices = (HISTORY, CollectionChoice("character", "combat_info", 0.9))
     gathered = searching(
         FixedSelector(*choices), FixedExtractor(named("Ember")), FixedResolver(place), Answers(empty=("notes",))
     ).gather(asked())

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from cicada.errors import ModelUnavailable, OutOfTime
-from cicada.models.forms import FormMisfit, form_schema, read_form
 from cicada.models.ports import Filled, ModelUse, Usage
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice
-from cicada.retrieval.knowledge.forms import Selection, selection_form
+from cicada.models.structured_output import OutputMisfit, form_schema, read_form
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice
 from cicada.retrieval.knowledge.selecting import MAX_CHOICES, NAMES_SHOWN, ModelSelector, selecting_system
+from cicada.retrieval.knowledge.structured_calls import Selection, selection_form
 from cicada.retrieval.ports import UNLIMITED, Unlimited
 from tests.support.catalogues import CATALOGUE, DIARY, SHEET, declared
 
@@ -45,11 +45,11 @@ class Choosing:
         self.forms: list[type[Any]] = []
         self.budgets_s: list[float] = []
 
-    def fill(self, prompt: Any, form: type[Any], *, time_budget_s: float, leash: Any) -> Filled[Any]:
+    def fill(self, prompt: Any, form: type[Any], *, time_budget_s: float, call_scope: Any) -> Filled[Any]:
         self.prompts.append(prompt)
         self.forms.append(form)
         self.budgets_s.append(time_budget_s)
-        leash.call()
+        call_scope.call()
         if isinstance(self.value, Exception):
             raise self.value
         return Filled(read_form(form, self.value), Usage(900, 30), 1)
@@ -59,13 +59,13 @@ def needs(*pairs: tuple[str, float]) -> dict[str, Any]:
     return {"needs": [{"need": need, "confidence": confidence} for need, confidence in pairs]}
 
 
-def select(value: Any, question: str = "How hard do I hit?", **options: Any) -> tuple[Choice, ...]:
+def select(value: Any, question: str = "How hard do I hit?", **options: Any) -> tuple[CollectionChoice, ...]:
     return ModelSelector(Choosing(value), **options).select(question, CATALOGUE, UNLIMITED)
 
 
 def test_choices_come_surest_first_and_none_below_the_threshold():
     chosen = select(needs(("diary/people", 0.7), ("sheet/fighting", 0.95), ("sheet/belongings", 0.69)))
-    assert chosen == (Choice("sheet", "fighting", 0.95), Choice("diary", "people", 0.7))
+    assert chosen == (CollectionChoice("sheet", "fighting", 0.95), CollectionChoice("diary", "people", 0.7))
 
 
 def test_the_threshold_is_a_setting():
@@ -78,7 +78,7 @@ def test_small_talk_needs_nothing():
 
 
 def test_what_is_chosen_twice_counts_once_as_its_surest():
-    assert select(needs(("diary/people", 0.75), ("diary/people", 0.9))) == (Choice("diary", "people", 0.9),)
+    assert select(needs(("diary/people", 0.75), ("diary/people", 0.9))) == (CollectionChoice("diary", "people", 0.9),)
 
 
 def test_no_more_than_so_many_choices_are_followed():
@@ -106,7 +106,7 @@ def test_no_more_than_so_many_choices_are_followed():
     ],
 )
 def test_what_the_catalogue_has_not_or_no_confidence_is_does_not_fit_the_form(value: Any):
-    with pytest.raises(FormMisfit):
+    with pytest.raises(OutputMisfit):
         read_form(FORM, value)
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.corpus.indexable import Part
+from cicada.corpus.indexable import WeightedText
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical, take
@@ -35,7 +35,7 @@ QUERIES = ("gauge", '"pressure gauge"', "pip* élève", "検索 犬", "P0700 1.2
 
 
 def analysed(texts: Sequence[str], neighbour: str = "valve") -> TermRows:
-    return analyse([[Part(text, 1.0), Part(neighbour, 0.5)] for text in texts], [None] * len(texts))
+    return analyse([[WeightedText(text, 1.0), WeightedText(neighbour, 0.5)] for text in texts], [None] * len(texts))
 
 
 def encoded(rows: TermRows, order: Sequence[int] | None = None) -> Encoded:
@@ -93,7 +93,7 @@ def test_encoding_in_small_pieces_gives_the_same_bytes(monkeypatch, at_once):
 
 
 def test_the_forward_form_tells_weights_positions_and_lengths():
-    rows = analyse([[Part("gauge pipe gauge", 1.0), Part("pipe valve", 0.25)]], ["en"])
+    rows = analyse([[WeightedText("gauge pipe gauge", 1.0), WeightedText("pipe valve", 0.25)]], ["en"])
     assert list(rows.vocabulary) == ["gaug\ten", "pipe\ten", "valv\ten"]
     assert (rows.weights / 64).tolist() == [2.0, 1.25, 0.25]
     assert rows.occurrences.tolist() == [2, 1, 0]
@@ -103,9 +103,9 @@ def test_the_forward_form_tells_weights_positions_and_lengths():
 
 
 def test_parts_that_weigh_nothing_do_not_count():
-    assert analyse([[Part("gauge", 1.0), Part("pipe", 0.0)]], ["eng"]).vocabulary[0] == "gaug\ten"
+    assert analyse([[WeightedText("gauge", 1.0), WeightedText("pipe", 0.0)]], ["eng"]).vocabulary[0] == "gaug\ten"
     assert not search_lexical(
-        [opened(encoded(analyse([[Part("gauge", 1.0), Part("pipe", 0.0)]], ["eng"])), 1)],
+        [opened(encoded(analyse([[WeightedText("gauge", 1.0), WeightedText("pipe", 0.0)]], ["eng"])), 1)],
         "pipe", [None], [None], 3, gather_resident,
     ).row.size  # fmt: skip
 
@@ -133,7 +133,9 @@ def test_compaction_without_the_texts_gives_the_segment_that_the_texts_would(dat
 
 
 def test_many_different_weights_are_kept_exactly():
-    texts = [[Part("gauge", 1.0), *(Part("gauge", 1 / 64) for _ in range(extra))] for extra in range(300)]
+    texts = [
+        [WeightedText("gauge", 1.0), *(WeightedText("gauge", 1 / 64) for _ in range(extra))] for extra in range(300)
+    ]
     rows = analyse(texts, ["eng"] * 300)
     section = encoded(rows)
     assert section.meta["code_width"] == 2

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.corpus.indexable import Part
+from cicada.corpus.indexable import WeightedText
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import encode_lexical
 from cicada.index.lexical.part import LexicalPart
@@ -36,7 +36,7 @@ queries = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 
 
 def part_of(texts: Sequence[Document], order: Sequence[int] | None = None, language: str | None = "eng") -> LexicalPart:
-    rows = analyse([[Part(*part) for part in text] for text in texts], [language] * len(texts))
+    rows = analyse([[WeightedText(*part) for part in text] for text in texts], [language] * len(texts))
     ordered = np.array(range(len(texts)) if order is None else order, np.intp)
     return LexicalPart(MemorySections({"lexical": encode_lexical(rows, ordered)}), len(texts))
 

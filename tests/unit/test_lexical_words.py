@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cicada.index.lexical.query_parser import Phrase, Prefix, QueryAnalyzer, Words
+from cicada.index.lexical.query_parser import Phrase, Prefix, QueryAnalyzer, QueryTerm
 from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
 from cicada.text.languages import STEMMED, canonical
@@ -152,31 +152,37 @@ def test_languages_are_detected_by_script_and_frequent_words(text, language):
     assert indexed_language(tokens(normalised(text))) == language
 
 
-def clauses(query: str, *languages: str) -> list[Words | Prefix | Phrase]:
+def clauses(query: str, *languages: str) -> list[QueryTerm | Prefix | Phrase]:
     return [clause for clause, _ in QueryAnalyzer(dict.fromkeys(languages or ("eng",), 1)).clauses(query)]
 
 
 def test_frequent_words_of_the_querys_language_are_left_out_unless_nothing_else_is_asked():
-    assert clauses("what is the gauge") == [Words((b"gaug\ten",))]
+    assert clauses("what is the gauge") == [QueryTerm((b"gaug\ten",))]
     assert len(clauses("to be or not to be")) == 4
     assert clauses("wo ist die Katze", "deu", "eng")[0].alternatives[0] == b"katz\tde"
 
 
 def test_a_word_is_looked_up_in_the_form_of_each_language_present():
-    assert clauses("houses", "eng", "deu") == [Words((b"hous\tde", b"hous\ten"))]
-    assert clauses("l'avion", "eng", "fra") == [Words((b"lavion\ten", b"avion\tfr"))]
+    assert clauses("houses", "eng", "deu") == [QueryTerm((b"hous\tde", b"hous\ten"))]
+    assert clauses("l'avion", "eng", "fra") == [QueryTerm((b"lavion\ten", b"avion\tfr"))]
 
 
 def test_words_phrases_and_prefixes_are_told_apart():
     assert clauses('"pressure gauge"') == [Phrase(((0, (b"pressur\ten",)), (1, (b"gaug\ten",))))]
     assert clauses("gaug*") == [Prefix((b"gaug",), (b"gaug\ten",))]
-    assert [type(clause) for clause in clauses('leak "pressure gauge" pip*')] == [Phrase, Prefix, Words, Words, Words]
-    assert [type(clause) for clause in clauses('**bold** 2 * 3 "one" "open')] == [Words] * 5
+    assert [type(clause) for clause in clauses('leak "pressure gauge" pip*')] == [
+        Phrase,
+        Prefix,
+        QueryTerm,
+        QueryTerm,
+        QueryTerm,
+    ]
+    assert [type(clause) for clause in clauses('**bold** 2 * 3 "one" "open')] == [QueryTerm] * 5
     assert [type(clause) for clause in clauses("“pressure gauge” «leaking pipe»")] == [Phrase, Phrase]
 
 
 def test_a_repeated_word_is_asked_for_twice():
-    assert QueryAnalyzer({"eng": 1}).clauses("gauge gauges") == [(Words((b"gaug\ten",)), 2)]
+    assert QueryAnalyzer({"eng": 1}).clauses("gauge gauges") == [(QueryTerm((b"gaug\ten",)), 2)]
 
 
 @settings(max_examples=100)

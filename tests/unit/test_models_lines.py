@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cicada.models.stopping import Line, carry_lines
+from cicada.models.stopping import ConnectionHandle, carry_lines
 
 
 class Plain:
@@ -70,7 +70,7 @@ def connection() -> Iterator[Any]:
 
 
 def test_a_cut_closes_the_connection_that_carries_the_call(connection):
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         connection.request("/converse")
     assert connection.is_open()
@@ -81,7 +81,7 @@ def test_a_cut_closes_the_connection_that_carries_the_call(connection):
 
 
 def test_a_call_whose_line_was_cut_before_is_not_made(connection):
-    line = Line()
+    line = ConnectionHandle()
     line.cut()
     with line.calling(), pytest.raises(ConnectionAbortedError):
         connection.request("/converse")
@@ -90,7 +90,7 @@ def test_a_call_whose_line_was_cut_before_is_not_made(connection):
 
 
 def test_a_call_whose_line_is_cut_while_it_connects_is_not_made(connection):
-    line = Line()
+    line = ConnectionHandle()
     connection.while_connecting = line.cut
     with line.calling(), pytest.raises(ConnectionAbortedError):
         connection.request("/converse")
@@ -98,7 +98,7 @@ def test_a_call_whose_line_is_cut_while_it_connects_is_not_made(connection):
 
 
 def test_a_connection_that_carries_another_call_by_now_is_left_alone(connection):
-    earlier, later = Line(), Line()
+    earlier, later = ConnectionHandle(), ConnectionHandle()
     for line in (earlier, later):
         with line.calling():
             connection.request("/converse")
@@ -109,7 +109,7 @@ def test_a_connection_that_carries_another_call_by_now_is_left_alone(connection)
 
 
 def test_a_connection_that_carries_a_call_without_a_line_is_left_alone(connection):
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         connection.request("/converse")
     connection.request("/invoke")
@@ -118,7 +118,7 @@ def test_a_connection_that_carries_a_call_without_a_line_is_left_alone(connectio
 
 
 def test_a_call_that_is_over_cuts_nothing(connection):
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         connection.request("/converse")
     line.end()
@@ -127,7 +127,7 @@ def test_a_call_that_is_over_cuts_nothing(connection):
 
 
 def test_a_socket_that_the_connection_has_let_go_of_is_closed_all_the_same(connection):
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         connection.request("/converse")
     kept, connection.sock = connection.sock, None  # as http.client does when the response is to end with its connection
@@ -137,7 +137,7 @@ def test_a_socket_that_the_connection_has_let_go_of_is_closed_all_the_same(conne
 
 
 def test_a_connection_that_is_closed_already_is_no_matter(connection):
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         connection.request("/converse")
     connection.sock.close()
@@ -145,7 +145,7 @@ def test_a_connection_that_is_closed_already_is_no_matter(connection):
 
 
 def test_what_is_no_socket_of_pythons_is_left_to_its_time_out(connection):
-    line = Line()
+    line = ConnectionHandle()
     connection.sock = SimpleNamespace(close=lambda: None)
     with line.calling():
         connection.request("/converse")
@@ -170,7 +170,7 @@ def test_a_client_is_changed_once():
 )
 def test_a_client_that_is_built_otherwise_is_left_alone(other):
     carry_lines(other)
-    line = Line()
+    line = ConnectionHandle()
     with line.calling():
         pass
     line.cut()

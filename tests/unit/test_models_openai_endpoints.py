@@ -18,7 +18,7 @@ from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable,
 from cicada.models import endpoints
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import GivenKey, SecretKey
 from cicada.models.endpoints import Endpoints
 from cicada.models.model_ids import read_endpoint_id
@@ -134,8 +134,8 @@ def no_client() -> Any:
     return SimpleNamespace()
 
 
-def models(**settings: Any) -> Models:
-    return Models(bedrock=no_client, secrets=no_client, endpoints=ENDPOINTS, **settings)
+def models(**settings: Any) -> ModelFactory:
+    return ModelFactory(bedrock=no_client, secrets=no_client, endpoints=ENDPOINTS, **settings)
 
 
 def test_a_model_gets_the_adapter_of_its_service():
@@ -162,7 +162,7 @@ def test_bedrocks_client_is_made_once_and_only_for_its_models():
         made.append(no_client())
         return made[-1]
 
-    chosen = Models(bedrock=bedrock, secrets=no_client, endpoints=ENDPOINTS)
+    chosen = ModelFactory(bedrock=bedrock, secrets=no_client, endpoints=ENDPOINTS)
     chosen.text("laptop/qwen3:8b", max_tokens=5)
     assert made == []
     chosen.text("amazon.nova-lite-v1:0", max_tokens=5)
@@ -172,7 +172,7 @@ def test_bedrocks_client_is_made_once_and_only_for_its_models():
 
 def test_the_version_of_a_model_changes_with_its_endpoints_address():
     elsewhere = {**SETTINGS, "groq": {**SETTINGS["groq"], "base_url": "https://other.example/v1"}}
-    moved = Models(bedrock=no_client, secrets=no_client, endpoints=Endpoints.model_validate(elsewhere))
+    moved = ModelFactory(bedrock=no_client, secrets=no_client, endpoints=Endpoints.model_validate(elsewhere))
     assert models().version("groq/cheap") != moved.version("groq/cheap")
     assert models().version("laptop/qwen3:8b") == moved.version("laptop/qwen3:8b")
     assert models().version("amazon.nova-lite-v1:0") == "amazon.nova-lite-v1:0"

@@ -27,10 +27,10 @@ from cicada.errors import (
 )
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.failure import Failure
-from cicada.models.forms import FormMisfit, form_name, form_schema, read_form
 from cicada.models.model_ids import Sampling
-from cicada.models.ports import Prompt, Stopped, Unheld, Usage
+from cicada.models.ports import Prompt, Stopped, Unbounded, Usage
 from cicada.models.retries import PATIENT, Pace, RetryPolicy
+from cicada.models.structured_output import OutputMisfit, form_name, form_schema, read_form
 from cicada.models.whole_calls import WholeCalls
 
 
@@ -93,7 +93,7 @@ class Client:
 
 
 class Held:
-    """A leash that allows some calls."""
+    """A call scope that allows some calls."""
 
     def __init__(self, calls: int = 99) -> None:
         self.left = calls
@@ -113,11 +113,13 @@ class Held:
         return off
 
 
-def fill(client: Client, leash: Held | None = None, **extra: Any) -> Any:
+def fill(client: Client, call_scope: Held | None = None, **extra: Any) -> Any:
     model = BedrockStructuredModel(
         client, "a.model", max_tokens=64, **{"sampling": Sampling(), "pause": lambda *_: None, **extra}
     )
-    return model.fill(Prompt("Judge.", "Which?"), PassageScores, time_budget_s=5.0, leash=leash or Unheld())
+    return model.fill(
+        Prompt("Judge.", "Which?"), PassageScores, time_budget_s=5.0, call_scope=call_scope or Unbounded()
+    )
 
 
 def test_the_model_is_made_to_call_the_forms_tool_and_its_input_is_the_form():
@@ -165,7 +167,7 @@ def test_whatever_a_model_gives_is_a_form_or_a_misfit(value: Any):
     read = None
     try:
         read = read_form(PassageScores, value)
-    except FormMisfit as misfit:
+    except OutputMisfit as misfit:
         problems = misfit.problems
     assert (0 < len(problems) <= 10) != isinstance(read, PassageScores)
 
@@ -234,11 +236,11 @@ def test_usage_that_the_service_does_not_tell_is_not_made_up():
 
 
 def test_a_throttled_call_is_made_again_and_each_try_is_asked_for():
-    leash = Held(2)
+    call_scope = Held(2)
     client = Client(refused("ThrottlingException", status=429), used(GOOD))
-    assert fill(client, leash).calls == 2
-    assert leash.left == 0
-    assert leash.wake is None, "nobody listens any more"
+    assert fill(client, call_scope).calls == 2
+    assert call_scope.left == 0
+    assert call_scope.wake is None, "nobody listens any more"
 
 
 def test_without_a_call_left_the_last_failure_is_told():
@@ -284,7 +286,8 @@ def test_calls_that_are_refused_together_all_learn_that_the_tool_cannot_be_force
     model = BedrockStructuredModel(Refusing(), "a.model", sampling=Sampling())
     with ThreadPoolExecutor(2) as pool:
         made = [
-            pool.submit(model.fill, Prompt("", "?"), PassageScores, time_budget_s=5, leash=Unheld()) for _ in range(2)
+            pool.submit(model.fill, Prompt("", "?"), PassageScores, time_budget_s=5, call_scope=Unbounded())
+            for _ in range(2)
         ]
     assert [one.result().calls for one in made] == [2, 2]
 
@@ -323,7 +326,7 @@ def test_a_misfit_before_a_time_out_is_a_part_of_what_was_paid_for():
 
     model = BedrockStructuredModel(Client(misfit, never), "a.model", sampling=Sampling(), clock=lambda: now_s)
     with pytest.raises(ModelUnavailable) as raised:
-        model.fill(Prompt("", "?"), PassageScores, time_budget_s=60, leash=Unheld())
+        model.fill(Prompt("", "?"), PassageScores, time_budget_s=60, call_scope=Unbounded())
     release.set()
     assert raised.value.usage == Usage(100, 5, reported=False)
 
@@ -345,7 +348,7 @@ def test_a_service_that_asks_to_be_left_alone_is():
         return "done"
 
     calls = WholeCalls(
-        Unheld(),
+        Unbounded(),
         60.0,
         Pace(PATIENT, lambda: 0.0, lambda seconds, _: waited.append(seconds), lambda: 0.0),
         read_failure=lambda _: Failure(ModelBusy("busy"), retry=True, retry_after_s=20.0, free=True),
@@ -369,19 +372,19 @@ def test_the_time_budget_ends_a_call_that_does_not_answer():
 
     model = BedrockStructuredModel(Client(never), "a.model")
     with pytest.raises(ModelUnavailable, match="time budget"):
-        model.fill(Prompt("", "?"), PassageScores, time_budget_s=0.02, leash=Unheld())
+        model.fill(Prompt("", "?"), PassageScores, time_budget_s=0.02, call_scope=Unbounded())
     release.set()
 
 
 def test_a_stop_ends_the_wait_for_an_answer():
-    leash, release = Held(), threading.Event()
+    call_scope, release = Held(), threading.Event()
 
     def stopping() -> dict[str, Any]:
-        assert leash.wake is not None
-        leash.wake()
+        assert call_scope.wake is not None
+        call_scope.wake()
         release.wait(5)
         return used(GOOD)
 
     with pytest.raises(Stopped):
-        fill(Client(stopping), leash)
+        fill(Client(stopping), call_scope)
     release.set()

@@ -91,7 +91,7 @@ class Client:
 
 
 class Held:
-    """A leash that counts."""
+    """A call scope that counts."""
 
     def __init__(self, calls: int = 99) -> None:
         self.left = calls
@@ -130,8 +130,12 @@ def refused(message: str) -> ClientError:
     return ClientError(error, "ConverseStream")
 
 
-def read(text_model: BedrockTextModel, leash: Held | None = None) -> list[TextDelta | Finished]:
-    return list(text_model.stream(Prompt("system", "user"), time_budget_s=60, leash=Held() if leash is None else leash))
+def read(text_model: BedrockTextModel, call_scope: Held | None = None) -> list[TextDelta | Finished]:
+    return list(
+        text_model.stream(
+            Prompt("system", "user"), time_budget_s=60, call_scope=Held() if call_scope is None else call_scope
+        )
+    )
 
 
 def test_only_text_is_passed_on_and_the_usage_comes_with_the_end():
@@ -176,7 +180,7 @@ def test_the_usage_is_not_waited_for_long(monkeypatch):
 def test_the_budget_ends_a_stream_whose_reader_is_slow_even_if_more_has_arrived():
     now_s = 0.0
     text_model = model(Stream(EVENTS), clock=lambda: now_s)
-    pieces = text_model.stream(Prompt("system", "user"), time_budget_s=60, leash=Held())
+    pieces = text_model.stream(Prompt("system", "user"), time_budget_s=60, call_scope=Held())
     assert next(pieces) == TextDelta("Aoi ")
     now_s = 60.0
     with pytest.raises(StreamBroken, match="time budget"):
@@ -282,14 +286,14 @@ def test_metadata_without_usage_reports_nothing():
     assert read(model(stream))[-1] == Finished("end_turn", Usage(reported=False))
 
 
-# --- the leash ---
+# --- the call scope ---
 
 
 def test_every_request_that_goes_out_is_asked_for():
-    leash = Held()
+    call_scope = Held()
     text_model = model(throttled(), throttled(), Stream(EVENTS))
-    assert read(text_model, leash)[-1].stop_reason == "end_turn"
-    assert text_model._client.calls == 99 - leash.left == 3
+    assert read(text_model, call_scope)[-1].stop_reason == "end_turn"
+    assert text_model._client.calls == 99 - call_scope.left == 3
 
 
 def test_without_a_call_left_none_is_made():
@@ -310,10 +314,10 @@ def test_when_no_further_call_is_left_the_last_failure_is_raised_without_a_wait(
 
 
 def test_the_repeat_without_a_refused_parameter_is_asked_for_too():
-    leash = Held(calls=2)
+    call_scope = Held(calls=2)
     text_model = model(refused("`temperature` is deprecated for this model."), Stream(EVENTS), temperature=0.5)
-    assert read(text_model, leash)[-1].stop_reason == "end_turn"
-    assert leash.left == 0
+    assert read(text_model, call_scope)[-1].stop_reason == "end_turn"
+    assert call_scope.left == 0
 
 
 def test_a_parameter_that_was_refused_with_the_last_call_is_known_to_the_next_answer():
@@ -341,49 +345,49 @@ def test_a_wait_that_outlasts_the_budget_ends_with_the_failure_before_it():
     [Stream(EVENTS), Stream(EVENTS[:5]), stopping("max_tokens"), throttled(), ZeroDivisionError()],
     ids=["whole", "broken", "truncated", "throttled", "bug"],
 )
-def test_nothing_stays_registered_with_the_leash(answer):
-    leash = Held()
+def test_nothing_stays_registered_with_the_call_scope(answer):
+    call_scope = Held()
     with suppress(CicadaError, ZeroDivisionError):
-        read(model(answer), leash)
-    assert leash.wakes == []
+        read(model(answer), call_scope)
+    assert call_scope.wakes == []
 
 
 def test_nothing_stays_registered_when_the_iterator_is_closed_or_never_begun():
-    leash = Held()
-    pieces = model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
+    call_scope = Held()
+    pieces = model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, call_scope=call_scope)
     next(pieces)
-    assert len(leash.wakes) == 1
+    assert len(call_scope.wakes) == 1
     pieces.close()
-    assert leash.wakes == []
-    model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
-    assert leash.wakes == []
+    assert call_scope.wakes == []
+    model(Stream(EVENTS)).stream(Prompt("system", "user"), time_budget_s=60, call_scope=call_scope)
+    assert call_scope.wakes == []
 
 
 def test_a_stop_between_two_pieces_is_noticed_before_the_next_even_if_all_has_arrived():
-    leash = Held()
+    call_scope = Held()
     stream = Stream(EVENTS)
-    pieces = model(stream).stream(Prompt("system", "user"), time_budget_s=60, leash=leash)
+    pieces = model(stream).stream(Prompt("system", "user"), time_budget_s=60, call_scope=call_scope)
     next(pieces)
     assert stream.closed.wait(5)  # its reader is through
-    leash.stop()
+    call_scope.stop()
     with pytest.raises(Stopped):
         next(pieces)
 
 
 def test_a_stop_while_the_reader_is_made_is_not_lost():
-    leash = Held()
+    call_scope = Held()
 
     class Stopping(Client):
         def converse_stream(self, **request: Any) -> dict[str, Any]:
-            leash.stop()
+            call_scope.stop()
             return super().converse_stream(**request)
 
     with pytest.raises(Stopped):
-        read(BedrockTextModel(Stopping(Stream([], hang=True)), "a.model"), leash)
+        read(BedrockTextModel(Stopping(Stream([], hang=True)), "a.model"), call_scope)
 
 
 def test_a_call_whose_connection_cannot_be_closed_is_left_behind_and_its_stream_never_read():
-    leash = Held()
+    call_scope = Held()
     called, answered = threading.Event(), threading.Event()
     stream = Stream(EVENTS)
 
@@ -395,11 +399,11 @@ def test_a_call_whose_connection_cannot_be_closed_is_left_behind_and_its_stream_
 
     def stop() -> None:
         called.wait(10)
-        leash.stop()
+        call_scope.stop()
 
     threading.Thread(target=stop).start()
     with pytest.raises(Stopped):
-        read(BedrockTextModel(Silent(stream), "a.model"), leash)
+        read(BedrockTextModel(Silent(stream), "a.model"), call_scope)
     assert not stream.closed.is_set()
     answered.set()
     assert stream.closed.wait(10)

@@ -240,9 +240,9 @@ def test_a_re_ranker_that_has_used_up_its_time_was_late_whatever_it_says():
     now_s = [0.0]
 
     class Slow(ScriptedReranker):
-        def rerank(self, query, texts, *, time_budget_s, leash):
+        def rerank(self, query, texts, *, time_budget_s, call_scope):
             now_s[0] += time_budget_s
-            return super().rerank(query, texts, time_budget_s=time_budget_s, leash=leash)
+            return super().rerank(query, texts, time_budget_s=time_budget_s, call_scope=call_scope)
 
     reranker = Slow(lambda _: 1.0, error=ModelUnavailable("the passages were not marked in time"))
     over = pipelines_over(ScriptedRetriever({"fog bell": (A, B)}), reranker=reranker, clock=lambda: now_s[0])

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cicada.answering.breakers.guards import GuardedRetriever
-from cicada.answering.chain import MAX_MODEL_CALLS
 from cicada.answering.grounding import Search
-from cicada.answering.spending import (
+from cicada.attempts.budgets import (
     RETRIEVAL_CALLS_A_CALL,
     RETRIEVAL_SHARE,
+    AttemptBudget,
     RequestBudget,
-    Spending,
-    retrieval_allowance,
+    retrieval_budget,
     retrieval_share,
 )
-from cicada.delivery.record import Spent
+from cicada.attempts.chain import MAX_MODEL_CALLS
+from cicada.breakers.guards import GuardedRetriever
+from cicada.delivery.record import RequestSpend
 from cicada.errors import AnswerMalformed, BudgetSpent, DependencyDown, IndexUnavailable, ModelUnavailable
 from cicada.models.ports import Filled, Stopped, Usage
 from cicada.retrieval.pipelines.expansion import HypotheticalPassage, Wordings
@@ -45,9 +45,9 @@ QUESTION = "fog bell"
 A = document("a")
 
 
-def spending(*, calls=2, left_s=60.0, **budget):
+def attempt_budget(*, calls=2, left_s=60.0, **budget):
     budget = RequestBudget(**({"retrieval_share": RETRIEVAL_SHARE} | budget))
-    return Spending("rag", calls=calls, deadline=time.monotonic() + left_s, budget=budget)
+    return AttemptBudget("rag", calls=calls, deadline=time.monotonic() + left_s, budget=budget)
 
 
 def search(allowed, retriever=None, name="advanced", **parts):
@@ -74,7 +74,7 @@ def held():
 
 
 def test_an_answer_that_nobody_wants_any_more_is_not_searched_for(held):
-    allowed = spending()
+    allowed = attempt_budget()
 
     def stops(_):
         allowed.stop()
@@ -89,7 +89,7 @@ def test_an_answer_that_nobody_wants_any_more_is_not_searched_for(held):
 
 
 def test_after_the_stop_no_stage_begins():
-    allowed = spending()
+    allowed = attempt_budget()
 
     def stops(_):
         allowed.stop()
@@ -103,14 +103,14 @@ def test_after_the_stop_no_stage_begins():
 
 
 def test_a_search_is_not_waited_for_after_the_stop(held):
-    allowed = spending()
+    allowed = attempt_budget()
     threading.Timer(0.05, allowed.stop).start()
     with pytest.raises(Stopped):
         search(allowed, ScriptedRetriever({QUESTION: held}), "standard")
 
 
 def test_marking_that_nobody_wants_any_more_is_given_up(held):
-    allowed = spending()
+    allowed = attempt_budget()
 
     def stops(_):
         allowed.stop()
@@ -128,14 +128,14 @@ def test_marking_that_nobody_wants_any_more_is_given_up(held):
 def test_stages_share_the_time_that_the_attempt_has_left():
     model = writing("foghorn")
     retriever = ScriptedRetriever({QUESTION: (A,)})
-    search(spending(left_s=2.0), retriever, model=model)
+    search(attempt_budget(left_s=2.0), retriever, model=model)
     assert 0 < max(model.budgets_s) <= 0.5
     assert 0 < retriever.query(QUESTION).limits.time_left_s() <= 2.0
 
 
 def test_the_pipelines_own_time_holds_where_the_attempt_has_more():
     model = writing("foghorn")
-    search(spending(left_s=600.0), model=model)
+    search(attempt_budget(left_s=600.0), model=model)
     assert 0 < max(model.budgets_s) <= 2.5
 
 
@@ -160,26 +160,26 @@ def test_whatever_attempts_there_are_the_requests_bounds_hold(tokens, usd, allot
 def test_a_first_attempts_retrieval_may_take_a_quarter_of_the_requests_bounds():
     budget = RequestBudget(tokens=80_000, cost_usd=0.4, retrieval_share=RETRIEVAL_SHARE)
     assert (budget.tokens_a_call, budget.cost_usd_a_call) == (10_000, pytest.approx(0.05))
-    allowance = retrieval_allowance(2, budget)
-    allowance.allow("somebody.unknown-v1", Usage(15_000, 4_000))
+    stage_budget = retrieval_budget(2, budget)
+    stage_budget.allow("somebody.unknown-v1", Usage(15_000, 4_000))
     with pytest.raises(BudgetSpent, match="2000 tokens of 1000"):
-        allowance.allow("somebody.unknown-v1", Usage(2_000))
-    allowance.allow("somebody.unknown-v1", Usage(1_000))
+        stage_budget.allow("somebody.unknown-v1", Usage(2_000))
+    stage_budget.allow("somebody.unknown-v1", Usage(1_000))
 
 
 def test_a_retrievals_calls_may_cost_their_share_and_no_more():
-    allowance = retrieval_allowance(1, RequestBudget(cost_usd=0.016, retrieval_share=RETRIEVAL_SHARE))
-    allowance.allow("amazon.rerank-v1:0", Usage(queries=2))
+    stage_budget = retrieval_budget(1, RequestBudget(cost_usd=0.016, retrieval_share=RETRIEVAL_SHARE))
+    stage_budget.allow("amazon.rerank-v1:0", Usage(queries=2))
     with pytest.raises(BudgetSpent, match="USD"):
-        allowance.allow("amazon.rerank-v1:0", Usage(queries=1))
+        stage_budget.allow("amazon.rerank-v1:0", Usage(queries=1))
 
 
 def test_a_retrieval_has_its_own_number_of_calls():
-    allowance = retrieval_allowance(2, RequestBudget(retrieval_share=RETRIEVAL_SHARE))
+    stage_budget = retrieval_budget(2, RequestBudget(retrieval_share=RETRIEVAL_SHARE))
     for _ in range(2 * RETRIEVAL_CALLS_A_CALL):
-        allowance.call()
+        stage_budget.call()
     with pytest.raises(BudgetSpent):
-        allowance.call()
+        stage_budget.call()
 
 
 def test_a_plain_search_takes_nothing_from_the_answers_share():
@@ -192,14 +192,14 @@ def test_a_plain_search_takes_nothing_from_the_answers_share():
 
 
 def test_a_retrievals_calls_are_none_of_the_answers():
-    allowed = spending(calls=2)
+    allowed = attempt_budget(calls=2)
     search(allowed, model=writing("foghorn"), reranker=ScriptedReranker(lambda _: 0.9))
     assert (allowed.calls_left, allowed.spent.calls) == (2, 3)
 
 
 def test_a_stage_that_may_not_call_its_model_is_left_out_and_says_so():
     model = writing("foghorn")
-    allowed = spending(calls=0)
+    allowed = attempt_budget(calls=0)
     found = search(allowed, model=model, reranker=ScriptedReranker(lambda _: 0.9))
     assert [hit.passage for hit in found.hits] == [A]
     assert [one.code for one in found.degraded] == [
@@ -208,12 +208,12 @@ def test_a_stage_that_may_not_call_its_model_is_left_out_and_says_so():
         "rerank_incomplete",
     ]
     assert {call.fault for call in allowed.made} == {"budget_spent"}
-    assert allowed.spent == Spent()
+    assert allowed.spent == RequestSpend()
 
 
 def test_passages_beyond_the_retrievals_share_keep_their_places_and_that_is_said():
     documents = tuple(document(f"d{n:02}", "fog " * 400) for n in range(30))
-    allowed = spending(calls=1, tokens=60_000)
+    allowed = attempt_budget(calls=1, tokens=60_000)
     reranker = ModelReranker(marker(), at_once=1)
     found = search(allowed, ScriptedRetriever({QUESTION: documents}), "rerank", reranker=reranker)
     (lack,) = found.degraded
@@ -227,7 +227,7 @@ def test_passages_beyond_the_retrievals_share_keep_their_places_and_that_is_said
 
 
 def test_what_a_retrieval_took_that_failed_is_noted_all_the_same():
-    allowed = spending()
+    allowed = attempt_budget()
     with pytest.raises(IndexUnavailable):
         search(allowed, ScriptedRetriever({QUESTION: IndexUnavailable("down")}), model=writing("foghorn"))
     assert [(call.purpose, call.model_id, call.usage) for call in allowed.made] == [("retrieval", MODEL_ID, USAGE)] * 2
@@ -237,7 +237,7 @@ def test_a_bug_in_one_stage_does_not_lose_what_the_one_beside_it_took():
     def broken(_):
         raise RuntimeError("a bug")
 
-    allowed = spending()
+    allowed = attempt_budget()
     model = ScriptedModel({Wordings: broken, HypotheticalPassage: HypotheticalPassage(passage="x y")})
     with pytest.raises(RuntimeError):
         search(allowed, model=model)
@@ -253,9 +253,9 @@ class Misfitting:
     def __init__(self) -> None:
         self.calls = 0
 
-    def fill(self, prompt, form, *, time_budget_s, leash):
+    def fill(self, prompt, form, *, time_budget_s, call_scope):
         for _ in range(2):
-            leash.call()
+            call_scope.call()
             self.calls += 1
         error = AnswerMalformed("no")
         error.usage = Usage(3_000, 1_000)
@@ -273,7 +273,7 @@ def test_every_call_of_a_re_ranking_that_fails_is_counted():
 
 def test_a_re_ranking_that_is_not_even_tried_took_no_call_and_cost_nothing():
     class Down(ScriptedReranker):
-        def rerank(self, query, texts, *, time_budget_s, leash):
+        def rerank(self, query, texts, *, time_budget_s, call_scope):
             raise DependencyDown("open")
 
     over = pipelines_over(ScriptedRetriever({QUESTION: (A,)}), reranker=Down(lambda _: 1.0))
@@ -288,9 +288,9 @@ def test_a_model_that_is_asked_by_a_stage_that_is_over_is_not_called(held):
             held.wait(20)
             return MODEL_ID
 
-        def fill(self, prompt, form, *, time_budget_s, leash):
+        def fill(self, prompt, form, *, time_budget_s, call_scope):
             try:
-                leash.call()
+                call_scope.call()
                 called.append(form)
             except Stopped:
                 refused.set()

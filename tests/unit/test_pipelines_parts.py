@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cicada.errors import AnswerMalformed, IndexUnavailable, ModelBusy, ModelRefused, ModelUnavailable, RetrievalInvalid
-from cicada.models.ports import ModelUse, Stopped, Unheld, Usage
+from cicada.models.ports import ModelUse, Stopped, Unbounded, Usage
 from cicada.retrieval.pipelines.api import RetrieveFilters, parse_retrieve_request
 from cicada.retrieval.pipelines.building import is_reranking_model
 from cicada.retrieval.pipelines.captions import MAX_CAPTION_CHARS, SENTENCES_A_PASSAGE, QueryWords, captions
@@ -28,8 +28,8 @@ from cicada.retrieval.pipelines.model_reranker import (
     scores_of,
 )
 from cicada.retrieval.pipelines.retriever import PipelineRetriever
-from cicada.retrieval.pipelines.stages import Allowance, OpenUse, stage_uses, usd_of
-from cicada.retrieval.pipelines.state import Candidate, Ranking, filters_of
+from cicada.retrieval.pipelines.stages import OpenUse, StageBudget, stage_uses, usd_of
+from cicada.retrieval.pipelines.state import Candidate, SearchRanking, filters_of
 from cicada.retrieval.ports import Filters, Hit, SearchQuery
 from tests.support.embedding import WordEmbedder
 from tests.support.pipelines import (
@@ -81,8 +81,8 @@ def test_what_is_first_everywhere_scores_one():
 
 
 def test_what_a_made_up_passage_alone_has_found_counts_as_the_least_that_a_wording_has_found():
-    asked = Ranking((Hit(A, 0.8), Hit(B, 0.6)), "fog bell")
-    made_up = Ranking((Hit(C, 0.99), Hit(A, 0.97)), None)
+    asked = SearchRanking((Hit(A, 0.8), Hit(B, 0.6)), "fog bell")
+    made_up = SearchRanking((Hit(C, 0.99), Hit(A, 0.97)), None)
     found = {one.passage.id: one.search_score for one in candidates_of([asked, made_up], 1.0)}
     assert found == {"a": 0.8, "b": 0.6, "c": 0.6}
 
@@ -189,7 +189,7 @@ def test_highlights_are_stretches_of_the_text_in_order(query, text):
 
 
 def made(query, *texts, embedder=None):
-    return captions(query, texts, embedder or WordEmbedder(), Allowance("captions", 1.0, time.monotonic))
+    return captions(query, texts, embedder or WordEmbedder(), StageBudget("captions", 1.0, time.monotonic))
 
 
 def test_a_caption_is_the_sentence_that_is_nearest_to_the_query():
@@ -272,7 +272,7 @@ class Marker:
 def test_batches_are_marked_by_themselves_and_put_together_in_order():
     marker = Marker(float)
     texts = [str(n % 11) for n in range(23)]
-    reranked = ModelReranker(marker.model, batch_texts=5).rerank("fog", texts, time_budget_s=5, leash=Unheld())
+    reranked = ModelReranker(marker.model, batch_texts=5).rerank("fog", texts, time_budget_s=5, call_scope=Unbounded())
     assert reranked.scores == pytest.approx([n % 11 / 10 for n in range(23)])
     assert (len(marker.model.prompts), len(reranked.uses), reranked.unscored) == (5, 5, ())
     assert {(use.purpose, use.calls, use.usage, use.fault) for use in reranked.uses} == {("rerank", 1, USAGE, None)}
@@ -281,7 +281,7 @@ def test_batches_are_marked_by_themselves_and_put_together_in_order():
 def test_a_batch_that_fails_leaves_its_passages_unscored_and_the_others_scored():
     marker = Marker(lambda text: 5.0, fails_on="poison")
     reranked = ModelReranker(marker.model, batch_texts=2).rerank(
-        "fog", ["a", "b", "poison", "d", "e"], time_budget_s=5, leash=Unheld()
+        "fog", ["a", "b", "poison", "d", "e"], time_budget_s=5, call_scope=Unbounded()
     )
     assert (reranked.scores, reranked.unscored) == ((0.5, 0.5, 0.0, 0.0, 0.5), (2, 3))
     assert [use.fault for use in reranked.uses] == [None, "model_busy", None]
@@ -289,7 +289,7 @@ def test_a_batch_that_fails_leaves_its_passages_unscored_and_the_others_scored()
 
 def test_passages_that_are_left_out_are_asked_for_once_more():
     marker = Marker(lambda text: 5.0, leaves_out="shy")
-    reranked = ModelReranker(marker.model).rerank("fog", ["a", "shy", "c"], time_budget_s=5, leash=Unheld())
+    reranked = ModelReranker(marker.model).rerank("fog", ["a", "shy", "c"], time_budget_s=5, call_scope=Unbounded())
     assert (reranked.scores, reranked.unscored) == ((0.5, 0.0, 0.5), (1,))
     assert len(marker.model.prompts) == 2
     assert "shy" in marker.model.prompts[1].user
@@ -299,11 +299,11 @@ def test_passages_that_are_left_out_are_asked_for_once_more():
 def test_if_no_batch_succeeds_there_is_no_re_ranking_and_what_it_took_is_told():
     marker = Marker(lambda text: 5.0, fails_on="")
     with pytest.raises(ModelBusy) as failed:
-        ModelReranker(marker.model).rerank("fog", ["a"], time_budget_s=5, leash=Unheld())
+        ModelReranker(marker.model).rerank("fog", ["a"], time_budget_s=5, call_scope=Unbounded())
     assert not failed.value.usage.reported
     silent = ScriptedModel({PassageMarks: PassageMarks(marks=[])})
     with pytest.raises(AnswerMalformed) as failed:
-        ModelReranker(silent).rerank("fog", ["a"], time_budget_s=5, leash=Unheld())
+        ModelReranker(silent).rerank("fog", ["a"], time_budget_s=5, call_scope=Unbounded())
     assert failed.value.usage == Usage(USAGE.input_tokens, USAGE.output_tokens)
 
 
@@ -312,7 +312,9 @@ def test_a_late_batch_is_stopped_and_its_passages_are_unscored():
     model = ScriptedModel(
         {PassageMarks: lambda prompt: held if "slow" in prompt.user else PassageMarks(marks=[marks(1, 8)])}
     )
-    reranked = ModelReranker(model, batch_texts=1).rerank("fog", ["quick", "slow"], time_budget_s=1, leash=Unheld())
+    reranked = ModelReranker(model, batch_texts=1).rerank(
+        "fog", ["quick", "slow"], time_budget_s=1, call_scope=Unbounded()
+    )
     held.set()
     assert (reranked.scores, reranked.unscored) == ((pytest.approx(0.8), 0.0), (1,))
     assert model.stopped.is_set()
@@ -321,12 +323,14 @@ def test_a_late_batch_is_stopped_and_its_passages_are_unscored():
 
 def test_blank_passages_score_nothing_and_are_not_shown():
     marker = Marker(lambda text: 10.0)
-    assert ModelReranker(marker.model).rerank("fog", ["", "a", "  "], time_budget_s=5, leash=Unheld()).scores == (
+    assert ModelReranker(marker.model).rerank(
+        "fog", ["", "a", "  "], time_budget_s=5, call_scope=Unbounded()
+    ).scores == (
         0.0,
         1.0,
         0.0,
     )
-    assert ModelReranker(marker.model).rerank("fog", [" "], time_budget_s=5, leash=Unheld()).uses == ()
+    assert ModelReranker(marker.model).rerank("fog", [" "], time_budget_s=5, call_scope=Unbounded()).uses == ()
     assert len(marker.model.prompts) == 1
 
 

@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cicada.errors import ProfileConflict, ProfileInvalid, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven, Stated
-from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.record import Evidence, NoteProof, PassageProof
 from cicada.profiles.rules import MAX_EDITS, ProfileLimits, dumped, name_key, profile_id
+from cicada.profiles.service import ProfileService, operation
 from tests.support.passages import make_passage
 from tests.support.profiles import InMemoryProfiles
 
@@ -34,17 +34,17 @@ class World:
     def limit(self, **limits):
         """From now on these limits hold."""
         self.limits = ProfileLimits(**limits)
-        self.desk = ProfileDesk(self.store, limits=self.limits, now_s=lambda: self.now_s)
+        self.profile_service = ProfileService(self.store, limits=self.limits, now_s=lambda: self.now_s)
 
     def by(self, subject="mara", operation_id=None):
         self.operations += 1
         return By(subject, "r", operation_id or f"o{self.operations}")
 
     def create(self, name="Tamsin Oake", kind="character", *, subject="mara", **fields):
-        return self.desk.create(self.by(subject), kind, name, given(**fields))
+        return self.profile_service.create(self.by(subject), kind, name, given(**fields))
 
     def theory(self, statement="Ilse moved the key", episodes=()):
-        return self.desk.create(self.by(), "theory", statement, stated=Stated(statement, NOTE, episodes))
+        return self.profile_service.create(self.by(), "theory", statement, stated=Stated(statement, NOTE, episodes))
 
 
 def given(**fields):
@@ -69,7 +69,7 @@ def test_a_new_profile_has_its_facts_with_their_proofs_and_a_history(world):
     assert (made.version, made.name, made.kind) == (1, "Tamsin Oake", "character")
     (fact,) = made.fields
     assert (fact.name, fact.value, fact.proof, fact.changed_at_ms) == ("occupation", "copy-reader", NOTE, NOW_S * 1000)
-    shown, (change,) = world.desk.with_history("mara", made.id)
+    shown, (change,) = world.profile_service.with_history("mara", made.id)
     assert shown == made
     assert (change.operation, change.version, change.request_id) == ("created", 1, "r")
     assert [(edit.field, edit.before, edit.after) for edit in change.edits] == [("occupation", None, "copy-reader")]
@@ -77,9 +77,11 @@ def test_a_new_profile_has_its_facts_with_their_proofs_and_a_history(world):
 
 def test_an_update_sets_replaces_and_removes_and_says_so_in_the_history(world):
     made = world.create(occupation="copy-reader", room="attic")
-    new = world.desk.update(world.by(), made.id, 1, given=given(Occupation="editor", hair="red"), remove=["ROOM"])
+    new = world.profile_service.update(
+        world.by(), made.id, 1, given=given(Occupation="editor", hair="red"), remove=["ROOM"]
+    )
     assert [(fact.name, fact.value) for fact in new.fields] == [("occupation", "editor"), ("hair", "red")]
-    _, history = world.desk.with_history("mara", made.id)
+    _, history = world.profile_service.with_history("mara", made.id)
     edits = {(edit.field, edit.before, edit.after) for edit in history[-1].edits}
     assert edits == {("occupation", "copy-reader", "editor"), ("room", "attic", None), ("hair", None, "red")}
 
@@ -87,7 +89,7 @@ def test_an_update_sets_replaces_and_removes_and_says_so_in_the_history(world):
 def test_what_stands_there_already_keeps_its_proof_and_is_no_change(world):
     made = world.create(occupation="copy-reader")
     other = [FieldGiven("occupation", " copy-reader\u200b ", NOTE.model_copy(update={"words": "again"}))]
-    assert world.desk.update(world.by(), made.id, 1, given=other) == made
+    assert world.profile_service.update(world.by(), made.id, 1, given=other) == made
 
 
 @pytest.mark.parametrize("name", ["tamsin oake", "TAMSIN  OAKE", "Ｔamsin Oake", "Tamsin\u200b Oake\n"])
@@ -96,7 +98,7 @@ def test_names_are_compared_without_case_and_one_of_a_kind_exists(world, name):
     with pytest.raises(ProfileConflict, match=made.id):
         world.create(name)
     assert world.create(name, "location").id != made.id
-    assert world.desk.find("mara", name, "character") == made
+    assert world.profile_service.find("mara", name, "character") == made
 
 
 @pytest.mark.parametrize("text", ["ß", "İ", "ǅ", "ﬁ", "K", "ῼ", "ſ"])
@@ -108,17 +110,17 @@ def test_a_name_of_several_kinds_asks_which_one(world):
     world.create()
     world.create(kind="location")
     with pytest.raises(ProfileInvalid, match="character, location"):
-        world.desk.find("mara", "tamsin oake")
-    assert world.desk.find("mara", "tamsin oake", "location").kind == "location"
+        world.profile_service.find("mara", "tamsin oake")
+    assert world.profile_service.find("mara", "tamsin oake", "location").kind == "location"
 
 
 def test_another_version_is_not_changed(world):
     made = world.create()
-    world.desk.update(world.by(), made.id, 1, given=given(hair="red"))
+    world.profile_service.update(world.by(), made.id, 1, given=given(hair="red"))
     for change in (
-        lambda: world.desk.update(world.by(), made.id, 1, given=given(hair="black")),
-        lambda: world.desk.delete(world.by(), made.id, 1),
-        lambda: world.desk.update(world.by(), made.id, 3, given=given(hair="black")),
+        lambda: world.profile_service.update(world.by(), made.id, 1, given=given(hair="black")),
+        lambda: world.profile_service.delete(world.by(), made.id, 1),
+        lambda: world.profile_service.update(world.by(), made.id, 3, given=given(hair="black")),
     ):
         with pytest.raises(ProfileConflict, match="version 2"):
             change()
@@ -129,23 +131,25 @@ def test_a_write_that_comes_in_between_wins_and_the_other_is_told(world):
 
     def interrupt():
         world.store.before_write = lambda: None
-        world.desk.update(world.by(), made.id, 1, given=given(hair="red"))
+        world.profile_service.update(world.by(), made.id, 1, given=given(hair="red"))
 
     world.store.before_write = interrupt
     with pytest.raises(ProfileConflict):
-        world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
-    assert world.desk.show("mara", made.id).fields[0].value == "red"
+        world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
+    assert world.profile_service.show("mara", made.id).fields[0].value == "red"
 
 
 def test_a_repeated_operation_is_no_second_change(world):
     by = world.by()
-    first = world.desk.create(by, "character", "Tamsin", given(hair="red"))
-    assert world.desk.create(by, "character", "Tamsin", given(hair="red")) == first
+    first = world.profile_service.create(by, "character", "Tamsin", given(hair="red"))
+    assert world.profile_service.create(by, "character", "Tamsin", given(hair="red")) == first
     changing = world.by()
-    second = world.desk.update(changing, first.id, 1, given=given(hair="black"))
-    assert world.desk.update(changing, first.id, 1, given=given(hair="black")) == second
+    second = world.profile_service.update(changing, first.id, 1, given=given(hair="black"))
+    assert world.profile_service.update(changing, first.id, 1, given=given(hair="black")) == second
     deleting = world.by()
-    assert world.desk.delete(deleting, first.id, 2) == world.desk.delete(deleting, first.id, 2) == 3
+    assert (
+        world.profile_service.delete(deleting, first.id, 2) == world.profile_service.delete(deleting, first.id, 2) == 3
+    )
     assert world.store.writes == 3
 
 
@@ -154,28 +158,28 @@ def test_an_operation_whose_write_landed_unheard_is_known_by_its_own_mark(world)
 
     def landed_already():
         world.store.before_write = lambda: None
-        world.desk.update(by, made.id, 1, given=given(hair="red"))
+        world.profile_service.update(by, made.id, 1, given=given(hair="red"))
 
     by = world.by()
     world.store.before_write = landed_already
-    assert world.desk.update(by, made.id, 1, given=given(hair="red")).version == 2
+    assert world.profile_service.update(by, made.id, 1, given=given(hair="red")).version == 2
 
 
 def test_a_repeated_create_does_not_bring_back_what_was_deleted(world):
     by = world.by()
-    made = world.desk.create(by, "character", "Tamsin", given(hair="red"))
-    world.desk.delete(world.by(), made.id, 1)
+    made = world.profile_service.create(by, "character", "Tamsin", given(hair="red"))
+    world.profile_service.delete(world.by(), made.id, 1)
     with pytest.raises(ProfileUnknown):
-        world.desk.create(by, "character", "Tamsin", given(hair="red"))
+        world.profile_service.create(by, "character", "Tamsin", given(hair="red"))
 
 
 def test_a_deleted_profile_leaves_no_word_and_its_version_goes_on_counting(world):
     made = world.create(secret="the green ledger")
-    world.desk.delete(world.by(), made.id, 1)
-    for look in (world.desk.show, world.desk.with_history):
+    world.profile_service.delete(world.by(), made.id, 1)
+    for look in (world.profile_service.show, world.profile_service.with_history):
         with pytest.raises(ProfileUnknown):
             look("mara", made.id)
-    assert world.desk.list("mara") == ()
+    assert world.profile_service.list("mara") == ()
     left = world.store.read("mara", made.id)
     assert "ledger" not in dumped(left)
     assert "Tamsin" not in dumped(left)
@@ -183,7 +187,7 @@ def test_a_deleted_profile_leaves_no_word_and_its_version_goes_on_counting(world
     again = world.create()
     assert again.version == 3
     with pytest.raises(ProfileConflict):
-        world.desk.update(world.by(), again.id, 1, given=given(hair="red"))
+        world.profile_service.update(world.by(), again.id, 1, given=given(hair="red"))
 
 
 @pytest.mark.parametrize("subject", ["jonas", "mara#x", "mara/", "", "tenant/mara"])
@@ -191,11 +195,11 @@ def test_another_users_profile_is_absent_whatever_is_done_with_its_id(world, sub
     made = world.create(hair="red")
     own, theirs = made.id, profile_id("character", "Nobody")
     attempts = [
-        lambda one: world.desk.show(subject, one),
-        lambda one: world.desk.with_history(subject, one),
-        lambda one: world.desk.update(world.by(subject), one, 1, given=given(hair="black")),
-        lambda one: world.desk.delete(world.by(subject), one, 1),
-        lambda one: world.desk.judge(world.by(subject), one, 1, "open", [evidence(1, cited=True)]),
+        lambda one: world.profile_service.show(subject, one),
+        lambda one: world.profile_service.with_history(subject, one),
+        lambda one: world.profile_service.update(world.by(subject), one, 1, given=given(hair="black")),
+        lambda one: world.profile_service.delete(world.by(subject), one, 1),
+        lambda one: world.profile_service.judge(world.by(subject), one, 1, "open", [evidence(1, cited=True)]),
     ]
     for attempt in attempts:
         told = set()
@@ -204,9 +208,9 @@ def test_another_users_profile_is_absent_whatever_is_done_with_its_id(world, sub
                 attempt(one)
             told.add(str(refusal.value))
         assert len(told) == 1
-    assert world.desk.list(subject) == ()
+    assert world.profile_service.list(subject) == ()
     assert world.create(subject=subject).version == 1
-    assert world.desk.show("mara", own) == made
+    assert world.profile_service.show("mara", own) == made
 
 
 @pytest.mark.parametrize(
@@ -237,13 +241,13 @@ def test_one_change_has_so_many_edits_at_most(world):
     made = world.create()
     many = given(**{f"f{n}": "x" for n in range(MAX_EDITS)})
     with pytest.raises(ProfileInvalid, match=str(MAX_EDITS)):
-        world.desk.update(world.by(), made.id, 1, given=many, remove=["hair"])
+        world.profile_service.update(world.by(), made.id, 1, given=many, remove=["hair"])
 
 
 def test_a_field_that_is_not_there_is_not_removed(world):
     made = world.create()
     with pytest.raises(ProfileInvalid, match="hair"):
-        world.desk.update(world.by(), made.id, 1, remove=["hair"])
+        world.profile_service.update(world.by(), made.id, 1, remove=["hair"])
 
 
 def test_a_user_has_so_many_profiles_and_another_as_many_again():
@@ -253,7 +257,7 @@ def test_a_user_has_so_many_profiles_and_another_as_many_again():
     with pytest.raises(ProfileInvalid, match="2 profiles"):
         world.create("C")
     world.create("C", subject="jonas")
-    world.desk.delete(world.by(), first.id, 1)
+    world.profile_service.delete(world.by(), first.id, 1)
     world.create("C")
 
 
@@ -261,32 +265,34 @@ def test_lists_and_counts_read_no_whole_record(world):
     for n in range(4):
         world.create(f"Person {n}", hair="red")
     theory = world.theory(episodes=("ep1",))
-    world.desk.judge(world.by(), theory.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")])
-    heads = world.desk.list("mara")
+    world.profile_service.judge(
+        world.by(), theory.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")]
+    )
+    heads = world.profile_service.list("mara")
     assert [(head.name, head.facts) for head in heads[:4]] == [(f"Person {n}", 1) for n in range(4)]
     assert (heads[4].statement, heads[4].episodes, heads[4].evidence, heads[4].verdict, heads[4].version) == (
         *("Ilse moved the key", ("ep1",), "1 for, 1 against", "supported"), 2
     )  # fmt: skip
-    assert [head.name for head in world.desk.list("mara", "theory")] == ["Ilse moved the key"]
+    assert [head.name for head in world.profile_service.list("mara", "theory")] == ["Ilse moved the key"]
     assert world.store.records_read == 0
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5])
 def test_a_list_is_whole_however_many_pages_it_has(world, count, monkeypatch):
-    monkeypatch.setattr("cicada.profiles.desk.PAGE", 2)
+    monkeypatch.setattr("cicada.profiles.service.PAGE", 2)
     for n in range(count):
         world.create(f"Person {n}")
-    assert [head.name for head in world.desk.list("mara")] == [f"Person {n}" for n in range(count)]
+    assert [head.name for head in world.profile_service.list("mara")] == [f"Person {n}" for n in range(count)]
 
 
 def test_so_many_deleted_profiles_are_remembered_and_a_new_one_waits_until_some_are_forgotten():
     world = World(deleted=2)
     for name in ("A", "B"):
-        world.desk.delete(world.by(), world.create(name).id, 1)
+        world.profile_service.delete(world.by(), world.create(name).id, 1)
     with pytest.raises(ProfileInvalid, match="2 deleted profiles"):
         world.create("C")
     assert world.create("A").version == 3  # in the place of what it has left
-    world.desk.delete(world.by(), profile_id("character", "A"), 3)
+    world.profile_service.delete(world.by(), profile_id("character", "A"), 3)
     world.now_s += world.limits.deleted_kept_s + 1
     assert world.create("C").version == 1
 
@@ -295,18 +301,18 @@ def test_a_deleted_profile_keeps_the_newest_of_its_changes_without_words():
     world = World(deleted_history_entries=3)
     made = world.create(hair="red")
     for n in range(6):
-        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
+        world.profile_service.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
     deleting = world.by()
-    world.desk.delete(deleting, made.id, 7)
+    world.profile_service.delete(deleting, made.id, 7)
     left = world.store.read("mara", made.id)
     assert [change.version for change in left.history] == [6, 7, 8]
-    assert world.desk.delete(deleting, made.id, 7) == 8
+    assert world.profile_service.delete(deleting, made.id, 7) == 8
 
 
 def test_of_a_deleted_profile_the_deletion_alone_can_be_remembered():
     world = World(deleted_history_entries=1)
     made = world.create(hair="red")
-    world.desk.delete(world.by(), made.id, 1)
+    world.profile_service.delete(world.by(), made.id, 1)
     assert [change.operation for change in world.store.read("mara", made.id).history] == ["deleted"]
 
 
@@ -314,8 +320,8 @@ def test_the_history_keeps_its_newest_entries():
     world = World(history_entries=3)
     made = world.create()
     for n in range(5):
-        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
-    _, history = world.desk.with_history("mara", made.id)
+        world.profile_service.update(world.by(), made.id, n + 1, given=given(hair=f"shade {n}"))
+    _, history = world.profile_service.with_history("mara", made.id)
     assert [change.version for change in history] == [4, 5, 6]
 
 
@@ -323,12 +329,12 @@ def test_the_oldest_entries_make_room_and_a_profile_that_is_too_large_without_th
     world = World(record_bytes=6_000)
     made = world.create()
     for n in range(4):
-        made = world.desk.update(world.by(), made.id, n + 1, given=given(note=f"{n}" * 900))
-    _, history = world.desk.with_history("mara", made.id)
+        made = world.profile_service.update(world.by(), made.id, n + 1, given=given(note=f"{n}" * 900))
+    _, history = world.profile_service.with_history("mara", made.id)
     assert len(dumped(world.store.read("mara", made.id))) <= 6_000
     assert history[-1].version == 5
     with pytest.raises(ProfileInvalid, match="6000"):
-        world.desk.update(world.by(), made.id, 5, given=given(**{f"f{n}": "x" * 900 for n in range(6)}))
+        world.profile_service.update(world.by(), made.id, 5, given=given(**{f"f{n}": "x" * 900 for n in range(6)}))
 
 
 def test_what_is_over_a_lowered_limit_is_still_read_and_can_be_brought_below_it_step_by_step():
@@ -336,12 +342,12 @@ def test_what_is_over_a_lowered_limit_is_still_read_and_can_be_brought_below_it_
     made = world.create(**{f"f{n}": "x" for n in range(5)})
     world.create("B")
     world.limit(profiles=1, fields=2)
-    assert world.desk.show("mara", made.id) == made
-    assert len(world.desk.list("mara")) == 2
-    fewer = world.desk.update(world.by(), made.id, 1, given=given(f1="y"), remove=["f0"])
+    assert world.profile_service.show("mara", made.id) == made
+    assert len(world.profile_service.list("mara")) == 2
+    fewer = world.profile_service.update(world.by(), made.id, 1, given=given(f1="y"), remove=["f0"])
     assert [fact.name for fact in fewer.fields] == ["f1", "f2", "f3", "f4"]
     with pytest.raises(ProfileInvalid, match="2 fields"):
-        world.desk.update(world.by(), made.id, 2, given=given(f5="x"))
+        world.profile_service.update(world.by(), made.id, 2, given=given(f5="x"))
     with pytest.raises(ProfileInvalid, match="1 profiles"):
         world.create("C")
 
@@ -350,39 +356,41 @@ def test_a_profile_larger_than_a_lowered_limit_can_be_changed_where_it_does_not_
     world = World()
     made = world.create(**{f"f{n}": "x" * 900 for n in range(6)})
     world.limit(record_bytes=4_000)
-    assert world.desk.show("mara", made.id) == made
-    smaller = world.desk.update(world.by(), made.id, 1, remove=["f0"])
+    assert world.profile_service.show("mara", made.id) == made
+    smaller = world.profile_service.update(world.by(), made.id, 1, remove=["f0"])
     assert len(smaller.fields) == 5
     with pytest.raises(ProfileInvalid, match="4000"):
-        world.desk.update(world.by(), made.id, 2, given=given(f6="x" * 1000, f7="x" * 1000))
+        world.profile_service.update(world.by(), made.id, 2, given=given(f6="x" * 1000, f7="x" * 1000))
     for version, field in enumerate(("f1", "f2", "f3"), start=2):
-        world.desk.update(world.by(), made.id, version, remove=[field])
+        world.profile_service.update(world.by(), made.id, version, remove=[field])
     assert len(dumped(world.store.read("mara", made.id))) <= 4_000
-    assert world.desk.delete(world.by(), made.id, 5) == 6
+    assert world.profile_service.delete(world.by(), made.id, 5) == 6
 
 
 def test_the_history_gives_way_to_a_lowered_limit_before_anything_else():
     world = World()
     made = world.create(hair="red")
     for n in range(9):
-        world.desk.update(world.by(), made.id, n + 1, given=given(hair=f"{n}" * 300))
+        world.profile_service.update(world.by(), made.id, n + 1, given=given(hair=f"{n}" * 300))
     world.limit(record_bytes=3_000, history_entries=8)
-    world.desk.update(world.by(), made.id, 10, given=given(hair="black"))
+    world.profile_service.update(world.by(), made.id, 10, given=given(hair="black"))
     assert len(dumped(world.store.read("mara", made.id))) <= 3_000
 
 
 def test_a_refined_theory_loses_what_was_gathered_for_the_old_statement(world):
     made = world.theory(episodes=("ep1",))
-    judged = world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")])
+    judged = world.profile_service.judge(
+        world.by(), made.id, 1, "supported", [evidence(1, cited=True), evidence(2, "against")]
+    )
     assert judged.theory.judgement.verdict == "supported"
     assert [one.cited for one in judged.theory.evidence] == [True, False]
-    refined = world.desk.update(world.by(), made.id, 2, stated=Stated("Ilse hid the key", NOTE, ("ep1",)))
+    refined = world.profile_service.update(world.by(), made.id, 2, stated=Stated("Ilse hid the key", NOTE, ("ep1",)))
     assert (refined.theory.statement, refined.theory.evidence, refined.theory.judgement) == (
         "Ilse hid the key",
         (),
         None,
     )
-    _, history = world.desk.with_history("mara", made.id)
+    _, history = world.profile_service.with_history("mara", made.id)
     gone = {edit.field: edit.before for edit in history[-1].edits}
     assert gone == {
         "statement": "Ilse moved the key",
@@ -395,30 +403,30 @@ def test_a_verdict_rests_on_evidence(world):
     made = world.theory()
     for nothing in ([], [evidence(1)]):
         with pytest.raises(ProfileInvalid):
-            world.desk.judge(world.by(), made.id, 1, "open", nothing)
+            world.profile_service.judge(world.by(), made.id, 1, "open", nothing)
     plain = world.create()
     with pytest.raises(ProfileInvalid, match="theory"):
-        world.desk.judge(world.by(), plain.id, 1, "open", [evidence(1, cited=True)])
+        world.profile_service.judge(world.by(), plain.id, 1, "open", [evidence(1, cited=True)])
 
 
 def test_what_a_verdict_rests_on_is_kept_before_stronger_evidence(world):
     made = world.theory()
     gathered = [evidence(n, strength=0.9) for n in range(16)] + [evidence(99, strength=0.2, cited=True)]
-    kept = world.desk.judge(world.by(), made.id, 1, "open", gathered).theory.evidence
+    kept = world.profile_service.judge(world.by(), made.id, 1, "open", gathered).theory.evidence
     assert len(kept) == 16
     assert [one.proof.passage_id for one in kept if one.cited] == ["m99"]
 
 
 def test_a_theorys_own_parts_are_no_fields_and_only_theories_have_a_statement(world):
     with pytest.raises(ProfileInvalid, match="part of a theory"):
-        world.desk.create(world.by(), "theory", "T", given(Verdict="supported"), Stated("Ilse did", NOTE))
+        world.profile_service.create(world.by(), "theory", "T", given(Verdict="supported"), Stated("Ilse did", NOTE))
     with pytest.raises(ProfileInvalid):
-        world.desk.create(world.by(), "theory", "T")
+        world.profile_service.create(world.by(), "theory", "T")
     with pytest.raises(ProfileInvalid):
-        world.desk.create(world.by(), "character", "T", stated=Stated("Ilse did", NOTE))
+        world.profile_service.create(world.by(), "character", "T", stated=Stated("Ilse did", NOTE))
     plain = world.create()
     with pytest.raises(ProfileInvalid):
-        world.desk.update(world.by(), plain.id, 1, stated=Stated("Ilse did", NOTE))
+        world.profile_service.update(world.by(), plain.id, 1, stated=Stated("Ilse did", NOTE))
 
 
 # --- taking back ---
@@ -426,68 +434,70 @@ def test_a_theorys_own_parts_are_no_fields_and_only_theories_have_a_statement(wo
 
 def test_what_a_change_replaced_removed_and_added_is_taken_back_with_its_proofs(world):
     made = world.create(hair="red", room="attic " + "x" * 900)
-    changed = world.desk.update(world.by(), made.id, 1, given=given(hair="black", shoes="none"), remove=["room"])
+    changed = world.profile_service.update(
+        world.by(), made.id, 1, given=given(hair="black", shoes="none"), remove=["room"]
+    )
     assert [field.name for field in changed.fields] == ["hair", "shoes"]
-    undone = world.desk.undo(world.by(), made.id, 2).profile
+    undone = world.profile_service.undo(world.by(), made.id, 2).profile
     assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
     assert undone.version == 3
-    _, history = world.desk.with_history("mara", made.id)
+    _, history = world.profile_service.with_history("mara", made.id)
     assert (history[-1].operation, history[-1].undoes) == ("undone", 2)
-    again = world.desk.undo(world.by(), made.id, 3).profile
+    again = world.profile_service.undo(world.by(), made.id, 3).profile
     assert {field.name: field.value for field in again.fields} == {"hair": "black", "shoes": "none"}
 
 
 def test_an_older_change_is_taken_back_while_nothing_has_touched_what_it_did(world):
     made = world.create(hair="red")
-    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
-    world.desk.update(world.by(), made.id, 2, given=given(shoes="none"))
-    undone = world.desk.undo(world.by(), made.id, 2).profile
+    world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.profile_service.update(world.by(), made.id, 2, given=given(shoes="none"))
+    undone = world.profile_service.undo(world.by(), made.id, 2).profile
     assert {field.name: field.value for field in undone.fields} == {"hair": "red", "shoes": "none"}
-    world.desk.update(world.by(), made.id, 4, given=given(shoes="two"))
+    world.profile_service.update(world.by(), made.id, 4, given=given(shoes="two"))
     with pytest.raises(ProfileConflict, match="shoes was changed"):
-        world.desk.undo(world.by(), made.id, 3)
+        world.profile_service.undo(world.by(), made.id, 3)
 
 
 def test_a_creation_is_taken_back_by_deleting_what_nothing_has_changed_since(world):
     made = world.create(hair="red")
-    assert world.desk.undo(world.by(), made.id, 1).profile is None
-    assert world.desk.list("mara") == ()
+    assert world.profile_service.undo(world.by(), made.id, 1).profile is None
+    assert world.profile_service.list("mara") == ()
     made = world.create(hair="red")
-    world.desk.update(world.by(), made.id, made.version, given=given(hair="black"))
+    world.profile_service.update(world.by(), made.id, made.version, given=given(hair="black"))
     with pytest.raises(ProfileConflict, match="after it was created"):
-        world.desk.undo(world.by(), made.id, made.version)
+        world.profile_service.undo(world.by(), made.id, made.version)
 
 
 def test_a_theorys_refined_statement_comes_back_with_its_evidence_and_verdict(world):
     made = world.theory()
-    judged = world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
-    world.desk.update(world.by(), made.id, 2, stated=Stated("Petra moved the key", NOTE))
-    assert world.desk.undo(world.by(), made.id, 3).profile.theory == judged.theory
-    world.desk.update(world.by(), made.id, 4, stated=Stated("Corin moved the key", NOTE))
+    judged = world.profile_service.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
+    world.profile_service.update(world.by(), made.id, 2, stated=Stated("Petra moved the key", NOTE))
+    assert world.profile_service.undo(world.by(), made.id, 3).profile.theory == judged.theory
+    world.profile_service.update(world.by(), made.id, 4, stated=Stated("Corin moved the key", NOTE))
     with pytest.raises(ProfileConflict, match="theory was changed"):
-        world.desk.undo(world.by(), made.id, 2)
+        world.profile_service.undo(world.by(), made.id, 2)
 
 
 def test_a_verdict_on_other_evidence_is_a_later_change_though_it_reads_the_same(world):
     made = world.theory()
-    world.desk.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
-    judged = world.desk.judge(world.by(), made.id, 2, "supported", [evidence(2, cited=True)])
+    world.profile_service.judge(world.by(), made.id, 1, "supported", [evidence(1, cited=True)])
+    judged = world.profile_service.judge(world.by(), made.id, 2, "supported", [evidence(2, cited=True)])
     with pytest.raises(ProfileConflict, match="theory was changed"):
-        world.desk.undo(world.by(), made.id, 2)
-    assert world.desk.show("mara", made.id) == judged
-    undone = world.desk.undo(world.by(), made.id, 3).profile.theory
+        world.profile_service.undo(world.by(), made.id, 2)
+    assert world.profile_service.show("mara", made.id) == judged
+    undone = world.profile_service.undo(world.by(), made.id, 3).profile.theory
     assert [one.proof.passage_id for one in undone.evidence] == ["m1"]
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_what_a_deleted_profile_of_the_name_went_through_is_not_taken_back(world, version):
     made = world.create(hair="red")
-    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
-    world.desk.delete(world.by(), made.id, 2)
+    world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.profile_service.delete(world.by(), made.id, 2)
     anew = world.create(hair="grey")
     with pytest.raises((ProfileInvalid, ProfileConflict)):
-        world.desk.undo(world.by(), made.id, version)
-    assert world.desk.show("mara", made.id) == anew
+        world.profile_service.undo(world.by(), made.id, version)
+    assert world.profile_service.show("mara", made.id) == anew
 
 
 def test_a_change_that_could_not_be_taken_back_is_refused_where_it_must_be():
@@ -495,38 +505,38 @@ def test_a_change_that_could_not_be_taken_back_is_refused_where_it_must_be():
     made = world.create(**dict.fromkeys("abcd", "x" * 900))
     change = given(**dict.fromkeys("abc", "y" * 900))
     with pytest.raises(ProfileInvalid, match="too large to keep"):
-        world.desk.update(replace(world.by(), reversibly=True), made.id, 1, given=change)
-    assert world.desk.show("mara", made.id) == made
-    world.desk.update(replace(world.by(), reversibly=True), made.id, 1, given=change[:1])
-    assert world.desk.undo(world.by(), made.id, 2).profile.fields[0].value == "x" * 900
+        world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change)
+    assert world.profile_service.show("mara", made.id) == made
+    world.profile_service.update(replace(world.by(), reversibly=True), made.id, 1, given=change[:1])
+    assert world.profile_service.undo(world.by(), made.id, 2).profile.fields[0].value == "x" * 900
 
 
 def test_taking_back_is_done_once_by_its_user_and_not_for_what_is_forgotten():
     world = World(history_entries=2)
     made = world.create(hair="red")
-    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
     by = world.by()
-    assert world.desk.undo(by, made.id, 2) == world.desk.undo(by, made.id, 2)
+    assert world.profile_service.undo(by, made.id, 2) == world.profile_service.undo(by, made.id, 2)
     with pytest.raises(ProfileUnknown):
-        world.desk.undo(world.by("jonas"), made.id, 2)
+        world.profile_service.undo(world.by("jonas"), made.id, 2)
     with pytest.raises(ProfileInvalid, match="no change to version 1"):
-        world.desk.undo(world.by(), made.id, 1)
+        world.profile_service.undo(world.by(), made.id, 1)
 
 
 def test_a_change_of_an_earlier_release_that_did_not_keep_what_it_replaced_is_not_taken_back(world):
     made = world.create(hair="red")
-    world.desk.update(world.by(), made.id, 1, given=given(hair="black"))
+    world.profile_service.update(world.by(), made.id, 1, given=given(hair="black"))
     stored = world.store.stored["mara", made.id]
     world.store.stored["mara", made.id] = stored.model_copy(update={"replaced": ()})
     with pytest.raises(ProfileInvalid, match="not kept"):
-        world.desk.undo(world.by(), made.id, 2)
-    assert world.desk.show("mara", made.id).version == 2
+        world.profile_service.undo(world.by(), made.id, 2)
+    assert world.profile_service.show("mara", made.id).version == 2
     theory = world.theory()
-    world.desk.update(world.by(), theory.id, 1, stated=Stated("Petra moved the key", NOTE))
+    world.profile_service.update(world.by(), theory.id, 1, stated=Stated("Petra moved the key", NOTE))
     stored = world.store.stored["mara", theory.id]
     world.store.stored["mara", theory.id] = stored.model_copy(update={"replaced": ()})
     with pytest.raises(ProfileInvalid, match="not kept"):
-        world.desk.undo(world.by(), theory.id, 2)
+        world.profile_service.undo(world.by(), theory.id, 2)
 
 
 @settings(max_examples=60)
@@ -539,10 +549,10 @@ def test_whatever_a_change_did_taking_it_back_leaves_the_facts_as_they_were(befo
     world = World()
     made = world.create(**before)
     remove = [name for name in removed if name in before and name not in after]
-    changed = world.desk.update(world.by(), made.id, 1, given=given(**after), remove=remove)
+    changed = world.profile_service.update(world.by(), made.id, 1, given=given(**after), remove=remove)
     if changed.version == 1:
         return
-    undone = world.desk.undo(world.by(), made.id, 2).profile
+    undone = world.profile_service.undo(world.by(), made.id, 2).profile
     assert {field.name: field for field in undone.fields} == {field.name: field for field in made.fields}
 
 
@@ -602,14 +612,14 @@ class TwoUsers(RuleBasedStateMachine):
             user,
             name,
             version,
-            lambda by, one, at: self.world.desk.update(by, one, at, given=given(hair=value)),
+            lambda by, one, at: self.world.profile_service.update(by, one, at, given=given(hair=value)),
             lambda at, old: (at + (value != old), value),
         )
 
     @rule(user=st.sampled_from(USERS), name=st.sampled_from(NAMES), late=st.integers(0, 1))
     def delete(self, user, name, late):
         version = max(1, self._expect(user, name)[0] - late)
-        self._try(user, name, version, self.world.desk.delete, lambda at, old: (at + 1, None))
+        self._try(user, name, version, self.world.profile_service.delete, lambda at, old: (at + 1, None))
 
     @precondition(lambda self: self.done)
     @rule(data=st.data())
@@ -624,9 +634,9 @@ class TwoUsers(RuleBasedStateMachine):
     @invariant()
     def each_sees_their_own(self):
         for user in USERS:
-            seen = {profile.name.title(): profile for profile in self.world.desk.list(user)}
+            seen = {profile.name.title(): profile for profile in self.world.profile_service.list(user)}
             expected = {name: at for (owner, name), at in self.model.items() if owner == user and at[1] is not None}
-            whole = {name: self.world.desk.show(user, one.id) for name, one in seen.items()}
+            whole = {name: self.world.profile_service.show(user, one.id) for name, one in seen.items()}
             assert {name: (seen[name].version, one.fields[0].value) for name, one in whole.items()} == expected
 
 

@@ -7,14 +7,14 @@ import uuid
 
 import pytest
 
-from cicada.answering.intake import Intake
-from cicada.answering.profile_counter import ProfileCounter
+from cicada.answering.action_handlers import ActionHandlers
+from cicada.answering.profile_api import ProfileApi
 from cicada.errors import InvalidMessage, ProfilesUnavailable
 from cicada.identity import Caller
 from cicada.profiles.changes import By
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.record import Evidence, PassageProof
 from cicada.profiles.rules import MAX_EDITS, MAX_VALUE_CHARS
+from cicada.profiles.service import ProfileService
 from cicada.protocol.actions import parse_action
 from cicada.protocol.events import MAX_EVENT_BYTES
 from tests.support.passages import make_passage
@@ -28,15 +28,15 @@ WIDE = "\U00010348"
 class World:
     def __init__(self):
         self.store = InMemoryProfiles()
-        self.desk = ProfileDesk(self.store, now_s=lambda: NOW_S)
-        counter = ProfileCounter(self.desk, now_s=lambda: NOW_S)
-        self.intake = Intake(None, None, None, counter, retention_s=3600)  # what answers is not needed
+        self.profile_service = ProfileService(self.store, now_s=lambda: NOW_S)
+        counter = ProfileApi(self.profile_service, now_s=lambda: NOW_S)
+        self.action_handlers = ActionHandlers(None, None, None, counter, retention_s=3600)  # what answers is not needed
         self.largest = 0
 
     def send(self, operation, *, subject="mara", tenant=None, request_id=None, **fields):
         frame = {"action": "profile", "requestId": request_id or str(uuid.uuid4()), "operation": operation} | fields
         caller = Caller(subject, "c1", "frame-1", tenant)
-        reply = self.intake.handle(parse_action(json.dumps(frame)), caller)
+        reply = self.action_handlers.handle(parse_action(json.dumps(frame)), caller)
         self.largest = max(self.largest, len(reply.encode()))
         return json.loads(reply)
 
@@ -190,7 +190,7 @@ def whole_profile(world):
         )
         evidence.append(Evidence(side="for", strength=0.5, proof=proof, cited=True))
     for n in range(8, 9):
-        world.desk.judge(By("mara", "r", "o"), made["id"], n + 1, "open", evidence[:6])
+        world.profile_service.judge(By("mara", "r", "o"), made["id"], n + 1, "open", evidence[:6])
     return made
 
 

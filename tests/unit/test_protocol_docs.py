@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cicada import errors
-from cicada.answering.chain import _WORKFLOW_ERRORS
+from cicada.attempts.chain import _WORKFLOW_ERRORS
 from cicada.errors import CicadaError
 from cicada.protocol.asyncapi import ACTIONS, EVENTS, REPLIES
 from cicada.protocol.events import Citation, Degraded, Metrics, Reason, Reused, Source, StrategyFailure

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cicada.corpus.documents import Document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.frames import MalformedResultError, read_result, written_document, written_refusal
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.errors import DocumentEncrypted, DocumentRefused
 from cicada.text.visible import visible
 from tests.support.made_documents import docx, p, pdf, shown

@@ -9,10 +9,10 @@ import zipfile
 import pytest
 
 from cicada.corpus.documents import Document
-from cicada.corpus.readers.docx.paragraphs import Numbering, Style, Styles
+from cicada.corpus.readers.dispatch import read_document
+from cicada.corpus.readers.docx.paragraphs import ListNumbering, Style, Styles
 from cicada.corpus.readers.docx.xml import Element, parsed
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.errors import (
     DocumentBroken,
     DocumentEncrypted,
@@ -183,7 +183,7 @@ def test_items_and_headings_have_the_numbers_that_word_shows() -> None:
 )
 def test_forms_of_numbers(form: str, count: int, label: str) -> None:
     kind = f'<w:abstractNum w:abstractNumId="1">{level(0, form, "%1")}</w:abstractNum>'
-    numbering = Numbering(parsed(f'<w:numbering xmlns:w="{W}">{kind}</w:numbering>'.encode(), 10, 100))
+    numbering = ListNumbering(parsed(f'<w:numbering xmlns:w="{W}">{kind}</w:numbering>'.encode(), 10, 100))
     assert [numbering.next("1", 0) for _ in range(count)][-1] == label
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cicada.corpus.documents import Document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.errors import DocumentTooLarge, DocumentWithoutText
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.detect import doc_type_of
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.corpus.readers.sandbox import read_safely
 from cicada.corpus.yaml_nodes import YamlInvalid, YamlTooLarge, read_nodes
 from cicada.errors import DocumentBroken, DocumentRefused, DocumentTooLarge, DocumentWithoutText

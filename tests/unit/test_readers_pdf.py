@@ -9,8 +9,8 @@ import pytest
 from pypdf import PdfWriter
 
 from cicada.corpus.documents import Document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.errors import (
     DocumentBroken,
     DocumentEncrypted,

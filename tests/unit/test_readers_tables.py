@@ -7,8 +7,8 @@ import json
 import pytest
 
 from cicada.corpus.documents import Document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.limits import ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.errors import DocumentBroken, DocumentTooLarge, DocumentWithoutText
 
 

@@ -9,10 +9,10 @@ from uuid import UUID
 import pytest
 
 from cicada.answering.recovery import SWEEP_RESERVE_S, Recovery, Swept
-from cicada.answering.spending import RequestBudget
+from cicada.attempts.budgets import RequestBudget
 from cicada.delivery.decide import LEASE_GRACE_S, LEASE_S, START_GRACE_S, append, begin
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Entry, RequestKey
+from cicada.delivery.record import LogEntry, RequestKey
 from cicada.errors import RequestUnknown, WorkflowUnavailable
 from cicada.protocol.events import Failed, StrategyFailure
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -220,7 +220,7 @@ def test_a_request_that_cannot_be_read_by_this_release_does_not_stop_the_sweep(w
     other = RequestKey("mara", str(UUID(int=7)))
     world.accept(other)
     head, _ = world.log.requests[KEY]
-    world.log.requests[KEY] = (head, (Entry(1, 0, '{"type":"of another release"}'),))
+    world.log.requests[KEY] = (head, (LogEntry(1, 0, '{"type":"of another release"}'),))
     world.now_s += START_GRACE_S + 1
     swept = world.sweep()
     assert (swept.restarted, swept.failed) == (1, 1)

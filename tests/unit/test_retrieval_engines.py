@@ -26,7 +26,13 @@ from cicada.retrieval.engine import EngineSettings, build_retriever
 from cicada.retrieval.fallback import FAILURES_TO_REST, REST_S, FallbackRetriever, LearningEmbedder
 from cicada.retrieval.ports import Degradation, Filters, Hit, Retriever, SearchQuery, SearchResult, TimeLimit
 from cicada.retrieval.s3vectors.load import BATCH, BATCH_BYTES, batches
-from cicada.retrieval.s3vectors.records import MAX_METADATA_BYTES, labels_of, metadata_filter, passage_of, record_of
+from cicada.retrieval.s3vectors.vector_records import (
+    MAX_METADATA_BYTES,
+    labels_of,
+    metadata_filter,
+    passage_of,
+    record_of,
+)
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
 from tests.support.passages import make_passage

@@ -11,11 +11,11 @@ import pytest
 
 from cicada.corpus.chunking.options import ChunkOptions
 from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION, CollectionDeclaration
-from cicada.corpus.declared.reading import read_declaration
+from cicada.corpus.declared.parsing import read_declaration
 from cicada.corpus.readers.detect import HEAD_BYTES, doc_type_of
 from cicada.index.versions import read_current
 from cicada.ingest.loading import load_documents
-from cicada.retrieval.knowledge.contracts import Named, catalogue_of
+from cicada.retrieval.knowledge.contracts import NamedEntity, catalogue_of
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada.text.normal import folded
 from tests.support.embedding import WordEmbedder
@@ -202,7 +202,7 @@ def test_the_resolver_finds_the_labelled_places(loaded):
         resolver = IndexResolver(reader, catalogue_of=lambda index: catalogue_of(index.manifest))
         for question in QUESTIONS:
             for name, places in named_in(question):
-                found = resolver.resolve([Named(name, 1.0, name, "gazetteer")], list(question["collections"]))
+                found = resolver.resolve([NamedEntity(name, 1.0, name, "gazetteer")], list(question["collections"]))
                 assert {(place.collection, place.section) for place in found} == places, question
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from cicada.corpus.declared.declaration import SECTION
-from cicada.corpus.declared.reading import read_declaration
+from cicada.corpus.declared.parsing import read_declaration
 from cicada.corpus.passages import Passage
 from cicada.index.versions import must_be_published
 from cicada.ingest.loading import load_documents

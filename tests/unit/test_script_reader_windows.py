@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.messages import Message
 from cicada.corpus.windows import DEFAULT_WINDOW, Window, passages
 
@@ -46,13 +46,17 @@ def test_a_passage_cites_its_own_message_and_shows_its_neighbours_as_context():
 def test_a_vector_is_made_of_the_message_and_a_fading_share_of_its_neighbours():
     items = made(script(*["e1/c1"] * 5), Window(reach=2, fade=0.5))
     assert items["m2"].parts == (
-        Part("A: line 2", 1.0),
-        Part("B: line 1", 0.5),
-        Part("B: line 3", 0.5),
-        Part("A: line 0", 0.25),
-        Part("A: line 4", 0.25),
+        WeightedText("A: line 2", 1.0),
+        WeightedText("B: line 1", 0.5),
+        WeightedText("B: line 3", 0.5),
+        WeightedText("A: line 0", 0.25),
+        WeightedText("A: line 4", 0.25),
     )
-    assert items["m0"].parts == (Part("A: line 0", 1.0), Part("B: line 1", 0.5), Part("A: line 2", 0.25))
+    assert items["m0"].parts == (
+        WeightedText("A: line 0", 1.0),
+        WeightedText("B: line 1", 0.5),
+        WeightedText("A: line 2", 0.25),
+    )
 
 
 def test_neighbours_are_of_the_same_chapter_and_episode():
@@ -83,7 +87,7 @@ def test_neighbours_are_of_the_same_language():
     messages = [script("e1/c1", "e1/c1", JPN="行")[0], script("e1/c1", "e1/c1")[1]]
     items = made(messages)
     assert items["m0#jpn"].passage.context == "A: 行"
-    assert items["m0#jpn"].parts == (Part("A: 行", 1.0),)
+    assert items["m0#jpn"].parts == (WeightedText("A: 行", 1.0),)
     assert items["m0"].passage.context == "A: line 0\nB: line 1"
 
 

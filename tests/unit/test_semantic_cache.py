@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.breakers.names import CACHE, verdict
-from cicada.answering.semantic_cache.cache import MAX_BODIES_READ
-from cicada.answering.semantic_cache.decision import Thresholds, thresholds_of
-from cicada.answering.semantic_cache.known import OVERLAP_MS, HeldScopes
-from cicada.answering.semantic_cache.records import Body, pack_body
+from cicada.breakers.dependencies import CACHE, verdict
 from cicada.errors import CacheUnavailable, IndexMismatch, ModelUnavailable, OutOfTime
+from cicada.semantic_cache.cache import MAX_BODIES_READ
+from cicada.semantic_cache.decision import Thresholds, thresholds_of
+from cicada.semantic_cache.entries import CachedAnswer, pack_body
+from cicada.semantic_cache.entry_lists import OVERLAP_MS, HeldScopes
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import AngledEmbedder, Shelf
 from tests.support.questions import NOW_S
@@ -335,7 +335,7 @@ def test_an_entry_without_a_body_is_passed_over_and_forgotten(shelf: Shelf) -> N
 def test_a_damaged_body_is_a_miss(shelf: Shelf, damage: str) -> None:
     shelf.keep(LOCKED)
     ((key, body),) = shelf.store.bodies.items()
-    other = Body(question="?", text="", sources=(), citations=(), model_id="", stop_reason="", found=0)
+    other = CachedAnswer(question="?", text="", sources=(), citations=(), model_id="", stop_reason="", found=0)
     shelf.store.bodies[key] = {
         "cut": body[: len(body) // 2],
         "flipped": body[:20] + bytes([body[20] ^ 255]) + body[21:],

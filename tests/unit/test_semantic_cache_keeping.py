@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.semantic_cache.cache import NoEarlierAnswers
-from cicada.answering.semantic_cache.keeping import MAX_QUESTION_CHARS
-from cicada.answering.semantic_cache.records import (
+from cicada.protocol.events import Citation, Degraded, Reused
+from cicada.retrieval.ports import Unlimited
+from cicada.semantic_cache.admission import MAX_QUESTION_CHARS
+from cicada.semantic_cache.cache import NoEarlierAnswers
+from cicada.semantic_cache.entries import (
     MAX_BODY_BYTES,
-    Body,
     BodyTooLarge,
     BodyUnreadable,
+    CachedAnswer,
     pack_body,
     pack_vector,
     unpack_body,
     unpack_vector,
 )
-from cicada.protocol.events import Citation, Degraded, Reused
-from cicada.retrieval.ports import Unlimited
 from tests.support.cached_answers import VERSION, Shelf, asked, given
 from tests.support.passages import unit_rows
 
@@ -186,7 +186,7 @@ def test_the_question_is_embedded_once_where_the_embedder_remembers(shelf: Shelf
 def test_a_body_reads_back_as_it_was() -> None:
     answer = given(LOCKED)
     assert answer.retrieved is not None
-    body = Body(
+    body = CachedAnswer(
         question=LOCKED, text=answer.text, sources=answer.retrieved.sources, citations=(VERIFIED,),
         model_id="m", stop_reason="end_turn", found=3,
     )  # fmt: skip
@@ -194,7 +194,9 @@ def test_a_body_reads_back_as_it_was() -> None:
 
 
 def test_a_body_that_unpacks_to_too_much_is_refused_both_ways() -> None:
-    body = Body(question="?", text="a" * 5_000_000, sources=(), citations=(), model_id="", stop_reason="", found=0)
+    body = CachedAnswer(
+        question="?", text="a" * 5_000_000, sources=(), citations=(), model_id="", stop_reason="", found=0
+    )
     with pytest.raises(BodyTooLarge):
         pack_body(body)
     with pytest.raises(BodyUnreadable):

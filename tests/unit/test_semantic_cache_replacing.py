@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cicada.answering.semantic_cache.cache import SURPLUS_DELETED
-from cicada.answering.semantic_cache.known import HeldScope, HeldScopes
-from cicada.answering.semantic_cache.records import Body, Entry, pack_body, pack_vector, unpack_body
 from cicada.retrieval.ports import Unlimited
+from cicada.semantic_cache.cache import SURPLUS_DELETED
+from cicada.semantic_cache.entries import CachedAnswer, CacheEntry, pack_body, pack_vector, unpack_body
+from cicada.semantic_cache.entry_lists import HeldScope, HeldScopes
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import VERSION, Shelf, asked
 
@@ -29,8 +29,8 @@ def shelf() -> Shelf:
     return shelf
 
 
-def entry(number: int, question: str = "", *, vector: bytes = b"\x7f\x00\x00\x00") -> Entry:
-    return Entry(f"{number:013d}-aa", question or f"What is {number}?", vector, number, NEVER_S)
+def entry(number: int, question: str = "", *, vector: bytes = b"\x7f\x00\x00\x00") -> CacheEntry:
+    return CacheEntry(f"{number:013d}-aa", question or f"What is {number}?", vector, number, NEVER_S)
 
 
 def kept_at(shelf: Shelf) -> list[str]:
@@ -62,11 +62,11 @@ def test_of_two_that_are_kept_at_once_the_newest_is_found_by_everybody(shelf: Sh
     class Meets(InMemoryCacheStore):
         """A store where another worker keeps an answer just before this one's is put."""
 
-        def put(self, scope: str, entry: Entry, body: bytes) -> None:
+        def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
             other.keep(LOCKED, NEW, at_ms=int(shelf.now_s * 1000) + 5)
             shelf.store.put(scope, entry, body)
 
-        def entries(self, scope: str, *, after: str, limit: int) -> list[Entry]:
+        def entries(self, scope: str, *, after: str, limit: int) -> list[CacheEntry]:
             return shelf.store.entries(scope, after=after, limit=limit)
 
         def body(self, scope: str, entry_id: str) -> bytes | None:
@@ -122,7 +122,9 @@ def test_an_answer_that_holds_serves_where_a_nearer_one_does_not(shelf: Shelf) -
 
 def test_an_answer_that_was_never_grounded_is_not_given_again(shelf: Shelf) -> None:
     ((key, _),) = shelf.store.bodies.items()
-    bare = Body(question=LOCKED, text=OLD, sources=(), citations=(), model_id="m", stop_reason="end_turn", found=0)
+    bare = CachedAnswer(
+        question=LOCKED, text=OLD, sources=(), citations=(), model_id="m", stop_reason="end_turn", found=0
+    )
     shelf.store.bodies[key] = pack_body(bare)
     assert shelf.look_up(LOCKED).use == "miss"
 

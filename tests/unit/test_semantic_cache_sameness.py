@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks import semantic_cache
-from cicada.answering.breakers.names import model_breaker
-from cicada.answering.semantic_cache.decision import SameQuestion, confirming, thresholds_of
+from cicada.breakers.dependencies import model_breaker
 from cicada.errors import ModelUnavailable
 from cicada.models.ports import Filled, Usage
 from cicada.retrieval.ports import Unlimited
+from cicada.semantic_cache.decision import SameQuestion, confirming, thresholds_of
 from cicada.settings import AnswerSettings
 from cicada.text.sameness import may_be_same, same_question
 from tests.support.breakers import Clock, InMemoryBreakers, board
@@ -104,9 +104,9 @@ class Answers:
         self.answer = answer
         self.prompts = []
 
-    def fill(self, prompt, form, *, time_budget_s, leash):
+    def fill(self, prompt, form, *, time_budget_s, call_scope):
         self.prompts.append(prompt)
-        leash.call()
+        call_scope.call()
         if isinstance(self.answer, Exception):
             raise self.answer
         return Filled(self.answer, Usage(30, 3), 1)

@@ -15,7 +15,7 @@ from cicada.retrieval.fallback import FAILURES_TO_REST, FallbackRetriever
 from cicada.retrieval.kendra import KendraRetriever
 from cicada.retrieval.ports import SearchQuery, SearchResult
 from cicada.retrieval.s3vectors import S3VectorsRetriever
-from cicada.retrieval.s3vectors.held import HELD_KEY, Held
+from cicada.retrieval.s3vectors.collection_state import HELD_KEY, CollectionState
 from cicada.retrieval.shards import ShardRetriever
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -67,7 +67,7 @@ def vectors_holding(**changes: Any) -> S3VectorsRetriever:
         "index_arn": "arn:index", "status": "ready", "version": "000007-g", "previous": None, "passages": 3,
         "embedding_model_id": "test.words", "dimensions": 64, "run": "r", "updated_at": datetime.now(UTC),
     }  # fmt: skip
-    store.write(HELD_KEY, Held(**(values | changes)).to_bytes(), replaces=None)
+    store.write(HELD_KEY, CollectionState(**(values | changes)).to_bytes(), replaces=None)
     operation = SimpleNamespace(input_shape=SimpleNamespace(members={}))
     model = SimpleNamespace(operation_model=lambda _: operation)
     client = SimpleNamespace(meta=SimpleNamespace(service_model=model))

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from botocore.exceptions import ClientError
 
-from cicada.answering.chain import FALLS_TO, longest_path
+from cicada.attempts.chain import FALLS_TO, longest_path
 from tests.simulation.concurrency import SimulatedConcurrency
 from tests.simulation.expressions import condition, updated
 from tests.simulation.faults import Faults

@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from cicada.answering.spending import ModelCall
-from cicada.answering.writing import write, write_whole
+from cicada.attempts.budgets import ModelCall
+from cicada.attempts.writing import write, write_whole
 from cicada.errors import AnswerIncomplete, AnswerTruncated, BudgetSpent, ModelBusy, OutOfTime, StreamBroken
 from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Usage
-from tests.support.answers import allowance
+from tests.support.answers import sub_budget
 from tests.support.breakers import Clock
 from tests.support.questions import ScriptedModel
 
@@ -24,20 +24,20 @@ class TimedModel(ScriptedModel):
         super().__init__(*pieces)
         self.clock = clock
 
-    def stream(self, prompt, *, time_budget_s, leash):
+    def stream(self, prompt, *, time_budget_s, call_scope):
         self.time_budget_s = time_budget_s
-        for step in super().stream(prompt, time_budget_s=time_budget_s, leash=leash):
+        for step in super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope):
             self.clock.pass_s(0.5)
             yield step
 
 
-def noted(spending):
-    (call,) = spending.made
+def noted(attempt_budget):
+    (call,) = attempt_budget.made
     return call
 
 
 def test_the_pieces_are_passed_on_and_the_whole_is_returned():
-    pieces = write(ScriptedModel("Ma", "ra"), PROMPT, allowance())
+    pieces = write(ScriptedModel("Ma", "ra"), PROMPT, sub_budget())
     assert [next(pieces), next(pieces)] == [TextDelta("Ma"), TextDelta("ra")]
     with pytest.raises(StopIteration) as end:
         next(pieces)
@@ -45,10 +45,10 @@ def test_the_pieces_are_passed_on_and_the_whole_is_returned():
 
 
 def test_who_has_no_use_for_pieces_gets_the_whole():
-    spending = allowance()
-    written = write_whole(ScriptedModel("What did ", "Mara say?"), PROMPT, spending, "complete_question")
+    attempt_budget = sub_budget()
+    written = write_whole(ScriptedModel("What did ", "Mara say?"), PROMPT, attempt_budget, "complete_question")
     assert written.text == "What did Mara say?"
-    assert noted(spending).purpose == "complete_question"
+    assert noted(attempt_budget).purpose == "complete_question"
 
 
 def test_what_a_call_took_is_noted_and_told(caplog):
@@ -56,10 +56,10 @@ def test_what_a_call_took_is_noted_and_told(caplog):
     clock = Clock(0)
     model = TimedModel(clock, "Ma", "ra")
     model.model_id = "us.amazon.nova-micro-v1:0"
-    spending = allowance(clock=clock, left_s=30)
-    write_whole(model, PROMPT, spending)
+    attempt_budget = sub_budget(clock=clock, left_s=30)
+    write_whole(model, PROMPT, attempt_budget)
     assert model.time_budget_s == 30
-    assert noted(spending) == ModelCall(
+    assert noted(attempt_budget) == ModelCall(
         purpose="answer",
         model_id="us.amazon.nova-micro-v1:0",
         calls=1,
@@ -90,10 +90,10 @@ def truncated(usage):
     ],
 )
 def test_a_call_that_fails_is_noted_with_what_is_known_of_it(caplog, pieces, error, first_piece, usage):
-    spending = allowance()
+    attempt_budget = sub_budget()
     with pytest.raises(error):
-        write_whole(ScriptedModel(*pieces), PROMPT, spending)
-    call = noted(spending)
+        write_whole(ScriptedModel(*pieces), PROMPT, attempt_budget)
+    call = noted(attempt_budget)
     assert (call.calls, call.fault, call.usage) == (1, error.code, usage)
     assert (call.first_piece_ms is not None) == first_piece
     (told,) = [record for record in caplog.records if record.step == "model_call"]
@@ -102,80 +102,80 @@ def test_a_call_that_fails_is_noted_with_what_is_known_of_it(caplog, pieces, err
 
 def test_a_stream_that_ends_without_its_finish_is_broken():
     class Cut(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
-            for step in super().stream(prompt, time_budget_s=time_budget_s, leash=leash):
+        def stream(self, prompt, *, time_budget_s, call_scope):
+            for step in super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope):
                 if not isinstance(step, Finished):
                     yield step
 
-    spending = allowance()
+    attempt_budget = sub_budget()
     with pytest.raises(StreamBroken):
-        write_whole(Cut("Half an ans"), PROMPT, spending)
-    assert noted(spending).fault == "stream_broken"
+        write_whole(Cut("Half an ans"), PROMPT, attempt_budget)
+    assert noted(attempt_budget).fault == "stream_broken"
 
 
 def test_every_call_that_goes_out_is_counted_retries_too():
     class Retries(ScriptedModel):
-        def stream(self, prompt, *, time_budget_s, leash):
-            leash.call()
-            yield from super().stream(prompt, time_budget_s=time_budget_s, leash=leash)
+        def stream(self, prompt, *, time_budget_s, call_scope):
+            call_scope.call()
+            yield from super().stream(prompt, time_budget_s=time_budget_s, call_scope=call_scope)
 
-    spending = allowance(calls=2)
-    write_whole(Retries("Mara"), PROMPT, spending)
-    assert (noted(spending).calls, spending.spent.calls, spending.calls_left) == (2, 2, 0)
+    attempt_budget = sub_budget(calls=2)
+    write_whole(Retries("Mara"), PROMPT, attempt_budget)
+    assert (noted(attempt_budget).calls, attempt_budget.spent.calls, attempt_budget.calls_left) == (2, 2, 0)
 
 
 def test_without_a_call_left_none_goes_out():
-    spending = allowance(calls=0)
+    attempt_budget = sub_budget(calls=0)
     model = ScriptedModel("never")
     with pytest.raises(BudgetSpent):
-        write_whole(model, PROMPT, spending)
-    assert (model.prompts, noted(spending).calls, noted(spending).fault) == ([], 0, "budget_spent")
+        write_whole(model, PROMPT, attempt_budget)
+    assert (model.prompts, noted(attempt_budget).calls, noted(attempt_budget).fault) == ([], 0, "budget_spent")
 
 
 @pytest.mark.parametrize("budget", [{"tokens": 4 * 512}, {"cost_usd": 0.0}])
 def test_a_call_that_could_take_more_than_its_share_is_not_made(budget):
     model = ScriptedModel("never")
     model.model_id = "amazon.nova-pro-v1:0"
-    spending = allowance(**budget)
+    attempt_budget = sub_budget(**budget)
     with pytest.raises(BudgetSpent):
-        write_whole(model, PROMPT, spending)
-    assert (model.prompts, spending.made, spending.calls_left) == ([], [], 2)
+        write_whole(model, PROMPT, attempt_budget)
+    assert (model.prompts, attempt_budget.made, attempt_budget.calls_left) == ([], [], 2)
 
 
 def test_without_time_left_none_is_made():
     model = ScriptedModel("never")
     with pytest.raises(OutOfTime):
-        write_whole(model, PROMPT, allowance(left_s=0))
+        write_whole(model, PROMPT, sub_budget(left_s=0))
     assert model.prompts == []
 
 
 def test_a_stop_reaches_the_model_and_passes_through():
-    spending = allowance()
-    pieces = write(ScriptedModel("one ", "two ", "three"), PROMPT, spending)
+    attempt_budget = sub_budget()
+    pieces = write(ScriptedModel("one ", "two ", "three"), PROMPT, attempt_budget)
     next(pieces)
-    spending.stop()
+    attempt_budget.stop()
     with pytest.raises(Stopped):
         next(pieces)
-    assert noted(spending).fault == "stopped"
+    assert noted(attempt_budget).fault == "stopped"
 
 
 def test_a_reader_that_leaves_closes_the_model_and_the_call_is_noted(caplog):
-    spending = allowance()
+    attempt_budget = sub_budget()
     model = ScriptedModel("one ", "two ", "three")
-    pieces = write(model, PROMPT, spending)
+    pieces = write(model, PROMPT, attempt_budget)
     next(pieces)
     pieces.close()
     assert model.closed_early == 1
-    assert (noted(spending).fault, noted(spending).calls) == ("stopped", 1)
+    assert (noted(attempt_budget).fault, noted(attempt_budget).calls) == ("stopped", 1)
     assert all(record.levelno < logging.WARNING for record in caplog.records)
 
 
 def test_a_bug_is_not_taken_for_a_stop():
-    spending = allowance()
+    attempt_budget = sub_budget()
     with pytest.raises(ZeroDivisionError):
-        write_whole(ScriptedModel(ZeroDivisionError()), PROMPT, spending)
-    assert noted(spending).fault == "internal"
+        write_whole(ScriptedModel(ZeroDivisionError()), PROMPT, attempt_budget)
+    assert noted(attempt_budget).fault == "internal"
 
 
 def test_a_lone_surrogate_is_replaced():
-    assert write_whole(ScriptedModel("The bell \ud83d", "rang."), PROMPT, allowance()).text == "The bell ?rang."
+    assert write_whole(ScriptedModel("The bell \ud83d", "rang."), PROMPT, sub_budget()).text == "The bell ?rang."

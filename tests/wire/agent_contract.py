@@ -34,16 +34,16 @@ from cicada.agents.ports import (
     Agent,
     AgentFinished,
     AgentTask,
-    Judged,
-    Shelf,
+    SourceRegistry,
     TheoryVerdict,
     Tool,
     ToolCall,
     ToolInput,
+    VerdictGiven,
 )
-from cicada.agents.shelf import NumberedShelf
-from cicada.agents.toolbox import ToolBox
-from cicada.answering.breakers.guards import GuardedAgent
+from cicada.agents.source_registry import NumberedSources
+from cicada.agents.tool_runner import ToolRunner
+from cicada.breakers.guards import GuardedAgent
 from cicada.corpus.passages import DocumentLocator
 from cicada.delivery.record import RequestKey
 from cicada.errors import (
@@ -58,7 +58,7 @@ from cicada.errors import (
 )
 from cicada.models.ports import ModelUse, Stopped, TextDelta, Usage
 from cicada.protocol.events import Source, VerdictPassage
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 from tests.support.breakers import Clock, InMemoryBreakers, board
 from tests.support.hostile import NOTHING, READING, HostileWorld, every_writing_tool
 from tests.support.questions import KEY
@@ -175,7 +175,7 @@ class World:
     """What else happens in each run."""
 
     def tools(self) -> tuple[Tool[Any], ...]:
-        """``search_script`` reads and puts one passage on the shelf; ``create_profile`` writes; ``give_verdict`` writes
+        """``search_script`` reads and registers one passage; ``create_profile`` writes; ``give_verdict`` writes
         nothing, and names all of the run's sources."""
         return (_SearchScript(self), _CreateProfile(self), _GiveVerdict(self))
 
@@ -189,12 +189,14 @@ class _SearchScript:
     writes: bool = False
     in_worker: bool = False
 
-    def run(self, given: SearchInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: SearchInput, actor: Actor, registry: SourceRegistry, limits: SearchLimits
+    ) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
         self.world.meanwhile()
         if self.world.fails_with is not None:
             raise self.world.fails_with
-        n = shelf.put(passage(given.query))
+        n = registry.put(passage(given.query))
         return {"passages": [{"n": n, "text": f"{LETTER} ({given.query})"}]}
 
 
@@ -207,7 +209,7 @@ class _CreateProfile:
     writes: bool = True
     in_worker: bool = True
 
-    def run(self, given: NoteInput, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(self, given: NoteInput, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Mapping[str, Any]:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
         self.world.meanwhile()
         if self.world.fails_with is not None:
@@ -224,10 +226,10 @@ class _GiveVerdict:
     writes: bool = False
     in_worker: bool = True
 
-    def run(self, given: VerdictInput, actor: Actor, shelf: Shelf, limits: Limits) -> Judged:
+    def run(self, given: VerdictInput, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> VerdictGiven:
         self.world.done.append((self.name, actor.subject, given.model_dump()))
-        named = tuple(VerdictPassage(n=source.n, strength="strong") for source in shelf.sources)
-        return Judged({"verdict": given.verdict}, TheoryVerdict(given.verdict, for_=named))
+        named = tuple(VerdictPassage(n=source.n, strength="strong") for source in registry.sources)
+        return VerdictGiven({"verdict": given.verdict}, TheoryVerdict(given.verdict, for_=named))
 
 
 def passage(name: str) -> Source:
@@ -240,7 +242,7 @@ def passage(name: str) -> Source:
 
 @dataclass
 class Meter:
-    """:class:`cicada.retrieval.ports.Limits` that a test looks into."""
+    """:class:`cicada.retrieval.ports.SearchLimits` that a test looks into."""
 
     calls_left: int = 50
     left_s: float = 60.0
@@ -299,11 +301,11 @@ class Run:
     finished: AgentFinished | None = None
 
     def __post_init__(self) -> None:
-        self.shelf = NumberedShelf()
-        self.box = ToolBox(
+        self.registry = NumberedSources()
+        self.box = ToolRunner(
             [tool for tool in self.rig.world.tools() if not (self.reads_only and tool.writes)],
             actor=Actor(SUBJECT, "request-1", self.question, 1_700_000_000_000),
-            shelf=self.shelf,
+            registry=self.registry,
             limits=self.meter,
             caps=self.caps,
         )
@@ -387,7 +389,7 @@ class AgentContract:
         assert rig.world.done == [("search_script", SUBJECT, {"query": "letter"})]
         assert LETTER in rig.heard[-1]
         assert run.text == "In the boathouse [1]."
-        assert [source.passage_id for source in run.shelf.sources] == ["p-letter"]
+        assert [source.passage_id for source in run.registry.sources] == ["p-letter"]
 
     def test_a_tool_that_writes_runs_once_and_the_model_is_told(self, rig: Rig) -> None:
         rig.play(Turn(uses=(Use("create_profile", {"name": "Mira"}),)), Turn(("Noted.",)))
@@ -422,7 +424,7 @@ class AgentContract:
         else:
             assert all(writing <= told for told in rig.offered)
             assert world.unchanged == (kind == "theory")  # which must be stated in the words of the question
-            assert world.desk.show(world.by("").subject, world.ilse.id) == world.ilse
+            assert world.profile_service.show(world.by("").subject, world.ilse.id) == world.ilse
 
     @pytest.mark.parametrize("reads_only", [True, False])
     def test_a_verdict_is_given_with_all_sources_of_the_run_whoever_searched(self, rig: Rig, reads_only: bool) -> None:
@@ -449,7 +451,10 @@ class AgentContract:
         )
         run = Run(rig).go()
         assert [name for name, _, _ in rig.world.done] == ["search_script", "search_script", "create_profile"]
-        assert [(source.n, source.passage_id) for source in run.shelf.sources] == [(1, "p-letter 1"), (2, "p-letter 2")]
+        assert [(source.n, source.passage_id) for source in run.registry.sources] == [
+            (1, "p-letter 1"),
+            (2, "p-letter 2"),
+        ]
 
     def test_several_tools_of_one_turn_all_run_and_all_are_told(self, rig: Rig) -> None:
         uses = tuple(Use("search_script", {"query": name}, f"use-{name}") for name in ("letter", "key"))
@@ -465,7 +470,7 @@ class AgentContract:
         run.go(run.task(("search_script", {"query": "opening"})))
         assert "(opening)" in rig.heard[0]
         assert len(rig.world.done) == 1
-        assert [source.n for source in run.shelf.sources] == [1]
+        assert [source.n for source in run.registry.sources] == [1]
 
     def test_short_text_before_a_tools_use_is_no_part_of_the_answer(self, rig: Rig) -> None:
         if not rig.streams_turns:

@@ -18,7 +18,7 @@ from cicada.agents.classic.invocation import Invocations
 from cicada.agents.classic.schema import function_of
 from cicada.agents.limits import AgentCaps
 from cicada.agents.ports import Tool
-from cicada.delivery.record import Head, Question, RequestKey
+from cicada.delivery.record import Question, RequestHead, RequestKey
 from cicada.errors import AgentCapReached, AgentError, AgentUnavailable, AnswerBlocked, RequestUnknown, StreamBroken
 from cicada.models.retries import RetryPolicy
 from cicada_local.agents.turns import BrainCall, BrainTool, Step
@@ -47,11 +47,11 @@ class Requests:
     """The requests' table: one open request."""
 
     def __init__(self) -> None:
-        self.head_ = Head(
+        self.head_ = RequestHead(
             RequestKey(SUBJECT, "request-1"), Question(QUESTION), "origin", 1_700_000_000_000, expires_at=1 << 40
         )
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         if key != self.head_.key:
             raise RequestUnknown("there is no such request")
         return self.head_
@@ -174,8 +174,8 @@ def test_numbers_of_opening_calls_go_on_in_the_function_and_back(rig):
     )
     run = Run(rig)
     run.go(run.task(("search_script", {"query": "opening"})))
-    assert [(one.n, one.passage_id) for one in run.shelf.sources] == [(1, "p-opening"), (2, "p-key")]
-    assert [event["sessionAttributes"]["shelf"].count(",") for event in rig.service.events] == [0, 1]
+    assert [(one.n, one.passage_id) for one in run.registry.sources] == [(1, "p-opening"), (2, "p-key")]
+    assert [event["sessionAttributes"]["registry"].count(",") for event in rig.service.events] == [0, 1]
 
 
 def test_a_passage_under_the_number_of_another_ends_the_run(rig):
@@ -221,7 +221,7 @@ def test_a_whole_answer_counts_although_its_chunk_was_cut_off(rig):
 
 
 def test_a_function_that_refuses_the_run_ends_it(rig):
-    rig.requests.head_ = Head(
+    rig.requests.head_ = RequestHead(
         RequestKey("somebody-else", "request-1"), Question(QUESTION), "origin", 1, expires_at=1 << 40
     )
     rig.play(Turn(uses=(Use("search_script", {"query": "letter"}),)), Turn(("Never.",)))

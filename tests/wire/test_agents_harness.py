@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import AgentExchange
 from cicada.agents.harness.agent import HarnessAgent
 from cicada.agents.harness.invocation import Harness
 from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable
@@ -188,6 +188,6 @@ def test_a_tool_that_the_harness_runs_itself_ends_the_run(rig):
     own = {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "a", "name": "shell"}}}}
     own["contentBlockStart"]["start"]["toolUse"]["type"] = "server_tool_use"
     run = Run(rig)
-    call = rig.agent().call(run.task(), Exchange(run.task(), run.box.tools), StreamedTurn(), left_s=5.0)
+    call = rig.agent().call(run.task(), AgentExchange(run.task(), run.box.tools), StreamedTurn(), left_s=5.0)
     with pytest.raises(AgentError, match="of its own"):
         call.read(own)

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
 from cicada.corpus.documents import Document
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.errors import (
     AnswerMalformed,
@@ -23,9 +23,9 @@ from cicada.errors import (
 )
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.enricher import Enricher
-from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.enrichment.summaries import DocumentSummaries
 from cicada.models.bedrock_structured import BedrockStructuredModel
-from cicada.models.ports import Filled, Prompt, Stopped, Unheld
+from cicada.models.ports import Filled, Prompt, Stopped, Unbounded
 from cicada.models.retries import RetryPolicy
 from tests.support.object_stores import InMemoryStore
 from tests.wire.bedrock_service import BedrockService, serving
@@ -79,7 +79,7 @@ def model(service: BedrockService, model_id: str = MODEL, **settings: Any) -> Be
 
 def fill(structured: BedrockStructuredModel, time_budget_s: float = 10.0) -> Filled[Note]:
     prompt = Prompt("Take a note.", "<passages>\n<passage n='1'>x</passage>\n</passages>The keeper, Aoi, left.")
-    return structured.fill(prompt, Note, time_budget_s=time_budget_s, leash=Unheld())
+    return structured.fill(prompt, Note, time_budget_s=time_budget_s, call_scope=Unbounded())
 
 
 # --- the stand-in ---
@@ -225,7 +225,7 @@ def test_a_call_ends_with_its_time_budget_and_its_connection_with_it(service):
 
 
 class Stopping:
-    """A leash that is stopped a moment after the call goes out."""
+    """A call scope that is stopped a moment after the call goes out."""
 
     def call(self) -> None:
         pass
@@ -242,7 +242,7 @@ class Stopping:
 def test_a_stop_closes_the_connection(service):
     service.faults.arm("bedrock.slow", first_ms=20_000)
     with pytest.raises(Stopped):
-        model(service).fill(Prompt("", "x"), Note, time_budget_s=30.0, leash=Stopping())
+        model(service).fill(Prompt("", "x"), Note, time_budget_s=30.0, call_scope=Stopping())
     assert service.finished.wait(5)
 
 
@@ -253,7 +253,7 @@ def test_a_documents_passages_are_summarised_and_named_once(service):
     items = [
         Indexable(
             Passage(id=str(n), collection="c", text=text, context=text, locator=DocumentLocator(source="s", title="T")),
-            (Part(text, 1.0),),
+            (WeightedText(text, 1.0),),
         )
         for n, text in enumerate(texts)
     ]
@@ -264,5 +264,5 @@ def test_a_documents_passages_are_summarised_and_named_once(service):
     assert first.summary == "Before the tide Ren Hale closes valve V-1104."
     assert (enriched.calls, enriched.cost_usd, enriched.notes) == (2, 0.0, ())
     assert Enricher(options, model(service), store).enrich(document, items).calls == 0
-    summary = Summaries(store, model(service)).get_or_make("s", "T", texts, time_budget_s=5)
+    summary = DocumentSummaries(store, model(service)).get_or_make("s", "T", texts, time_budget_s=5)
     assert (summary.text, summary.made) == (enriched.summary, False)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import (
     AnswerBlocked,
     AnswerIncomplete,
@@ -19,7 +19,7 @@ from cicada.errors import (
 )
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.model_ids import Sampling
-from cicada.models.ports import Finished, Prompt, Unheld
+from cicada.models.ports import Finished, Prompt, Unbounded
 from cicada.models.retries import RetryPolicy
 from tests.wire.bedrock_service import ANSWER, BedrockService, FakeTime, serving
 from tests.wire.stream_readers import until_readers_are_done
@@ -54,7 +54,7 @@ def read(text_model: BedrockTextModel, time_budget_s: float = 10.0) -> tuple[lis
     """The texts that arrived, and how it ended."""
     texts: list[str] = []
     try:
-        for piece in text_model.stream(PROMPT, time_budget_s=time_budget_s, leash=Unheld()):
+        for piece in text_model.stream(PROMPT, time_budget_s=time_budget_s, call_scope=Unbounded()):
             if isinstance(piece, Finished):
                 return texts, piece
             assert piece.text
@@ -86,7 +86,7 @@ def test_the_prompt_and_max_tokens_are_sent_and_no_sampling_parameter_that_is_no
 
 
 def test_a_blank_system_prompt_is_left_out(service):
-    pieces = list(model(service).stream(Prompt("", "Hello?"), time_budget_s=10, leash=Unheld()))
+    pieces = list(model(service).stream(Prompt("", "Hello?"), time_budget_s=10, call_scope=Unbounded()))
     assert isinstance(pieces[-1], Finished)
     assert "system" not in service.bodies[0]
 
@@ -366,15 +366,15 @@ def test_a_refusal_of_something_that_was_not_sent_is_final(service, time):
 # --- calls ---
 
 
-def test_the_service_gets_as_many_calls_as_the_leash_allows(service, time):
+def test_the_service_gets_as_many_calls_as_the_call_scope_allows(service, time):
     service.faults.arm("bedrock.throttle")
-    leash = Spending("rag", calls=2, deadline=float("inf"))
+    call_scope = AttemptBudget("rag", calls=2, deadline=float("inf"))
     with pytest.raises(ModelBusy):
-        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+        list(model(service, time).stream(PROMPT, time_budget_s=60, call_scope=call_scope))
     assert service.calls["converse-stream"] == 2
-    assert leash.calls_left == 0
+    assert call_scope.calls_left == 0
     with pytest.raises(BudgetSpent):
-        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+        list(model(service, time).stream(PROMPT, time_budget_s=60, call_scope=call_scope))
     assert service.calls["converse-stream"] == 2
 
 

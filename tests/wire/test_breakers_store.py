@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from botocore.stub import Stubber
 
-from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.decide import Breaker
-from cicada.answering.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
-from cicada.answering.breakers.ports import Overtaken
+from cicada.breakers.decide import Breaker
+from cicada.breakers.dynamodb import BREAKER_CONFIG, DynamoDbBreakerStore
+from cicada.breakers.ports import Overtaken
+from cicada.breakers.registry import BreakerRegistry
 from cicada.delivery.ports import StoreFault
 from cicada.errors import DependencyDown, ModelBusy
 from tests.support.breakers import Beside, Clock, InMemoryBreakers, board
@@ -106,7 +106,7 @@ def test_whatever_the_service_answers_is_a_fault_that_fails_no_answer(dynamodb, 
         stub.add_client_error("put_item", code)
         stub.add_client_error("query", code)
         store = DynamoDbBreakerStore(dynamodb, "requests")
-        breakers = Breakers(store, worker_id="w1", concurrency=Beside())
+        breakers = BreakerRegistry(store, worker_id="w1", concurrency=Beside())
         breakers.check(["index"])
         breakers.failed("index", ModelBusy("another's"))
         breakers.failed("model:m", ModelBusy("throttled"))

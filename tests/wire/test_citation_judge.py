@@ -8,7 +8,7 @@ import pytest
 
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.citations import check_citations
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.retries import RetryPolicy
@@ -33,9 +33,9 @@ def judged(service: BedrockService, time_s: float = 20.0) -> tuple[list[str], li
     model = BedrockStructuredModel(
         service.client(read_timeout_s=60), "local.extractive", retry=RetryPolicy(max_attempts=1)
     )
-    spending = Spending("rag", calls=2, deadline=float("inf"))
-    found = check_citations(ANSWER, SOURCES, CitationJudge(model, time_s).within(spending))
-    return [citation.verdict for citation in found], [call.fault for call in spending.made]
+    attempt_budget = AttemptBudget("rag", calls=2, deadline=float("inf"))
+    found = check_citations(ANSWER, SOURCES, CitationJudge(model, time_s).within(attempt_budget))
+    return [citation.verdict for citation in found], [call.fault for call in attempt_budget.made]
 
 
 def test_each_sentence_gets_its_verdict(service: BedrockService) -> None:

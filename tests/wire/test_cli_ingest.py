@@ -20,7 +20,7 @@ from cicada.ingest.incoming.batches import prepare
 from cicada.ingest.incoming.bucket import IncomingBucket
 from cicada.ingest.incoming.finishing import finish
 from cicada.ingest.incoming.planning import plan
-from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.run_records import Batch
 from cicada.ingest.incoming.turns import take_turn
 from cicada_cli import ingest
 from cicada_cli.deployment import Aws, Deployment

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.profile_counter import ProfileCounter
+from cicada.answering.profile_api import ProfileApi
 from cicada.errors import CicadaError, ProfilesUnavailable
-from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.service import ProfileService
 from cicada.protocol.events import (
     ChangedField,
     Chunk,
@@ -41,7 +41,7 @@ class Keeping(Deployment):
     def __init__(self, **misbehaviour: Any) -> None:
         super().__init__(replies=self._reply, **misbehaviour)
         self.store = InMemoryProfiles()
-        self.counter = ProfileCounter(ProfileDesk(self.store))
+        self.counter = ProfileApi(ProfileService(self.store))
         self.refusals: list[CicadaError] = []
 
     def _reply(self, action: Any) -> str | list[str] | None:

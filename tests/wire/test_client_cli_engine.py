@@ -18,7 +18,7 @@ from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever
 from cicada.retrieval.s3vectors.load import CurrentVersion
-from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
+from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS
 from cicada_cli.main import main
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder

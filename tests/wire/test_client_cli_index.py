@@ -15,7 +15,7 @@ from rich.console import Console
 from cicada.retrieval.ports import SearchQuery
 from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.load import load
-from cicada_cli.load_options import Asked
+from cicada_cli.load_options import LoadOptions
 from cicada_cli.main import main
 from cicada_cli.search import search
 from tests.support.embedding import WordEmbedder
@@ -182,7 +182,7 @@ def test_on_a_terminal_hits_are_a_table_and_progress_is_bars(
         {"bucket": bucket, "embedding_model_id": MODEL, "embedding_dimensions": str(DIMENSIONS)}, Aws()
     )
     err, out = (Console(file=io.StringIO(), force_terminal=True, width=120) for _ in range(2))
-    asked = Asked((script,), "script", start_over=True)
+    asked = LoadOptions((script,), "script", start_over=True)
     assert load(deployment, asked, err=err) == 0
     bars = err.file.getvalue()  # type: ignore[attr-defined]
     for stage in ("reading", "embedding", "writing", "publishing"):

@@ -19,8 +19,8 @@ from cicada_cli.deployment import (
     INDEX,
     LOCAL_FILE,
     Aws,
-    Choice,
     Deployment,
+    DeploymentChoice,
     DeploymentNotFound,
     discover,
 )
@@ -99,7 +99,7 @@ def found(
     """What a command finds that is typed in a folder of a project."""
     cwd = tmp_path / "project" / "docs"
     cwd.mkdir(parents=True, exist_ok=True)
-    return discover(Choice(**choice), needs, environ=environ or {}, cwd=cwd, project=tmp_path / "elsewhere")
+    return discover(DeploymentChoice(**choice), needs, environ=environ or {}, cwd=cwd, project=tmp_path / "elsewhere")
 
 
 def test_an_option_holds_over_everything(tmp_path: Path, listening: str) -> None:

@@ -8,10 +8,10 @@ from functools import partial
 import boto3
 import pytest
 
-from cicada.answering.conversation import Conversation
-from cicada.answering.conversation.sessions import SESSION_CONFIG, DynamoDbSessions, SessionChanged, Sessions, Stored
-from cicada.answering.conversation.turns import Session, SessionKey, Turn
-from cicada.answering.strategy import Answered, AnswerGiven, Asked
+from cicada.attempts.strategy import Answered, AnswerGiven, AskedQuestion
+from cicada.conversation import Conversation
+from cicada.conversation.sessions import SESSION_CONFIG, DynamoDbSessions, SessionChanged, Sessions, Stored
+from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
 from cicada.delivery.record import Question, RequestKey
 from tests.support.dynamodb import requests_table
@@ -34,18 +34,18 @@ def sessions(request):
     return DynamoDbSessions(request.getfixturevalue("dynamodb"), "requests")
 
 
-def session(*texts: str) -> Session:
-    turns = tuple(Turn(f"r{n}", NOW_S * 1000 + n, text, text, "…") for n, text in enumerate(texts))
-    return Session(turns, forgotten_until_ms=7)
+def session(*texts: str) -> ConversationSession:
+    turns = tuple(ConversationTurn(f"r{n}", NOW_S * 1000 + n, text, text, "…") for n, text in enumerate(texts))
+    return ConversationSession(turns, forgotten_until_ms=7)
 
 
 def given_answer(n: int) -> AnswerGiven:
-    asked = Asked(RequestKey("mara", f"r{n}"), Question("Why?", session_id="s1"), "Why?")
+    asked = AskedQuestion(RequestKey("mara", f"r{n}"), Question("Why?", session_id="s1"), "Why?")
     return AnswerGiven(asked, "rag", "Because.", None, Answered("end_turn", "m"), NOW_S * 1000 + n)
 
 
 def test_a_session_that_was_never_written_is_empty(sessions):
-    assert sessions.read(KEY) == Stored(Session(), 0)
+    assert sessions.read(KEY) == Stored(ConversationSession(), 0)
 
 
 def test_a_session_reads_as_it_was_written(sessions):
@@ -67,7 +67,7 @@ def test_a_write_over_another_version_shows_what_stands(sessions, over):
 def test_a_session_that_was_deleted_meanwhile_shows_as_new(sessions):
     with pytest.raises(SessionChanged) as changed:
         sessions.write(KEY, session("one"), over=3, expires_at=NOW_S)
-    assert changed.value.stored == Stored(Session(), 0)
+    assert changed.value.stored == Stored(ConversationSession(), 0)
 
 
 @pytest.mark.parametrize("other", [SessionKey("jonas", None, "s1"), SessionKey("mara", "t", "s1")])
@@ -86,18 +86,18 @@ class InterruptedSessions:
     def read(self, key: SessionKey) -> Stored:
         return self._sessions.read(key)
 
-    def write(self, key: SessionKey, session: Session, *, over: int, expires_at: int) -> None:
+    def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
         if self._others:
             self._others.pop()()
         self._sessions.write(key, session, over=over, expires_at=expires_at)
 
 
 def test_answers_kept_at_once_are_all_kept(sessions):
-    def keeper(store: Sessions) -> Conversation:
+    def sink(store: Sessions) -> Conversation:
         return Conversation(store, ScriptedModel(), now_s=lambda: NOW_S)
 
-    others = [partial(keeper(sessions).keep, given_answer(n)) for n in (0, 2, 3)]
-    keeper(InterruptedSessions(sessions, *others)).keep(given_answer(1))
+    others = [partial(sink(sessions).keep, given_answer(n)) for n in (0, 2, 3)]
+    sink(InterruptedSessions(sessions, *others)).keep(given_answer(1))
     assert [turn.request_id for turn in sessions.read(KEY).session.turns] == ["r0", "r1", "r2", "r3"]
 
 
@@ -118,7 +118,7 @@ def test_turns_of_another_form_are_forgotten(dynamodb):
         UpdateExpression="SET turns = :turns",
         ExpressionAttributeValues={":turns": {"S": '[{"text": "of another release"}]'}},
     )
-    assert store.read(KEY) == Stored(Session((), 7), 1)
+    assert store.read(KEY) == Stored(ConversationSession((), 7), 1)
 
 
 def test_a_lone_surrogate_is_no_character_and_does_not_stop_a_turn(dynamodb):

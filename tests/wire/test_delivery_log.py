@@ -11,7 +11,7 @@ import pytest
 from cicada.delivery.decide import LEASE_S, append, begin, has_landed
 from cicada.delivery.dynamodb import INLINE_BYTES, STORE_CONFIG, DynamoDbLog
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Changed, Commit, Entry, Question, RequestKey, Spent, Standalone, Subscriber
+from cicada.delivery.record import Changed, Commit, LogEntry, Question, RequestKey, RequestSpend, Standalone, Subscriber
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import Chunk, Complete, Degraded, Failed, Metrics, StrategyFailure, dump_event
 from tests.support.dynamodb import requests_table
@@ -59,7 +59,7 @@ def test_a_new_request_reads_as_it_was_created(log):
     head = new_head("c1", "c2")
     log.create(head, ACCEPTED)
     assert log.head(KEY) == head
-    assert log.read(KEY) == (head, (Entry(1, 0, ACCEPTED),))
+    assert log.read(KEY) == (head, (LogEntry(1, 0, ACCEPTED),))
 
 
 def test_the_same_request_is_created_once_and_the_second_creator_sees_the_first(log):
@@ -243,7 +243,7 @@ def test_a_request_from_before_a_deployment_can_still_be_read_and_answered(dynam
 
 def test_what_was_spent_is_remembered(log):
     head = begun(log)
-    spent = Spent(2, 300, 40, None)
+    spent = RequestSpend(2, 300, 40, None)
     assert log.commit(head, Commit(head.fence, (), spent=spent)).spent == spent
     assert log.head(KEY).spent == spent
 

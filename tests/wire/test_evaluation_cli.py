@@ -14,7 +14,7 @@ from botocore.exceptions import EndpointConnectionError
 from moto.server import ThreadedMotoServer
 
 from cicada.models.bedrock import bedrock_client_config
-from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS
+from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS
 from cicada_cli.main import main
 from cicada_evaluation.report import Report, read_report
 from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, embedding_endpoint

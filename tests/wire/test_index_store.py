@@ -31,7 +31,7 @@ from moto.server import ThreadedMotoServer
 
 from cicada.errors import IndexCorrupt, IndexUnavailable, PublishConflict
 from cicada.index import s3_direct
-from cicada.index.fetch import PARALLEL_READS, Part, fetch
+from cicada.index.fetch import PARALLEL_READS, ByteRange, fetch
 from cicada.index.ports import ObjectMissing, PreconditionFailed
 from cicada.index.reader import IndexReader
 from cicada.index.s3 import BODY_ATTEMPTS, CLIENT_CONFIG, CONFLICT_ATTEMPTS, S3Store
@@ -179,13 +179,13 @@ def test_many_ranges_of_many_objects_are_fetched_in_one_round(store):
     contents = {f"index/{number}": bytes([number]) * 50_000 + b"end" for number in range(8)}
     for key, data in contents.items():
         store.write(key, data, replaces=None)
-    parts = [Part(key, start, 25_000) for key in contents for start in (0, 25_003)]
+    parts = [ByteRange(key, start, 25_000) for key in contents for start in (0, 25_003)]
     found = fetch(store, parts)
     assert [bytes(data) for data in found] == [contents[part.key][part.start :][:25_000] for part in parts]
     with pytest.raises(IndexCorrupt, match="index/3"):
-        fetch(store, [*parts, Part("index/3", 50_000, 4)])
+        fetch(store, [*parts, ByteRange("index/3", 50_000, 4)])
     with pytest.raises(IndexCorrupt, match="index/none"):
-        fetch(store, [*parts, Part("index/none", 0, 4)])
+        fetch(store, [*parts, ByteRange("index/none", 0, 4)])
 
 
 def test_of_many_writers_one_wins(store):

@@ -24,7 +24,7 @@ from cicada_cli import load as load_command
 from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.exits import Exit
 from cicada_cli.load import load
-from cicada_cli.load_options import Asked
+from cicada_cli.load_options import LoadOptions
 from cicada_cli.main import main
 from cicada_local import loading
 from tests.support.declared import declared_yaml
@@ -290,7 +290,7 @@ def test_on_a_terminal_a_load_that_costs_much_is_begun_after_a_yes(
     monkeypatch.setattr(load_command, "CONFIRM_ABOVE_USD", -1.0)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda: answer)
-    assert load(Deployment(values, Aws()), Asked((folder,)), err=err) == status
+    assert load(Deployment(values, Aws()), LoadOptions((folder,)), err=err) == status
     shown = err.file.getvalue()  # type: ignore[attr-defined]
     assert "4 documents to prepare" in shown
     assert shown.rstrip().endswith("Load them? [y/N]") or status == Exit.DONE

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from cicada.ingest.incoming.records import Batch
+from cicada.ingest.incoming.run_records import Batch
 from cicada_local.functions import InvokeResult
 from cicada_local.object_events import ObjectEvents
 from stacks.ingest_states import definition

@@ -12,8 +12,8 @@ from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.ports import ModelUse, Stopped
 from cicada.models.retries import RetryPolicy
 from cicada.retrieval.knowledge.extracting import ModelExtractor
-from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
 from cicada.retrieval.knowledge.selecting import ModelSelector
+from cicada.retrieval.knowledge.structured_calls import FILLING_MAX_TOKENS
 from cicada.retrieval.ports import UNLIMITED, Unlimited
 from tests.support.catalogues import CATALOGUE
 from tests.wire.bedrock_service import BedrockService, serving

@@ -18,7 +18,7 @@ import pytest
 from botocore.config import Config
 
 from benchmarks.import_time import ENVIRONMENT
-from cicada.answering.intake import Intake
+from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
 from cicada.answering.time_left import REPLY_RESERVE_S, TimeLeft, longest_call_s
 from cicada.delivery import dynamodb
@@ -179,7 +179,7 @@ class SlowStore:
         log = DynamoDbLog(self.time_left.hold(client), TABLE)
         connections = InMemoryConnections("c1", "c2")
         recovery = Recovery(log, connections, self, time_left_s=self.time_left.seconds, now_s=lambda: self.epoch_s)
-        self.intake = Intake(
+        self.action_handlers = ActionHandlers(
             log,
             connections,
             recovery,
@@ -197,7 +197,9 @@ class SlowStore:
         """The reply to a frame, and how long it took."""
         begun = self.now
         self.time_left.begin(PROCESSOR_TIMEOUT_S)
-        reply = json.loads(self.intake.handle(parse_action(json.dumps(action)), Caller("mara", connection, frame)))
+        reply = json.loads(
+            self.action_handlers.handle(parse_action(json.dumps(action)), Caller("mara", connection, frame))
+        )
         return reply, self.now - begun
 
     def _take_time(self, **_: Any) -> None:

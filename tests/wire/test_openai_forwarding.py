@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 from pydantic import BaseModel
 
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import (
     AnswerBlocked,
     AnswerTruncated,
@@ -26,7 +26,7 @@ from cicada.models.bedrock import bedrock_client_config
 from cicada.models.bedrock_structured import BedrockStructuredModel
 from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.model_ids import Sampling
-from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unheld, Usage
+from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, Unbounded, Usage
 from cicada.models.retries import RetryPolicy
 from cicada_local.bedrock import forwarding as forwarding_module
 from cicada_local.bedrock.forwarding import KEY, MODEL, URL, forwarding_from
@@ -95,8 +95,8 @@ def house() -> Iterator[House]:
             loop.close()
 
 
-def read(model: BedrockTextModel, leash: Any = None) -> list[TextDelta | Finished]:
-    return list(model.stream(PROMPT, time_budget_s=30, leash=leash or Unheld()))
+def read(model: BedrockTextModel, call_scope: Any = None) -> list[TextDelta | Finished]:
+    return list(model.stream(PROMPT, time_budget_s=30, call_scope=call_scope or Unbounded()))
 
 
 def test_what_the_model_server_writes_is_streamed_as_bedrocks_with_its_usage(house):
@@ -162,7 +162,7 @@ class Found(BaseModel):
 
 
 def fill(house: House) -> Any:
-    return house.forms().fill(PROMPT, Found, time_budget_s=30, leash=Unheld())
+    return house.forms().fill(PROMPT, Found, time_budget_s=30, call_scope=Unbounded())
 
 
 def test_a_form_is_filled_in_by_a_schema_and_comes_back_as_a_tools_use(house):
@@ -238,7 +238,7 @@ def test_the_stand_ins_own_faults_still_strike(house):
         read(house.text())
     assert house.server.calls == 0
     house.faults.arm("bedrock.cut", times=1, after=3)
-    pieces = house.text().stream(PROMPT, time_budget_s=30, leash=Unheld())
+    pieces = house.text().stream(PROMPT, time_budget_s=30, call_scope=Unbounded())
     assert [type(next(pieces)) for _ in range(3)] == [TextDelta] * 3
     with pytest.raises(StreamBroken):
         next(pieces)
@@ -262,10 +262,10 @@ def test_a_model_that_reads_for_long_is_not_taken_for_silent(house, monkeypatch)
 def test_a_stop_reaches_the_model_server(house):
     house.server.answer = lambda body: "word " * 1000
     house.server.faults.arm("openai.slow", delay_ms=60_000)
-    leash = Spending("rag", calls=1, deadline=float("inf"))
-    pieces = house.text().stream(PROMPT, time_budget_s=60, leash=leash)
+    call_scope = AttemptBudget("rag", calls=1, deadline=float("inf"))
+    pieces = house.text().stream(PROMPT, time_budget_s=60, call_scope=call_scope)
     next(pieces)
-    leash.stop()
+    call_scope.stop()
     with pytest.raises(Stopped):
         next(pieces)
     waited = threading.Event()

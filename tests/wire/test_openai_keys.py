@@ -12,10 +12,10 @@ import pytest
 from moto import mock_aws
 
 from cicada.errors import ModelRefused
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.endpoint_keys import SECRETS_CONFIG
 from cicada.models.endpoints import Endpoints
-from cicada.models.ports import Finished, Prompt, TextModel, Unheld
+from cicada.models.ports import Finished, Prompt, TextModel, Unbounded
 from cicada.settings import AnswerSettings
 from tests.wire.openai_service import OpenAiService, serving
 
@@ -40,7 +40,7 @@ class House:
         self.client.meta.events.register("before-call.secretsmanager", self._count)
         price = {"input_usd_per_million": 1, "output_usd_per_million": 1}
         self.settings = {"mine": {"base_url": service.url, "secret_arn": self.arn, "models": {"model": price}}}
-        models = Models(
+        models = ModelFactory(
             bedrock=lambda: None, secrets=lambda: self.client, endpoints=Endpoints.model_validate(self.settings)
         )
         self.model: TextModel = models.text("mine/model", max_tokens=100)
@@ -53,7 +53,7 @@ class House:
         self.client.put_secret_value(SecretId=self.arn, SecretString=json.dumps({"apiKey": key}))
 
     def read(self) -> Any:
-        return list(self.model.stream(PROMPT, time_budget_s=20, leash=Unheld()))[-1]
+        return list(self.model.stream(PROMPT, time_budget_s=20, call_scope=Unbounded()))[-1]
 
 
 @pytest.fixture

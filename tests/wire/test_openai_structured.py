@@ -9,15 +9,15 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import AnswerBlocked, AnswerMalformed, AnswerTruncated, BudgetSpent, ModelBusy, StreamBroken
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.endpoints import Endpoints
 from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat
 from cicada.models.openai_dialect import Dialects
 from cicada.models.openai_structured import OpenAiStructuredModel
-from cicada.models.ports import Prompt, Stopped, Unheld, Usage
+from cicada.models.ports import Prompt, Stopped, Unbounded, Usage
 from cicada.models.retries import RetryPolicy
 from tests.wire.openai_service import OpenAiService, serving
 
@@ -63,8 +63,8 @@ def model(service: OpenAiService, *, dialects: Dialects | None = None, max_token
     return OpenAiStructuredModel(chat)
 
 
-def fill(structured: OpenAiStructuredModel, leash: Any = None) -> Any:
-    return structured.fill(PROMPT, Findings, time_budget_s=20, leash=leash or Unheld())
+def fill(structured: OpenAiStructuredModel, call_scope: Any = None) -> Any:
+    return structured.fill(PROMPT, Findings, time_budget_s=20, call_scope=call_scope or Unbounded())
 
 
 def answers(service: OpenAiService, *texts: str) -> None:
@@ -177,7 +177,7 @@ def test_an_answer_that_twice_does_not_fit_is_malformed_and_its_usage_told(servi
 def test_without_a_call_left_to_mend_it_the_first_misfit_is_told(service):
     answers(service, "{}")
     with pytest.raises(AnswerMalformed, match="people"):
-        fill(model(service), Spending("rag", calls=1, deadline=float("inf")))
+        fill(model(service), AttemptBudget("rag", calls=1, deadline=float("inf")))
     assert service.calls == 1
 
 
@@ -207,7 +207,7 @@ def test_a_busy_endpoint_is_tried_again_and_then_told(service):
 def test_how_often_it_is_tried_is_the_callers_to_say(service):
     price = {"input_usd_per_million": 1, "output_usd_per_million": 1}
     endpoints = Endpoints.model_validate({"mine": {"base_url": service.url, "models": {"model": price}}})
-    models = Models(bedrock=lambda: None, secrets=lambda: None, endpoints=endpoints)
+    models = ModelFactory(bedrock=lambda: None, secrets=lambda: None, endpoints=endpoints)
     service.faults.arm("openai.error", status=429)
     with pytest.raises(ModelBusy):
         fill(models.structured("mine/model", max_tokens=500, retry=RetryPolicy(max_attempts=1)))
@@ -219,9 +219,9 @@ def test_how_often_it_is_tried_is_the_callers_to_say(service):
 
 def test_no_call_is_made_without_leave(service):
     with pytest.raises(BudgetSpent):
-        fill(model(service), Spending("rag", calls=0, deadline=float("inf")))
-    leash = Spending("rag", calls=2, deadline=float("inf"))
-    leash.stop()
+        fill(model(service), AttemptBudget("rag", calls=0, deadline=float("inf")))
+    call_scope = AttemptBudget("rag", calls=2, deadline=float("inf"))
+    call_scope.stop()
     with pytest.raises(Stopped):
-        fill(model(service), leash)
+        fill(model(service), call_scope)
     assert service.calls == 0

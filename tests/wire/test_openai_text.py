@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import (
     AnswerBlocked,
     AnswerIncomplete,
@@ -27,7 +27,7 @@ from cicada.models.endpoint_keys import GivenKey
 from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat, OpenAiTextModel
 from cicada.models.openai_dialect import Dialects
-from cicada.models.ports import Finished, Prompt, Unheld, Usage
+from cicada.models.ports import Finished, Prompt, Unbounded, Usage
 from cicada.models.retries import RetryPolicy
 from tests.wire.bedrock_service import FakeTime, Identity
 from tests.wire.openai_service import ANSWER, OpenAiService, serving
@@ -71,7 +71,7 @@ def read(text_model: OpenAiTextModel, time_budget_s: float = 10.0, prompt: Promp
     """The texts that arrived, and how it ended."""
     texts: list[str] = []
     try:
-        for piece in text_model.stream(prompt, time_budget_s=time_budget_s, leash=Unheld()):
+        for piece in text_model.stream(prompt, time_budget_s=time_budget_s, call_scope=Unbounded()):
             if isinstance(piece, Finished):
                 return texts, piece
             assert piece.text
@@ -427,14 +427,14 @@ def test_a_server_that_refuses_all_is_not_asked_for_ever(service, time):
 # --- calls, and keys ---
 
 
-def test_the_service_gets_as_many_calls_as_the_leash_allows(service, time):
+def test_the_service_gets_as_many_calls_as_the_call_scope_allows(service, time):
     service.faults.arm("openai.error", status=429)
-    leash = Spending("rag", calls=2, deadline=float("inf"))
+    call_scope = AttemptBudget("rag", calls=2, deadline=float("inf"))
     with pytest.raises(ModelBusy):
-        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+        list(model(service, time).stream(PROMPT, time_budget_s=60, call_scope=call_scope))
     assert service.calls == 2
     with pytest.raises(BudgetSpent):
-        list(model(service, time).stream(PROMPT, time_budget_s=60, leash=leash))
+        list(model(service, time).stream(PROMPT, time_budget_s=60, call_scope=call_scope))
     assert service.calls == 2
 
 

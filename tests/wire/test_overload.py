@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pytest
 
-from cicada.answering.intake import Intake
+from cicada.answering.action_handlers import ActionHandlers
 from cicada.answering.recovery import Recovery
 from cicada.delivery.connections import ApiGatewayConnections
 from cicada.delivery.decide import append, begin
@@ -41,7 +41,7 @@ class Processor:
     def __init__(self, house: House) -> None:
         self.log = InMemoryLog()
         self.connections = ApiGatewayConnections(house.client)
-        self.intake = Intake(
+        self.intake = ActionHandlers(
             self.log,
             self.connections,
             Recovery(self.log, self.connections, self),
@@ -133,7 +133,9 @@ def test_a_store_that_does_not_answer_in_time_is_a_refusal_with_the_questions_id
         )  # fmt: skip
         log = DynamoDbLog(client, "requests")
         connections = InMemoryConnections()
-        intake = Intake(log, connections, Recovery(log, connections, None), profile_counter(time.time), retention_s=60)
+        intake = ActionHandlers(
+            log, connections, Recovery(log, connections, None), profile_counter(time.time), retention_s=60
+        )
         for action in ("ask", "resume", "cancel"):
             frame = {"action": action, "requestId": "6f9619ff-8b86-4d01-b42d-00cf4fc964ff"}
             frame |= {"query": "Who rang?"} if action == "ask" else {}

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.index.s3 import CLIENT_CONFIG, S3Store
 from cicada.index.writer import IndexWriter
@@ -81,7 +81,7 @@ def bedrock(s3: str, service: BedrockService, monkeypatch: pytest.MonkeyPatch, t
         )
         for key, (workflow, text) in SHELF.items()
     ]
-    items = [Indexable(passage, (Part(passage.text, 1.0),)) for passage in passages]
+    items = [Indexable(passage, (WeightedText(passage.text, 1.0),)) for passage in passages]
     IndexWriter(S3Store(client, name), WordEmbedder(MODEL, DIMENSIONS)).replace("shelf", items)
     return service
 

@@ -8,11 +8,11 @@ from botocore.exceptions import ClientError
 
 from cicada.errors import ProfileConflict, ProfilesUnavailable, ProfileUnknown
 from cicada.profiles.changes import By, FieldGiven
-from cicada.profiles.desk import ProfileDesk
 from cicada.profiles.dynamodb import PROFILES_CONFIG, DynamoDbProfiles
 from cicada.profiles.heads import Listed, head_of
-from cicada.profiles.record import Change, NoteProof, Profile, ProfileField, Record
+from cicada.profiles.record import Change, NoteProof, Profile, ProfileField, ProfileRecord
 from cicada.profiles.rules import dumped
+from cicada.profiles.service import ProfileService
 from cicada.profiles.store import RecordChanged
 from tests.support.dynamodb import TABLE, requests_table
 from tests.support.profiles import InMemoryProfiles
@@ -47,7 +47,7 @@ def record(number=1, version=1, value="rot"):
         fields=fields,
     )
     change = Change(version=version, at_ms=2, operation="created", request_id="r", operation_id=f"o{version}")
-    return Record(id=profile_id, version=version, profile=profile, history=(change,))
+    return ProfileRecord(id=profile_id, version=version, profile=profile, history=(change,))
 
 
 def test_a_record_reads_as_it_was_written(store):
@@ -95,7 +95,7 @@ def test_pages_follow_one_another_by_id(store):
 def test_heads_are_what_lists_need_of_the_same_records(store):
     for number in (2, 1, 3):
         store.write("mara", record(number), over=0)
-    gone = Record(id=f"{2:020x}", version=2, expires_at=NOW_S)
+    gone = ProfileRecord(id=f"{2:020x}", version=2, expires_at=NOW_S)
     store.write("mara", gone, over=1)
     store.write("jonas", record(4), over=0)
     heads = store.heads("mara", "", 10)
@@ -110,20 +110,20 @@ def test_heads_are_what_lists_need_of_the_same_records(store):
     assert store.heads("mara", heads[1].id, 2)[0].head.version == 2
 
 
-def test_the_desk_keeps_its_promises_over_the_store(store):
-    desk = ProfileDesk(store, now_s=lambda: NOW_S)
+def test_the_profile_service_keeps_its_promises_over_the_store(store):
+    profile_service = ProfileService(store, now_s=lambda: NOW_S)
     red, black = [FieldGiven("hair", "red", NOTE)], [FieldGiven("hair", "black", NOTE)]
-    made = desk.create(By("mara", "r", "o1"), "character", "Ilse", red)
-    assert desk.create(By("mara", "r", "o1"), "character", "Ilse", red) == made
+    made = profile_service.create(By("mara", "r", "o1"), "character", "Ilse", red)
+    assert profile_service.create(By("mara", "r", "o1"), "character", "Ilse", red) == made
     with pytest.raises(ProfileUnknown):
-        desk.update(By("jonas", "r", "o2"), made.id, 1, given=black)
-    changed = desk.update(By("mara", "r", "o2"), made.id, 1, given=black)
-    assert desk.update(By("mara", "r", "o2"), made.id, 1, given=black) == changed
+        profile_service.update(By("jonas", "r", "o2"), made.id, 1, given=black)
+    changed = profile_service.update(By("mara", "r", "o2"), made.id, 1, given=black)
+    assert profile_service.update(By("mara", "r", "o2"), made.id, 1, given=black) == changed
     with pytest.raises(ProfileConflict):
-        desk.delete(By("mara", "r", "o3"), made.id, 1)
-    assert desk.delete(By("mara", "r", "o3"), made.id, 2) == 3
-    assert desk.list("mara") == ()
-    assert desk.create(By("mara", "r", "o4"), "character", "Ilse").version == 4
+        profile_service.delete(By("mara", "r", "o3"), made.id, 1)
+    assert profile_service.delete(By("mara", "r", "o3"), made.id, 2) == 3
+    assert profile_service.list("mara") == ()
+    assert profile_service.create(By("mara", "r", "o4"), "character", "Ilse").version == 4
 
 
 def items(dynamodb):
@@ -132,13 +132,13 @@ def items(dynamodb):
 
 
 def test_only_a_deleted_profile_may_expire(dynamodb):
-    desk = ProfileDesk(DynamoDbProfiles(dynamodb, TABLE), now_s=lambda: NOW_S)
-    made = desk.create(By("mara", "r", "o1"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
+    profile_service = ProfileService(DynamoDbProfiles(dynamodb, TABLE), now_s=lambda: NOW_S)
+    made = profile_service.create(By("mara", "r", "o1"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
     for item in items(dynamodb).values():
         assert item["pk"] == {"S": "profiles#mara"}
         assert "expires_at" not in item
         assert "open_in" not in item
-    desk.delete(By("mara", "r", "o2"), made.id, 1)
+    profile_service.delete(By("mara", "r", "o2"), made.id, 1)
     left = items(dynamodb)
     assert all(int(item["expires_at"]["N"]) > NOW_S for item in left.values())
     assert "red" not in left["record"]["record"]["S"]
@@ -182,7 +182,7 @@ def as_an_earlier_release(dynamodb, one):
 
 def test_what_an_earlier_release_wrote_is_listed_read_and_split_by_its_next_write(dynamodb):
     store = DynamoDbProfiles(dynamodb, TABLE)
-    gone = Record(id=f"{3:020x}", version=4, expires_at=NOW_S)
+    gone = ProfileRecord(id=f"{3:020x}", version=4, expires_at=NOW_S)
     for one in (record(1), gone):
         as_an_earlier_release(dynamodb, one)
     store.write("mara", record(2), over=0)
@@ -206,16 +206,16 @@ def test_what_an_earlier_release_wrote_is_listed_read_and_split_by_its_next_writ
 def test_a_deleted_profile_whose_items_expire_one_after_the_other_stays_deleted_and_can_be_made_anew(
     dynamodb, expired_first
 ):
-    desk = ProfileDesk(DynamoDbProfiles(dynamodb, TABLE), now_s=lambda: NOW_S)
-    made = desk.create(By("mara", "r", "o1"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
-    desk.delete(By("mara", "r", "o2"), made.id, 1)
+    profile_service = ProfileService(DynamoDbProfiles(dynamodb, TABLE), now_s=lambda: NOW_S)
+    made = profile_service.create(By("mara", "r", "o1"), "character", "Ilse", [FieldGiven("hair", "red", NOTE)])
+    profile_service.delete(By("mara", "r", "o2"), made.id, 1)
     dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "profiles#mara"}, "sk": {"S": f"{expired_first}#{made.id}"}})
-    assert desk.list("mara") == ()
+    assert profile_service.list("mara") == ()
     with pytest.raises(ProfileUnknown):
-        desk.show("mara", made.id)
-    again = desk.create(By("mara", "r", "o3"), "character", "Ilse")
+        profile_service.show("mara", made.id)
+    again = profile_service.create(By("mara", "r", "o3"), "character", "Ilse")
     assert again.version == (1 if expired_first == "profile" else 3)
-    assert desk.show("mara", made.id) == again
+    assert profile_service.show("mara", made.id) == again
     assert all("expires_at" not in item for item in items(dynamodb).values())
 
 

@@ -14,7 +14,7 @@ from pypdf import PdfReader, PdfWriter
 
 from cicada.corpus.documents import Document
 from cicada.corpus.readers.detect import SUFFIXES
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.sandbox import Sandbox
 from cicada.errors import DocumentRefused
 from tests.support.made_documents import archive, docx, p, packed, pdf, pdf_file, shown

@@ -17,8 +17,8 @@ import pytest
 
 from cicada.corpus.readers import sandbox as sandbox_module
 from cicada.corpus.readers.confinement import OUT_OF_MEMORY
+from cicada.corpus.readers.dispatch import read_document
 from cicada.corpus.readers.limits import MIB, ReadLimits
-from cicada.corpus.readers.reading import read_document
 from cicada.corpus.readers.sandbox import ReaderUnavailable, Sandbox, read_safely, what_is_refused
 from cicada.errors import (
     DocumentBroken,

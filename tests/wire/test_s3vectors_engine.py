@@ -27,11 +27,11 @@ from cicada.retrieval.calibration import calibration_of
 from cicada.retrieval.managed import query_config
 from cicada.retrieval.ports import Filters, SearchQuery
 from cicada.retrieval.s3vectors import S3VectorsRetriever
-from cicada.retrieval.s3vectors.held import HELD_KEY, HeldReader, parse_held
+from cicada.retrieval.s3vectors.collection_state import HELD_KEY, CollectionStateReader, parse_collection_state
 from cicada.retrieval.s3vectors.load import Loader
-from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
 from cicada.retrieval.s3vectors.retriever import MAX_TOP_K
 from cicada.retrieval.s3vectors.setup import LOAD_CONFIG, IndexCalls
+from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS, OVERFLOW_PREFIX
 from cicada_local.s3vectors import S3Vectors, VectorStore
 from tests.support.embedding import WordEmbedder
 from tests.support.object_stores import InMemoryStore
@@ -92,7 +92,7 @@ class House:
         return self.retriever().search(SearchQuery(text, **{"min_score": 0.0, **query}))
 
     def held(self) -> Any:
-        return parse_held(self.store.objects[HELD_KEY])
+        return parse_collection_state(self.store.objects[HELD_KEY])
 
     def stored(self) -> set[str]:
         """The vectors' keys."""
@@ -249,7 +249,7 @@ def test_a_passage_of_more_names_than_there_is_room_for_is_still_filtered_exactl
 
 
 def test_names_that_are_equal_by_chance_are_told_apart(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cicada.retrieval.s3vectors.records._short_digest", lambda value: "same")
+    monkeypatch.setattr("cicada.retrieval.s3vectors.vector_records._short_digest", lambda value: "same")
     house.load(with_lists(1, ["Mira"]), with_lists(2, ["Jon"]))
     hits = house.search("bell", filters=Filters(entities=("Jon",))).hits
     assert {hit.passage.id for hit in hits} == {"m2"}
@@ -358,7 +358,7 @@ def test_a_load_into_another_index_does_not_count(house: House) -> None:
 
 def test_a_new_version_is_noticed_without_a_search_waiting_for_it(house: House) -> None:
     clock = [0.0]
-    held = HeldReader(house.store, house.arn, clock=lambda: clock[0])
+    held = CollectionStateReader(house.store, house.arn, clock=lambda: clock[0])
     house.load(BELL)
     retriever = house.retriever(held=held)
     query = SearchQuery("bell", min_score=0.0)

@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from cicada.delivery.dynamodb import DynamoDbLog
-from cicada.delivery.record import Head, Question, RequestKey
+from cicada.delivery.record import Question, RequestHead, RequestKey
 from cicada.identity import ANONYMOUS
 from cicada.protocol.events import Accepted, Complete, dump_event, load_event
 from cicada_local import schedules
@@ -326,7 +326,7 @@ def test_a_request_that_was_never_started_is_started_by_the_sweep_and_answered(d
     accepted = Accepted(route="direct", confidence=1.0, reasoning="a greeting", strategy="direct")
     now_s = int(time.time())
     key = RequestKey(ANONYMOUS, "r-orphan-1")
-    head = Head(
+    head = RequestHead(
         key,
         Question("Hello!"),
         origin="frame",

@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 from botocore.stub import ANY, Stubber
 
-from cicada.answering.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
-from cicada.answering.semantic_cache.records import Entry
 from cicada.errors import CacheUnavailable
+from cicada.semantic_cache.dynamodb import CACHE_CONFIG, DynamoDbCacheStore
+from cicada.semantic_cache.entries import CacheEntry
 from tests.support.cache_store import InMemoryCacheStore
 from tests.support.cached_answers import ANSWER, Shelf
 from tests.support.dynamodb import requests_table
@@ -34,8 +34,8 @@ def store(request: pytest.FixtureRequest) -> Any:
     return DynamoDbCacheStore(request.getfixturevalue("client"), TABLE)
 
 
-def entry(number: int, *, question: str = "Who?", vector: bytes = b"\x01\x02") -> Entry:
-    return Entry(f"{number:013d}-aa", question, vector, number, NOW_S + number)
+def entry(number: int, *, question: str = "Who?", vector: bytes = b"\x01\x02") -> CacheEntry:
+    return CacheEntry(f"{number:013d}-aa", question, vector, number, NOW_S + number)
 
 
 def test_an_entry_and_its_body_read_back_as_they_were_put(store: Any) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cicada.answering.spending import Spending
+from cicada.attempts.budgets import AttemptBudget
 from cicada.errors import (
     AnswerBlocked,
     AnswerTruncated,
@@ -26,7 +26,7 @@ from cicada.models.bedrock_text import BedrockTextModel
 from cicada.models.model_ids import Sampling
 from cicada.models.openai_chat import ChatSettings, OpenAiChat, OpenAiTextModel
 from cicada.models.openai_dialect import Dialects
-from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, TextModel, Unheld
+from cicada.models.ports import Finished, Prompt, Stopped, TextDelta, TextModel, Unbounded
 from cicada.models.retries import INTERACTIVE, RetryPolicy
 from tests.wire import bedrock_service, openai_service
 from tests.wire.bedrock_service import Identity
@@ -126,12 +126,12 @@ def house(request, identity) -> Iterator[House]:
 
 
 @pytest.fixture
-def leash() -> Spending:
-    return Spending("rag", calls=4, deadline=float("inf"))
+def call_scope() -> AttemptBudget:
+    return AttemptBudget("rag", calls=4, deadline=float("inf"))
 
 
-def read(model: TextModel, leash: Any = None) -> list[TextDelta | Finished]:
-    return list(model.stream(PROMPT, time_budget_s=PATIENCE_S, leash=leash or Unheld()))
+def read(model: TextModel, call_scope: Any = None) -> list[TextDelta | Finished]:
+    return list(model.stream(PROMPT, time_budget_s=PATIENCE_S, call_scope=call_scope or Unbounded()))
 
 
 def test_the_last_item_is_one_finish_with_the_usage_and_all_others_are_text(house):
@@ -201,14 +201,14 @@ def test_a_parameter_that_is_refused_is_left_out_at_once_and_from_then_on(house)
     assert house.calls() == 3
 
 
-def test_no_more_calls_go_out_than_the_leash_allows(house):
+def test_no_more_calls_go_out_than_the_call_scope_allows(house):
     house.arm("error", **early(house.name, 429))
-    leash = Spending("rag", calls=2, deadline=float("inf"))
+    call_scope = AttemptBudget("rag", calls=2, deadline=float("inf"))
     model = house.model(RetryPolicy(base_s=0.001))
     with pytest.raises(ModelBusy):
-        read(model, leash)
+        read(model, call_scope)
     with pytest.raises(BudgetSpent):
-        read(model, leash)
+        read(model, call_scope)
     assert house.calls() == 2
 
 
@@ -219,7 +219,7 @@ def test_the_time_budget_holds_in_mid_stream(house):
     model = house.model(
         max_tokens=8000 if house.name == "bedrock" else 80_000, clock=lambda: time.monotonic() + skipped_s
     )
-    answer = model.stream(PROMPT, time_budget_s=MINUTE_MS / 1000, leash=Unheld())
+    answer = model.stream(PROMPT, time_budget_s=MINUTE_MS / 1000, call_scope=Unbounded())
     assert isinstance(next(answer), TextDelta)
     skipped_s = MINUTE_MS / 1000 - 0.4
     with pytest.raises(StreamBroken, match="time budget"):
@@ -242,13 +242,13 @@ PHASES: dict[str, tuple[str, dict[str, Any], int]] = {
 class Reading:
     """An answer that is read on a thread of its own."""
 
-    def __init__(self, model: TextModel, leash: Spending) -> None:
+    def __init__(self, model: TextModel, call_scope: AttemptBudget) -> None:
         self.pieces: list[TextDelta | Finished] = []
         self._more = Condition()
-        self.done: Future[None] = ThreadPoolExecutor(1).submit(self._read, model, leash)
+        self.done: Future[None] = ThreadPoolExecutor(1).submit(self._read, model, call_scope)
 
-    def _read(self, model: TextModel, leash: Spending) -> None:
-        for piece in model.stream(PROMPT, time_budget_s=300, leash=leash):
+    def _read(self, model: TextModel, call_scope: AttemptBudget) -> None:
+        for piece in model.stream(PROMPT, time_budget_s=300, call_scope=call_scope):
             with self._more:
                 self.pieces.append(piece)
                 self._more.notify_all()
@@ -273,87 +273,87 @@ def lengthy(house: House) -> TextModel:
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_a_stop_wakes_the_caller_and_closes_the_connection_whatever_is_waited_for(house, leash, phase):
+def test_a_stop_wakes_the_caller_and_closes_the_connection_whatever_is_waited_for(house, call_scope, phase):
     fault, params, pieces = PHASES[phase]
     house.arm(fault, **params)
-    reading = Reading(lengthy(house), leash)
+    reading = Reading(lengthy(house), call_scope)
     until(lambda: house.streams()["open"] == 1)
     reading.wait_for(pieces)
-    leash.stop()
+    call_scope.stop()
     with pytest.raises(Stopped):
         reading.done.result(PATIENCE_S)
     until(lambda: house.streams()["closed_by_caller"] == 1 and house.streams()["open"] == 0)
     assert house.calls() == 1
 
 
-def test_closing_the_iterator_closes_the_connection_too(house, leash):
+def test_closing_the_iterator_closes_the_connection_too(house, call_scope):
     house.arm("slow", delay_ms=MINUTE_MS)
-    pieces = lengthy(house).stream(PROMPT, time_budget_s=300, leash=leash)
+    pieces = lengthy(house).stream(PROMPT, time_budget_s=300, call_scope=call_scope)
     assert isinstance(next(pieces), TextDelta)
     pieces.close()
     until(lambda: house.streams()["closed_by_caller"] == 1)
 
 
-def test_a_stop_on_a_connection_that_has_carried_other_calls_strikes_its_own(house, leash):
+def test_a_stop_on_a_connection_that_has_carried_other_calls_strikes_its_own(house, call_scope):
     model = house.model(silence_s=60.0)
     for _ in range(3):
-        assert isinstance(read(model, leash)[-1], Finished)
+        assert isinstance(read(model, call_scope)[-1], Finished)
     until(lambda: house.streams()["open"] == 0)
     house.arm("slow", first_ms=MINUTE_MS)
-    reading = Reading(model, leash)
+    reading = Reading(model, call_scope)
     until(lambda: house.streams()["open"] == 1)
-    leash.stop()
+    call_scope.stop()
     with pytest.raises(Stopped):
         reading.done.result(PATIENCE_S)
     until(lambda: house.streams()["closed_by_caller"] == 1)
 
 
-def test_a_stop_of_one_answer_leaves_another_of_the_same_client_alone(house, leash):
+def test_a_stop_of_one_answer_leaves_another_of_the_same_client_alone(house, call_scope):
     house.says("word " * 100)
     house.arm("slow", delay_ms=MINUTE_MS, times=1)
     model = house.model(silence_s=60.0)
-    stopped = Reading(model, leash)
+    stopped = Reading(model, call_scope)
     stopped.wait_for(1)
     house.arm("slow", delay_ms=5)
-    whole = Reading(model, Spending("direct", calls=1, deadline=float("inf")))
+    whole = Reading(model, AttemptBudget("direct", calls=1, deadline=float("inf")))
     whole.wait_for(1)
-    leash.stop()
+    call_scope.stop()
     with pytest.raises(Stopped):
         stopped.done.result(PATIENCE_S)
     whole.done.result(PATIENCE_S)
     assert isinstance(whole.pieces[-1], Finished)
 
 
-def test_a_call_that_runs_out_of_time_closes_its_connection(house, leash):
+def test_a_call_that_runs_out_of_time_closes_its_connection(house, call_scope):
     house.arm("slow", first_piece_ms=MINUTE_MS)
     with pytest.raises(ModelUnavailable, match="time budget"):
-        list(house.model().stream(PROMPT, time_budget_s=1.5, leash=leash))
+        list(house.model().stream(PROMPT, time_budget_s=1.5, call_scope=call_scope))
     until(lambda: house.streams()["closed_by_caller"] == 1)
 
 
-def test_a_stop_after_an_answer_leaves_the_next_one_alone(house, leash):
+def test_a_stop_after_an_answer_leaves_the_next_one_alone(house, call_scope):
     model = house.model()
-    pieces = model.stream(PROMPT, time_budget_s=60, leash=leash)
+    pieces = model.stream(PROMPT, time_budget_s=60, call_scope=call_scope)
     while not isinstance(next(pieces), Finished):
         pass
-    leash.stop()  # the iterator of the first answer is at its last item, and still open
+    call_scope.stop()  # the iterator of the first answer is at its last item, and still open
     assert isinstance(read(model)[-1], Finished)
     pieces.close()
     assert house.streams()["closed_by_caller"] == 0
 
 
-def test_a_stop_wakes_a_caller_that_waits_to_try_again(house, leash):
+def test_a_stop_wakes_a_caller_that_waits_to_try_again(house, call_scope):
     house.arm("error", **early(house.name, 429))
-    reading = Reading(house.model(RetryPolicy(base_s=60, cap_s=60), share=lambda: 0.9), leash)
-    until(lambda: house.calls() == 1 and leash.calls_left == 2)
-    leash.stop()
+    reading = Reading(house.model(RetryPolicy(base_s=60, cap_s=60), share=lambda: 0.9), call_scope)
+    until(lambda: house.calls() == 1 and call_scope.calls_left == 2)
+    call_scope.stop()
     with pytest.raises(Stopped):
         reading.done.result(PATIENCE_S)
     assert house.calls() == 1
 
 
-def test_no_call_is_made_once_the_leash_has_stopped(house, leash):
-    leash.stop()
+def test_no_call_is_made_once_the_call_scope_has_stopped(house, call_scope):
+    call_scope.stop()
     with pytest.raises(Stopped):
-        read(house.model(), leash)
-    assert (house.calls(), leash.calls_left) == (0, 4)
+        read(house.model(), call_scope)
+    assert (house.calls(), call_scope.calls_left) == (0, 4)

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from cicada import story
-from cicada.answering.breakers.decide import Breaker
-from cicada.answering.breakers.dynamodb import DynamoDbBreakerStore
-from cicada_cli import log_groups, trace
+from cicada.breakers.decide import Breaker
+from cicada.breakers.dynamodb import DynamoDbBreakerStore
+from cicada_cli import log_groups, request_trace, trace
 from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.log_groups import Insights as Queries
 from cicada_cli.log_groups import LogsUnavailable
@@ -215,7 +214,7 @@ def test_an_asker_that_no_line_names_is_status_1(house: House, capsys: pytest.Ca
 def test_the_end_is_found_behind_more_lines_than_a_query_returns(
     house: House, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(story, "MOST_LINES", 4)
+    monkeypatch.setattr(request_trace, "MOST_LINES", 4)
     monkeypatch.setattr(trace, "MOST_LINES", 4)
     resumes = [step("resumed", after=n, last_seq=n, outcome="live", function_request_id="p") for n in range(9)]
     house.log(*STORY[:2], *resumes, STORY[2])

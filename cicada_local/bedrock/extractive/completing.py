@@ -10,8 +10,8 @@ from __future__ import annotations
 import html
 import re
 
-from cicada.answering.conversation.keeping import UNCHANGED
-from cicada.answering.conversation.leaning import leaning
+from cicada.conversation.completion import UNCHANGED
+from cicada.conversation.leaning import leaning
 from cicada.text.sentences import sentences
 
 MAX_CHARS = 400

@@ -9,15 +9,15 @@ from typing import Any
 from cicada.agents.instructions import user_turn
 from cicada.agents.ports import AgentTask, Tool, ToolReply
 from cicada.models.converse import StreamedTurn
-from cicada.models.forms import form_schema
 from cicada.models.ports import Usage
+from cicada.models.structured_output import form_schema
 from cicada.text.token_estimates import estimated_tokens
 
 _SIGNS_A_TOKEN = 3
 """Of JSON in ASCII, whose signs a tokenizer joins; :mod:`cicada.text.token_estimates` counts each, as in prose."""
 
 
-class Exchange:
+class AgentExchange:
     """A task, the tools that are offered, and what was said so far."""
 
     def __init__(self, task: AgentTask, tools: Sequence[Tool[Any]]) -> None:

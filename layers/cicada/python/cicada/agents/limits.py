@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cicada.agents.ports import RunLimits
 from cicada.errors import AgentCapReached, AgentUnavailable, ModelUnavailable, OutOfTime, StreamBroken
 from cicada.models.ports import ModelUse, Usage
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 
 SERVICE_SILENCE_S = 30.0
 """A stream of a service that runs agents which sends no event for this long is broken: between two events a session or
@@ -43,7 +43,7 @@ class CappedLimits:
     of one run follow one upon the other: each is noted before the next is allowed.
     """
 
-    def __init__(self, within: Limits, caps: AgentCaps, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, within: SearchLimits, caps: AgentCaps, *, clock: Callable[[], float] = time.monotonic) -> None:
         """The time runs from now; ``within`` are the attempt's, ``clock`` gives monotonic seconds."""
         self._within = within
         self._caps = caps

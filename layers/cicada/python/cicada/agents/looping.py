@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import Any, Protocol, Unpack
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import AgentExchange
 from cicada.agents.limits import timed
 from cicada.agents.ports import AgentFinished, AgentStep, AgentTask, RunLimits, ToolCall, Tools
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, OutOfTime, StreamBroken
@@ -18,10 +18,10 @@ from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import StreamedTurn
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.openai_events import ThoughtFilter
-from cicada.models.ports import STOPPED, CountedLeash, Finished, ModelUse, Stopped, TextDelta, Usage
+from cicada.models.ports import STOPPED, CountedCallScope, Finished, ModelUse, Stopped, TextDelta, Usage
 from cicada.models.retries import Pacing
-from cicada.models.streaming import SILENCE_S, Call, Streaming
-from cicada.retrieval.ports import Limits
+from cicada.models.streaming import SILENCE_S, ServiceCall, Streaming
+from cicada.retrieval.ports import SearchLimits
 
 HOLD_CHARS = 240
 """A turn that has written more than this is taken for an answer: about three sentences."""
@@ -89,7 +89,7 @@ _MAX_MALFORMED = 1
 class Turns(Protocol):
     """What makes a model's turns."""
 
-    def call(self, task: AgentTask, exchange: Exchange, turn: StreamedTurn, *, left_s: float) -> Call:
+    def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> ServiceCall:
         """One try at the next turn, anew for every try.
 
         Args:
@@ -130,8 +130,8 @@ class AgentLoop:
         with timed(limits):
             yield from self._run(task, tools, limits)
 
-    def _run(self, task: AgentTask, tools: Tools, limits: Limits) -> Generator[AgentStep, None, None]:
-        exchange = Exchange(task, tools.tools)
+    def _run(self, task: AgentTask, tools: Tools, limits: SearchLimits) -> Generator[AgentStep, None, None]:
+        exchange = AgentExchange(task, tools.tools)
         text = HeldText()
         usage = Usage()
         malformed = 0
@@ -165,7 +165,7 @@ class AgentLoop:
         return {"model": self._model_id}
 
     def _turn(
-        self, task: AgentTask, exchange: Exchange, text: HeldText, limits: Limits, use: _TurnUse
+        self, task: AgentTask, exchange: AgentExchange, text: HeldText, limits: SearchLimits, use: _TurnUse
     ) -> Generator[TextDelta, None, tuple[StreamedTurn, Finished]]:
         """One turn: its text as far as it is of the answer, and what it was as a whole."""
         limits.allow(self._model_id, Usage(exchange.input_tokens, self._max_turn_tokens))
@@ -174,13 +174,13 @@ class AgentLoop:
             raise OutOfTime("no time is left for another turn of the agent")
         turn = StreamedTurn()
 
-        def call() -> Call:
+        def call() -> ServiceCall:
             nonlocal turn
             turn = StreamedTurn()
             return self._turns.call(task, exchange, turn, left_s=left_s)
 
         thoughts = ThoughtFilter("thinking")
-        with use, closing(self._streaming.stream(call, time_budget_s=left_s, leash=use)) as pieces:
+        with use, closing(self._streaming.stream(call, time_budget_s=left_s, call_scope=use)) as pieces:
             for piece in pieces:
                 if isinstance(piece, Finished):
                     use.usage = piece.usage
@@ -200,10 +200,10 @@ class AgentLoop:
             raise StreamBroken("the model's stream ended without a finish")
 
 
-class _TurnUse(CountedLeash):
-    """Counts and times one turn, retries included; the leash that its calls are held by."""
+class _TurnUse(CountedCallScope):
+    """Counts and times one turn, retries included; the call scope that its calls are held by."""
 
-    def __init__(self, model_id: str, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, model_id: str, limits: SearchLimits, clock: Callable[[], float]) -> None:
         super().__init__(limits)
         self.usage = Usage(reported=False)
         self.shown = False

@@ -12,7 +12,7 @@ from cicada.delivery.record import Question, RequestKey
 from cicada.models.ports import TextDelta, Usage
 from cicada.profiles.record import Kind, Verdict
 from cicada.protocol.events import ChangedField, ProfileChanged, Source, VerdictPassage
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 
 MAX_OUTPUT_CHARS = 16_000
 """Of what a tool tells the model: a quarter of what Lambda and the services are known to take, in any language."""
@@ -61,7 +61,7 @@ class Actor:
         )
 
 
-class Shelf(Protocol):
+class SourceRegistry(Protocol):
     """The passages that the tools of one request have brought, numbered as the answer cites them."""
 
     def put(self, source: Source, index_version: str = "") -> int:
@@ -107,7 +107,7 @@ class TheoryVerdict:
 
 
 @dataclass(frozen=True)
-class Judged:
+class VerdictGiven:
     """What a tool says that has given a verdict."""
 
     told: Mapping[str, Any]
@@ -116,7 +116,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Written:
+class ProfileWritten:
     """What a tool says that has changed a profile."""
 
     told: Mapping[str, Any]
@@ -146,7 +146,7 @@ class ToConfirm:
     expires_at_ms: int
 
 
-Told = Mapping[str, Any] | Judged | Written | ToConfirm
+Told = Mapping[str, Any] | VerdictGiven | ProfileWritten | ToConfirm
 """What a tool says."""
 Given = TypeVar("Given", bound=ToolInput, contravariant=True)
 
@@ -184,11 +184,11 @@ class Tool(Described, Protocol, Generic[Given]):
         run, or it calls a model that the run pays for."""
         ...
 
-    def run(self, given: Given, actor: Actor, shelf: Shelf, limits: Limits) -> Told:
+    def run(self, given: Given, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Told:
         """Do it.
 
         Args:
-            shelf: gets every passage that the result shows; the result names each by its number.
+            registry: gets every passage that the result shows; the result names each by its number.
 
         Returns:
             What the model is told, as JSON can hold it; of a tool that writes, what the user is told beside it.
@@ -223,7 +223,7 @@ class ToolReply:
 
 
 class Tools(Protocol):
-    """The tools of one run, with the caps on them: see :class:`cicada.agents.toolbox.ToolBox`."""
+    """The tools of one run, with the caps on them: see :class:`cicada.agents.tool_runner.ToolRunner`."""
 
     @property
     def tools(self) -> Sequence[Tool[Any]]:
@@ -236,7 +236,7 @@ class Tools(Protocol):
         ...
 
     @property
-    def shelf(self) -> Shelf:
+    def registry(self) -> SourceRegistry:
         """What they have brought so far."""
         ...
 
@@ -295,7 +295,7 @@ class AgentFinished:
 AgentStep = TextDelta | AgentFinished
 
 
-class RunLimits(Limits, Protocol):
+class RunLimits(SearchLimits, Protocol):
     """What one run may take: see :class:`cicada.agents.limits.CappedLimits`."""
 
     def check_time(self) -> None:

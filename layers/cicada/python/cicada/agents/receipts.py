@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from cicada.agents.ports import ToConfirm
-from cicada.delivery.record import Head
-from cicada.profiles.desk import ProfileDesk
+from cicada.delivery.record import RequestHead
 from cicada.profiles.record import Change, Profile
 from cicada.profiles.rules import clipped
+from cicada.profiles.service import ProfileService
 from cicada.protocol.events import ChangedField, Confirm, ProfileChanged
 
 MAX_SHOWN_CHARS = 300
@@ -49,9 +49,9 @@ def confirm_of(attempt: int, wanted: ToConfirm) -> Confirm:
     )
 
 
-def told_changes(desk: ProfileDesk, head: Head) -> Iterator[ProfileChanged]:
+def told_changes(profile_service: ProfileService, head: RequestHead) -> Iterator[ProfileChanged]:
     """What a request has changed in its user's profiles so far, from their records."""
-    for profile, change in desk.changes_for(head.key.subject, head.key.request_id, head.accepted_at_ms):
+    for profile, change in profile_service.changes_for(head.key.subject, head.key.request_id, head.accepted_at_ms):
         yield told_change(change, profile)
 
 

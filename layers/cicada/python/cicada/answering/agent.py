@@ -12,31 +12,31 @@ from typing import Any, Literal, Protocol
 from cicada.agents.instructions import INSTRUCTIONS, AgentKind
 from cicada.agents.limits import AgentCaps, CappedLimits, timed
 from cicada.agents.ports import Actor, Agent, AgentFinished, AgentTask, Done, Tool
-from cicada.agents.shelf import NumberedShelf
-from cicada.agents.toolbox import ToolBox
-from cicada.agents.tools.forms import MAX_QUERY_CHARS
+from cicada.agents.source_registry import NumberedSources
+from cicada.agents.tool_runner import ToolRunner
+from cicada.agents.tools.inputs import MAX_QUERY_CHARS
 from cicada.agents.tools.theories import not_given, verdict_line
-from cicada.answering.grounding import AttemptLimits, tell_retrieved
+from cicada.answering.grounding import AttemptLimits, log_retrieved
 from cicada.answering.judge import CitationJudge
-from cicada.answering.spending import Allowance, ModelCall, Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
 from cicada.answering.watched import WatchedRetriever
-from cicada.answering.writing import note_call
+from cicada.attempts.budgets import AttemptBudget, ModelCall, SubBudget
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
+from cicada.attempts.writing import note_call
 from cicada.citations import check_citations, not_attributed
 from cicada.errors import AnswerIncomplete, DependencyDown, IndexFailure, ModelError, StreamBroken
 from cicada.models.ports import ModelUse, TextDelta, Usage
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, clipped
+from cicada.request_trace import log_fault
 from cicada.retrieval.ports import Retriever
 from cicada.routing.changes import asks_for_change
-from cicada.story import tell_fault
 from cicada.text.words import quotes
 
 
 class AgentLimits(AttemptLimits):
     """The limits of the agent's own turns, one after the other: what a turn did not take is there for the next."""
 
-    def __init__(self, spending: Spending, allowance: Allowance) -> None:
-        super().__init__(spending, allowance)
+    def __init__(self, attempt_budget: AttemptBudget, sub_budget: SubBudget) -> None:
+        super().__init__(attempt_budget, sub_budget)
         self._under_way: tuple[str, Usage] | None = None
 
     def allow(self, model_id: str, most: Usage) -> None:
@@ -48,10 +48,10 @@ class AgentLimits(AttemptLimits):
         """See the port."""
         if self._under_way is not None and use.usage.reported:
             model_id, most = self._under_way
-            self._allowance.settle(model_id, most, use.usage)
+            self._sub_budget.settle(model_id, most, use.usage)
         self._under_way = None
         call = ModelCall("agent", use.model_id, use.calls, use.usage, use.took_ms, None, use.fault)
-        note_call(call, self._spending)
+        note_call(call, self._attempt_budget)
 
 
 logger = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ MOST_PASSAGES = 4
 """Of the text, beside what is kept; the model may search for more."""
 
 
-class Kept(Protocol):
+class KeptProfile(Protocol):
     """A profile that a user keeps, as far as a question can name it."""
 
     @property
@@ -84,7 +84,7 @@ class Kept(Protocol):
 class Opening(Protocol):
     """Makes the calls."""
 
-    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
         """Make them. Raises CicadaError if one fails without which there is no answer."""
         ...
 
@@ -92,10 +92,10 @@ class Opening(Protocol):
 class ProfileOpening:
     """The profiles that the question names, else the list of all; and a search of the corpus."""
 
-    def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
+    def __init__(self, kept: Callable[[str], Sequence[KeptProfile]]) -> None:
         self._kept = kept
 
-    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
         """See the port. Where the corpus cannot be searched, what the user noted is there all the same."""
         named = named_in(asked.query, self._kept(asked.key.subject))
         done = [box.open("show_profile", {"id": one.id}) for one in named[:MAX_NAMED]]
@@ -104,26 +104,26 @@ class ProfileOpening:
         try:
             done.append(box.open("search_script", {"query": asked.query[:MAX_QUERY_CHARS], "limit": MOST_PASSAGES}))
         except (IndexFailure, ModelError, DependencyDown) as error:
-            tell_fault(logger, "answered without a search", error)
+            log_fault(logger, "answered without a search", error)
         return tuple(done)
 
 
 class TheoryOpening:
     """The user's theories, and the evidence on the one that the question names, else on what it says itself."""
 
-    def __init__(self, kept: Callable[[str], Sequence[Kept]]) -> None:
+    def __init__(self, kept: Callable[[str], Sequence[KeptProfile]]) -> None:
         self._kept = kept
 
-    def __call__(self, box: ToolBox, asked: Asked) -> tuple[Done, ...]:
+    def __call__(self, box: ToolRunner, asked: AskedQuestion) -> tuple[Done, ...]:
         """See the port. Without evidence gathered there is no verdict, so a failed search fails the attempt."""
         kept = next(iter(named_in(asked.query, self._kept(asked.key.subject))), None)
         about = {"statement": clipped(asked.query, MAX_STATEMENT_CHARS)} if kept is None else {"id": kept.id}
         return (box.open("list_theories", {}), box.open("gather_evidence", about))
 
 
-def named_in(query: str, kept: Sequence[Kept]) -> tuple[Kept, ...]:
+def named_in(query: str, kept: Sequence[KeptProfile]) -> tuple[KeptProfile, ...]:
     """Those whose name, or what they say now, stands in a question word by word; the longest first."""
-    found: list[tuple[int, Kept]] = []
+    found: list[tuple[int, KeptProfile]] = []
     for one in kept:
         length = max((len(text) for text in (one.name, one.statement or "") if quotes(query, text)), default=0)
         if length:
@@ -137,7 +137,7 @@ _KINDS: dict[AgentName, AgentKind] = {"profile_agent": "profile", "theory_agent"
 
 
 class AgentStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over an agent and its tools.
+    """:class:`cicada.attempts.strategy.Strategy` over an agent and its tools.
 
     What must happen first is done here, by code: the opening calls. Who acts comes from the request alone. What the
     tools brought are the answer's sources: they are shown before its first text, and once more if others were added.
@@ -174,14 +174,14 @@ class AgentStrategy:
         self._may_change = may_change
         self._judge = judge
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port.
 
         Raises:
             AgentCapReached: a cap was reached.
             AnswerIncomplete: the agent wrote nothing.
         """
-        run = self._begin(asked, spending)
+        run = self._begin(asked, attempt_budget)
         shown: int | None = None
         with closing(self._agent.run(run.task, run.box, run.limits)) as steps:
             for step in steps:
@@ -189,7 +189,7 @@ class AgentStrategy:
                     run.stop_reason = step.stop_reason
                     break
                 if not run.pieces:
-                    shown = len(run.shelf.sources)
+                    shown = len(run.registry.sources)
                     yield self._retrieved(run)
                 run.pieces.append(step.text)
                 yield step
@@ -197,30 +197,30 @@ class AgentStrategy:
             raise StreamBroken("the agent ended without a finish")
         yield from self._end(run, shown)
 
-    def _begin(self, asked: Asked, spending: Spending) -> _Run:
+    def _begin(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> _Run:
         """The run, with what comes before the model done."""
-        allowance = spending.agent_allowance()
-        limits = CappedLimits(AgentLimits(spending, allowance), self._caps, clock=spending.monotonic)
-        shelf = NumberedShelf()
+        sub_budget = attempt_budget.agent_sub_budget()
+        limits = CappedLimits(AgentLimits(attempt_budget, sub_budget), self._caps, clock=attempt_budget.monotonic)
+        registry = NumberedSources()
         index = WatchedRetriever(self._retriever)
         understood = asked.query if asked.in_own_words else ""
         actor = Actor.asking(asked.key, asked.question, asked.at_ms, understood)
-        box = ToolBox(
+        box = ToolRunner(
             self._offered(index, actor),
             actor=actor,
-            shelf=shelf,
-            limits=AttemptLimits(spending, allowance, limits.time_left_s),
+            registry=registry,
+            limits=AttemptLimits(attempt_budget, sub_budget, limits.time_left_s),
             caps=self._caps,
             may_write=asked.may_write,
             on_change=asked.on_change,
-            clock=spending.monotonic,
+            clock=attempt_budget.monotonic,
         )
-        started = spending.monotonic()
+        started = attempt_budget.monotonic()
         with timed(limits):
             done = self._opening(box, asked)
         task = AgentTask(INSTRUCTIONS[_KINDS[self.name]], asked.query, done, conversation_of(asked))
-        took_ms = round((spending.monotonic() - started) * 1000)
-        return _Run(task, box, shelf, index, limits, spending, took_ms)
+        took_ms = round((attempt_budget.monotonic() - started) * 1000)
+        return _Run(task, box, registry, index, limits, attempt_budget, took_ms)
 
     def _offered(self, retriever: Retriever, actor: Actor) -> list[Tool[Any]]:
         """The tools of a run: those that change anything only where the user asks for a change, in their own words."""
@@ -232,13 +232,13 @@ class AgentStrategy:
         text = "".join(run.pieces)
         if not text.strip():
             raise AnswerIncomplete("the agent wrote nothing")
-        sources = run.shelf.sources
+        sources = run.registry.sources
         verdict = run.box.verdict or not_given(sources)
         if shown is None or len(sources) > shown:
             yield self._retrieved(run)
         if verdict is not None:
             yield TextDelta(f"\n\n{verdict_line(verdict)}")
-        citations = check_citations(text, sources, self._judge.within(run.spending) if self._judge else None)
+        citations = check_citations(text, sources, self._judge.within(run.attempt_budget) if self._judge else None)
         yield Answered(
             run.stop_reason or "",
             self._agent.model_id,
@@ -249,16 +249,16 @@ class AgentStrategy:
         )
 
     def _retrieved(self, run: _Run) -> Retrieved:
-        sources = run.shelf.sources
+        sources = run.registry.sources
         retrieved = Retrieved(
             sources,
             found=len(sources),
-            index_version=run.shelf.version or run.index.seen,
+            index_version=run.registry.version or run.index.seen,
             searched=run.index.searched,
             engine=run.index.engine,
             retrieval_ms=run.opening_ms,
         )
-        tell_retrieved(retrieved)
+        log_retrieved(retrieved)
         return retrieved
 
 
@@ -267,17 +267,17 @@ class _Run:
     """One run so far."""
 
     task: AgentTask
-    box: ToolBox
-    shelf: NumberedShelf
+    box: ToolRunner
+    registry: NumberedSources
     index: WatchedRetriever
     limits: CappedLimits
-    spending: Spending
+    attempt_budget: AttemptBudget
     opening_ms: int
     pieces: list[str] = field(default_factory=list)
     stop_reason: str | None = None
 
 
-def conversation_of(asked: Asked) -> str:
+def conversation_of(asked: AskedQuestion) -> str:
     """The name of a request's conversation for a service that keeps one: a digest, in which the user is."""
     within = asked.question.session_id or asked.key.request_id
     return hashlib.sha256(f"{asked.key.subject}\0{within}".encode()).hexdigest()

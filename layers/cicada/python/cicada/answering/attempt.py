@@ -9,22 +9,31 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cicada.agents.ports import ToConfirm, Written
+from cicada.agents.ports import ProfileWritten, ToConfirm
 from cicada.agents.receipts import change_words, confirm_of
-from cicada.answering.account import metrics_of, tell_complete
-from cicada.answering.beginning import CLOSING_RESERVE_S, Beginning, Late
-from cicada.answering.chain import strategy_failures
-from cicada.answering.closing import end_late, end_too_long
-from cicada.answering.fit import fit_citations, fit_sources
-from cicada.answering.spending import RequestBudget, Spending
-from cicada.answering.strategy import Answered, AnswerGiven, Asked, Checking, Completing, Keeper, Retrieved, Strategy
+from cicada.answering.attempt_metrics import metrics_of, tell_complete
+from cicada.answering.attempt_start import CLOSING_RESERVE_S, Beginning, Late
+from cicada.answering.finalisation import end_late, end_too_long
 from cicada.answering.workflow import AttemptTask
+from cicada.attempts.budgets import AttemptBudget, RequestBudget
+from cicada.attempts.chain import strategy_failures
+from cicada.attempts.frame_limits import fit_citations, fit_sources
+from cicada.attempts.strategy import (
+    Answered,
+    AnswerGiven,
+    AnswerSink,
+    AskedQuestion,
+    Checking,
+    Completing,
+    Retrieved,
+    Strategy,
+)
 from cicada.concurrency import THREADS, Concurrency
-from cicada.delivery.courier import Courier
 from cicada.delivery.decide import NotYours
+from cicada.delivery.driver import DeliveryDriver
 from cicada.delivery.outbox import Fenced, Outbox, OutboxLimits
 from cicada.delivery.ports import Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, Entry, Head, RequestKey, Standalone
+from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Standalone
 from cicada.errors import (
     AnswerTooLong,
     CicadaError,
@@ -45,7 +54,7 @@ from cicada.protocol.events import (
     Verdict,
     load_event,
 )
-from cicada.story import tell, tell_fault
+from cicada.request_trace import log_event, log_fault
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +67,7 @@ KEEPING_RESERVE_S = 5.0
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttemptOutcome:
     """How an attempt ended, for the workflow and the metrics.
 
     ``superseded``: another attempt, another execution or the asker's cancellation came first: nothing was changed.
@@ -73,7 +82,7 @@ class Outcome:
 class _Course:
     """What an attempt has yielded so far."""
 
-    asked: Asked
+    asked: AskedQuestion
     text: str = ""
     retrieved: Retrieved | None = None
     degraded: Degraded | None = None
@@ -90,8 +99,8 @@ class AttemptRunner:
         *,
         conversation: Completing | None = None,
         breakers: Checking | None = None,
-        keepers: Sequence[Keeper] = (),
-        changes: Callable[[Head], Iterable[ProfileChanged]] = lambda _: (),
+        sinks: Sequence[AnswerSink] = (),
+        changes: Callable[[RequestHead], Iterable[ProfileChanged]] = lambda _: (),
         budget: RequestBudget | None = None,
         limits: OutboxLimits | None = None,
         concurrency: Concurrency = THREADS,
@@ -111,7 +120,7 @@ class AttemptRunner:
         self._strategies = strategies
         self._conversation = conversation
         self._breakers = breakers
-        self._keepers = keepers
+        self._sinks = sinks
         self._changes = changes
         self._budget = budget or RequestBudget()
         self._beginning = Beginning(log, self._budget, now_s)
@@ -120,7 +129,7 @@ class AttemptRunner:
         self._now_s = now_s
         self._monotonic = monotonic
 
-    def run(self, task: AttemptTask, *, worker: str, remaining_s: float) -> Outcome:
+    def run(self, task: AttemptTask, *, worker: str, remaining_s: float) -> AttemptOutcome:
         """Run one attempt.
 
         Args:
@@ -140,15 +149,15 @@ class AttemptRunner:
         try:
             begun = self._beginning.begin(task, worker)
         except RequestUnknown:
-            tell(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
-            return Outcome("superseded")
+            log_event(logger, "superseded", "the request is gone", level=logging.WARNING, why="gone")
+            return AttemptOutcome("superseded")
         if isinstance(begun, NotYours):
-            tell(logger, "superseded", "attempt not begun", why=begun.why)
-            return Outcome("superseded")
+            log_event(logger, "superseded", "attempt not begun", why=begun.why)
+            return AttemptOutcome("superseded")
         if isinstance(begun, Late):
             return self._end_late(begun.head, task)
         head, commit = begun.head, begun.commit
-        tell(
+        log_event(
             logger,
             "attempt",
             "attempt begun",
@@ -160,7 +169,7 @@ class AttemptRunner:
             failed=[f"{one.strategy}: {one.code}" for one in head.failed],
         )
         deadline = min(deadline, self._monotonic() + self._beginning.left_s(head))
-        spending = Spending(
+        attempt_budget = AttemptBudget(
             task.strategy,
             calls=commit.claim.calls if commit.claim else 0,
             deadline=deadline,
@@ -168,59 +177,64 @@ class AttemptRunner:
             monotonic=self._monotonic,
         )
         return self._answer(
-            strategy, head, commit, spending, started=started, keep_until=started + remaining_s - KEEPING_RESERVE_S
+            strategy,
+            head,
+            commit,
+            attempt_budget,
+            started=started,
+            keep_until=started + remaining_s - KEEPING_RESERVE_S,
         )
 
-    def _end_late(self, head: Head, task: AttemptTask) -> Outcome:
+    def _end_late(self, head: RequestHead, task: AttemptTask) -> AttemptOutcome:
         error = OutOfTime(f"the request had {self._budget.time_s:.0f} s")
-        tell_fault(logger, "attempt failed", error, attempt=head.attempt)
+        log_fault(logger, "attempt failed", error, attempt=head.attempt)
         failed = strategy_failures(task.failures, task.entry)
         ended = end_late(head, failed, error, self._log, self._connections, now_s=self._now_s)
-        return Outcome("out_of_time" if ended else "superseded")
+        return AttemptOutcome("out_of_time" if ended else "superseded")
 
     def _answer(
         self,
         strategy: Strategy,
-        head: Head,
+        head: RequestHead,
         begun: Commit,
-        spending: Spending,
+        attempt_budget: AttemptBudget,
         *,
         started: float,
         keep_until: float,
-    ) -> Outcome:
+    ) -> AttemptOutcome:
         outbox = Outbox(head, self._limits, begun=begun, now=self._monotonic(), now_s=self._now_s)
-        courier = Courier(
+        driver = DeliveryDriver(
             outbox,
             self._log,
             self._connections,
-            on_failure=spending.stop,
+            on_failure=attempt_budget.stop,
             concurrency=self._concurrency,
             now_s=self._now_s,
             monotonic=self._monotonic,
         )
-        made: list[Written] = []
+        made: list[ProfileWritten] = []
         try:
-            with courier:
+            with driver:
                 course = _Course(
-                    self._asked(head, courier, made), degraded=head.standalone.degraded if head.standalone else None
+                    self._asked(head, driver, made), degraded=head.standalone.degraded if head.standalone else None
                 )
-                self._tell_lost(head, courier)
+                self._tell_lost(head, driver)
                 try:
-                    answered = self._deliver(strategy, course, courier, spending)
+                    answered = self._deliver(strategy, course, driver, attempt_budget)
                 except Stopped as stopped:
-                    courier.raise_failure()
+                    driver.raise_failure()
                     raise Fenced(str(stopped)) from stopped  # found out before a tool would have written
                 except CicadaError:
                     # The completed question and the passages serve the attempts that follow.
-                    courier.settle(spending.spent, timeout_s=SETTLE_S)
+                    driver.settle(attempt_budget.spent, timeout_s=SETTLE_S)
                     raise
                 metrics = metrics_of(
                     head,
                     course.retrieved,
                     answered,
-                    spending,
+                    attempt_budget,
                     started=started,
-                    first_chunk_at=courier.first_chunk_at,
+                    first_chunk_at=driver.first_chunk_at,
                     now_s=self._now_s(),
                 )
                 complete = Complete(
@@ -234,30 +248,30 @@ class AttemptRunner:
                     failed=head.failed,
                     metrics=metrics,
                 )
-                courier.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
+                driver.close(complete, timeout_s=CLOSING_RESERVE_S - 1)
         except (Fenced, RequestUnknown) as fenced:
-            tell(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
+            log_event(logger, "superseded", "attempt superseded", attempt=head.attempt, why=str(fenced))
             self._take_back(head, made)
-            return Outcome("superseded")
+            return AttemptOutcome("superseded")
         except AnswerTooLong as error:
-            tell_fault(logger, "attempt failed", error, attempt=head.attempt)
+            log_fault(logger, "attempt failed", error, attempt=head.attempt)
             ended = end_too_long(outbox.head, error, self._log, self._connections, now_s=self._now_s)
             self._take_back(head, made)
-            return Outcome("too_long" if ended else "superseded")
+            return AttemptOutcome("too_long" if ended else "superseded")
         except CicadaError as error:
-            tell_fault(logger, "attempt failed", error, attempt=head.attempt)
+            log_fault(logger, "attempt failed", error, attempt=head.attempt)
             raise
         tell_complete(complete)
         self._keep(course, strategy.name, answered, until=keep_until)
-        return Outcome("answered", metrics)
+        return AttemptOutcome("answered", metrics)
 
-    def _asked(self, head: Head, courier: Courier, made: list[Written]) -> Asked:
-        def on_change(change: Written | ToConfirm) -> None:
-            if isinstance(change, Written):
+    def _asked(self, head: RequestHead, driver: DeliveryDriver, made: list[ProfileWritten]) -> AskedQuestion:
+        def on_change(change: ProfileWritten | ToConfirm) -> None:
+            if isinstance(change, ProfileWritten):
                 made.append(change)
-            self._told(head.attempt, change, courier)
+            self._told(head.attempt, change, driver)
 
-        return Asked(
+        return AskedQuestion(
             key=head.key,
             question=head.question,
             query=head.standalone.query if head.standalone else head.question.query,
@@ -269,7 +283,7 @@ class AttemptRunner:
             on_change=on_change,
         )
 
-    def _tell_lost(self, head: Head, courier: Courier) -> None:
+    def _tell_lost(self, head: RequestHead, driver: DeliveryDriver) -> None:
         """Give the receipts of changes whose worker was lost between the change and its receipt."""
         if not any(one.strategy in AGENTS for one in head.failed):
             return
@@ -277,14 +291,14 @@ class AttemptRunner:
             made = [*self._changes(head)]
             _, entries = self._log.read(head.key)
         except (CicadaError, StoreFault) as error:
-            tell(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
+            log_event(logger, "fault", "changes could not be looked up", level=logging.WARNING, why=str(error))
             return
         told = _receipts(entries)
         for change in made:
             if (change.id, change.version) not in told:
-                self._told(head.attempt, Written({}, change), courier)
+                self._told(head.attempt, ProfileWritten({}, change), driver)
 
-    def _take_back(self, head: Head, made: Sequence[Written]) -> None:
+    def _take_back(self, head: RequestHead, made: Sequence[ProfileWritten]) -> None:
         """Take back changes whose receipt came too late for the log: the request had ended, by its user's wish perhaps.
 
         Where it goes on, the attempt that follows gives the receipts.
@@ -298,17 +312,17 @@ class AttemptRunner:
                 if (one.change.id, one.change.version) not in told:
                     one.take_back()
         except (CicadaError, StoreFault) as error:
-            tell(logger, "fault", "a change was not taken back", level=logging.WARNING, why=type(error).__name__)
+            log_event(logger, "fault", "a change was not taken back", level=logging.WARNING, why=type(error).__name__)
 
     @staticmethod
-    def _told(attempt: int, change: Written | ToConfirm, courier: Courier) -> None:
+    def _told(attempt: int, change: ProfileWritten | ToConfirm, driver: DeliveryDriver) -> None:
         """Deliver what an agent's tool has changed for the user, or asks them to confirm."""
         match change:
-            case Written():
-                courier.event(Receipt(attempt=attempt, change=change.change))
-                courier.changed(change_words(change.change))
+            case ProfileWritten():
+                driver.event(Receipt(attempt=attempt, change=change.change))
+                driver.changed(change_words(change.change))
             case ToConfirm():
-                courier.event(confirm_of(attempt, change))
+                driver.event(confirm_of(attempt, change))
 
     def _found_before(self, key: RequestKey) -> Sources | None:
         """The passages of the latest attempt that had retrieved any."""
@@ -322,40 +336,42 @@ class AttemptRunner:
                 return event
         return None
 
-    def _deliver(self, strategy: Strategy, course: _Course, courier: Courier, spending: Spending) -> Answered:
-        """Hand the strategy's steps to the courier as they come."""
-        self._complete_question(course, courier, spending)
-        attempt = courier.head.attempt
-        with closing(strategy.answer(course.asked, spending)) as steps:
+    def _deliver(
+        self, strategy: Strategy, course: _Course, driver: DeliveryDriver, attempt_budget: AttemptBudget
+    ) -> Answered:
+        """Hand the strategy's steps to the delivery driver as they come."""
+        self._complete_question(course, driver, attempt_budget)
+        attempt = driver.head.attempt
+        with closing(strategy.answer(course.asked, attempt_budget)) as steps:
             for step in steps:
                 match step:
                     case TextDelta():
                         course.text += step.text
-                        courier.text(step.text)
+                        driver.text(step.text)
                     case Retrieved():
                         if course.degraded is not None:
                             step = replace(step, degraded=(course.degraded, *step.degraded))
                         course.retrieved = step
-                        courier.event(fit_sources(_sources(attempt, course.asked, step)))
+                        driver.event(fit_sources(_sources(attempt, course.asked, step)))
                     case Answered():
                         if step.citations is not None:
                             for event in fit_citations(attempt, step.citations, step.not_attributed):
-                                courier.event(event)
+                                driver.event(event)
                         if (given := step.verdict) is not None:
                             told = {"for_": given.for_, "against": given.against}
-                            courier.event(Verdict(attempt=attempt, verdict=given.verdict, given=given.given, **told))
+                            driver.event(Verdict(attempt=attempt, verdict=given.verdict, given=given.given, **told))
                         return step
         raise StreamBroken("the strategy ended without an answer")
 
-    def _complete_question(self, course: _Course, courier: Courier, spending: Spending) -> None:
+    def _complete_question(self, course: _Course, driver: DeliveryDriver, attempt_budget: AttemptBudget) -> None:
         asked = course.asked
-        if self._conversation is None or asked.question.session_id is None or courier.head.standalone is not None:
+        if self._conversation is None or asked.question.session_id is None or driver.head.standalone is not None:
             return
-        completed = self._conversation.complete(asked.question, asked.key.subject, spending)
+        completed = self._conversation.complete(asked.question, asked.key.subject, attempt_budget)
         course.degraded = completed.degraded
         if completed.query != asked.query:
             course.asked = replace(asked, query=completed.query, in_own_words=completed.in_own_words)
-            courier.standalone(Standalone(completed.query, completed.degraded, completed.in_own_words))
+            driver.standalone(Standalone(completed.query, completed.degraded, completed.in_own_words))
 
     def _keep(self, course: _Course, strategy: StrategyName, answered: Answered, *, until: float) -> None:
         """Give the answer to those who keep it. It is out: nothing that goes wrong now may touch it."""
@@ -367,14 +383,14 @@ class AttemptRunner:
             answered=answered,
             at_ms=int(self._now_s() * 1000),
         )
-        for keeper in self._keepers:
+        for sink in self._sinks:
             if self._monotonic() > until:
-                tell(logger, "fault", "no time was left to keep the answer", code=OutOfTime.code)
+                log_event(logger, "fault", "no time was left to keep the answer", code=OutOfTime.code)
                 return
             try:
-                keeper.keep(given)
-            except Exception as error:  # a bug of a keeper
-                tell(
+                sink.keep(given)
+            except Exception as error:  # a bug of a sink
+                log_event(
                     logger,
                     "fault",
                     "the answer was not kept",
@@ -384,12 +400,12 @@ class AttemptRunner:
                 )
 
 
-def _receipts(entries: Iterable[Entry]) -> set[tuple[str, int]]:
+def _receipts(entries: Iterable[LogEntry]) -> set[tuple[str, int]]:
     """The changes that a log tells of: id and version of each."""
     return {(event.change.id, event.change.version) for event in map(_event, entries) if isinstance(event, Receipt)}
 
 
-def _event(entry: Entry) -> LogEvent | None:
+def _event(entry: LogEntry) -> LogEvent | None:
     """The event of an entry; None for one of another release."""
     try:
         return load_event(entry.body)
@@ -397,7 +413,7 @@ def _event(entry: Entry) -> LogEvent | None:
         return None
 
 
-def _sources(attempt: int, asked: Asked, retrieved: Retrieved) -> Sources:
+def _sources(attempt: int, asked: AskedQuestion, retrieved: Retrieved) -> Sources:
     return Sources(
         attempt=attempt,
         query=asked.query if asked.query != asked.question.query else None,

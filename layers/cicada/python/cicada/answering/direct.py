@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from cicada.answering.grounding import tell_retrieved
+from cicada.answering.grounding import log_retrieved
 from cicada.answering.prompt import UNGROUNDED_NOTICE, direct_prompt, offer_notice
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
-from cicada.answering.writing import write
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
+from cicada.attempts.writing import write
 from cicada.models.ports import TextDelta, TextModel
 from cicada.protocol.events import Source, StrategyName
 
@@ -17,7 +17,7 @@ MAX_OFFERED = 5
 
 
 class DirectStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over a model alone; its answers are never grounded.
+    """:class:`cicada.attempts.strategy.Strategy` over a model alone; its answers are never grounded.
 
     Where other strategies failed before it says, by code, that the sources could not be consulted, and offers the best
     of the passages that they had found. The model does not see them: what it writes rests on nothing.
@@ -31,7 +31,7 @@ class DirectStrategy:
         """``model``: a small one, with a low bound on its tokens."""
         self._model = model
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port."""
         if any(failure.strategy != self.name for failure in asked.failed):
             notice = UNGROUNDED_NOTICE
@@ -45,11 +45,11 @@ class DirectStrategy:
                     engine=before.engine,
                     offered=True,
                 )
-                tell_retrieved(retrieved)
+                log_retrieved(retrieved)
                 yield retrieved
                 notice += offer_notice(len(offered))
             yield TextDelta(notice)
-        written = yield from write(self._model, direct_prompt(asked.query), spending)
+        written = yield from write(self._model, direct_prompt(asked.query), attempt_budget)
         yield Answered(written.finished.stop_reason, self._model.model_id)
 
 

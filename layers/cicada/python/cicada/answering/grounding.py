@@ -8,16 +8,16 @@ from dataclasses import dataclass
 
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import NOTHING_FOUND, rag_prompt
-from cicada.answering.spending import Allowance, ModelCall, Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
-from cicada.answering.writing import note_call, write
+from cicada.attempts.budgets import AttemptBudget, ModelCall, SubBudget
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
+from cicada.attempts.writing import note_call, write
 from cicada.citations import check_citations, not_attributed
 from cicada.errors import BudgetSpent
 from cicada.models.ports import ModelUse, Prompt, TextDelta, TextModel, Usage
 from cicada.protocol.events import Degraded, Source
+from cicada.request_trace import log_event
 from cicada.retrieval.knowledge.search import Gathered
 from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
-from cicada.story import tell
 
 logger = logging.getLogger(__name__)
 
@@ -31,14 +31,14 @@ class Search:
     """Passages returned at most, unless the question says otherwise."""
     min_score: float
 
-    def __call__(self, asked: Asked, spending: Spending) -> SearchResult:
+    def __call__(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchResult:
         """Search for a question, within what the attempt may spend.
 
         Raises as :class:`cicada.retrieval.ports.Retriever` does.
         """
-        return self.retriever.search(self.query(asked, spending))
+        return self.retriever.search(self.query(asked, attempt_budget))
 
-    def query(self, asked: Asked, spending: Spending) -> SearchQuery:
+    def query(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> SearchQuery:
         """The search for a question, within what the attempt may spend."""
         question = asked.question
         return SearchQuery(
@@ -46,23 +46,23 @@ class Search:
             filters=Filters(collections=question.collections, episodes=question.episodes),
             top_k=question.top_k or self.top_k,
             min_score=self.min_score,
-            limits=AttemptLimits(spending),
+            limits=AttemptLimits(attempt_budget),
         )
 
 
 class AttemptLimits:
-    """:class:`cicada.retrieval.ports.Limits` of calls beside the writing of the answer: a search's, or an agent's."""
+    """:class:`~cicada.retrieval.ports.SearchLimits` of calls other than the answer's: a search's or an agent's."""
 
     def __init__(
         self,
-        spending: Spending,
-        allowance: Allowance | None = None,
+        attempt_budget: AttemptBudget,
+        sub_budget: SubBudget | None = None,
         time_left_s: Callable[[], float] | None = None,
     ) -> None:
         """Take the attempt; its retrieval's allowance and its own time hold unless others are given."""
-        self._spending = spending
-        self._allowance = allowance or spending.retrieval
-        self._time_left_s = time_left_s or spending.time_left_s
+        self._attempt_budget = attempt_budget
+        self._sub_budget = sub_budget or attempt_budget.retrieval
+        self._time_left_s = time_left_s or attempt_budget.time_left_s
 
     def time_left_s(self) -> float:
         """See the port."""
@@ -70,19 +70,19 @@ class AttemptLimits:
 
     def call(self) -> None:
         """See the port."""
-        self._allowance.call()
+        self._sub_budget.call()
 
     def allow(self, model_id: str, most: Usage) -> None:
         """See the port."""
-        self._allowance.allow(model_id, most)
+        self._sub_budget.allow(model_id, most)
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See the port."""
-        return self._spending.on_stop(wake)
+        return self._attempt_budget.on_stop(wake)
 
     def note(self, use: ModelUse) -> None:
         """See the port: it is one of the answer's calls, and told in the request's story."""
-        note_call(call_of(use), self._spending)
+        note_call(call_of(use), self._attempt_budget)
 
 
 def call_of(use: ModelUse) -> ModelCall:
@@ -96,7 +96,7 @@ def degradations(found: SearchResult | Gathered) -> tuple[Degraded, ...]:
 
 
 def fitting_prompt(
-    query: str, sources: Sequence[Source], model: TextModel, spending: Spending, *, in_parts: bool = False
+    query: str, sources: Sequence[Source], model: TextModel, attempt_budget: AttemptBudget, *, in_parts: bool = False
 ) -> tuple[tuple[Source, ...], Prompt]:
     """The prompt over as many of the first sources as a call may take, and those sources.
 
@@ -108,16 +108,16 @@ def fitting_prompt(
         if len(kept) <= 1:
             return kept, prompt
         try:
-            spending.admit(model.model_id, prompt, model.max_tokens)
+            attempt_budget.admit(model.model_id, prompt, model.max_tokens)
         except BudgetSpent:
             kept = kept[:-1]
         else:
             return kept, prompt
 
 
-def tell_retrieved(retrieved: Retrieved) -> None:
+def log_retrieved(retrieved: Retrieved) -> None:
     """Tell what was retrieved in the request's story."""
-    tell(
+    log_event(
         logger,
         "retrieved",
         "passages retrieved",
@@ -134,22 +134,26 @@ def tell_retrieved(retrieved: Retrieved) -> None:
 
 
 def answer_from(
-    retrieved: Retrieved, prompt: Prompt, model: TextModel, spending: Spending, judge: CitationJudge | None = None
+    retrieved: Retrieved,
+    prompt: Prompt,
+    model: TextModel,
+    attempt_budget: AttemptBudget,
+    judge: CitationJudge | None = None,
 ) -> Generator[Step, None, None]:
     """Show what was retrieved, write the answer from it, and check its citations, which a judge may help with.
 
     Where nothing was retrieved the answer says so by code: a model without a passage might answer from what it knows.
 
     Raises:
-        CicadaError, Stopped: as :func:`cicada.answering.writing.write` does.
+        CicadaError, Stopped: as :func:`cicada.attempts.writing.write` does.
     """
-    tell_retrieved(retrieved)
+    log_retrieved(retrieved)
     yield retrieved
     if not retrieved.sources:
         yield TextDelta(NOTHING_FOUND)
         yield Answered("nothing_found", model.model_id, ())
         return
-    written = yield from write(model, prompt, spending)
-    citations = check_citations(written.text, retrieved.sources, judge.within(spending) if judge else None)
+    written = yield from write(model, prompt, attempt_budget)
+    citations = check_citations(written.text, retrieved.sources, judge.within(attempt_budget) if judge else None)
     unattributed = not_attributed(written.text, retrieved.sources)
     yield Answered(written.finished.stop_reason, model.model_id, citations, unattributed)

@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from cicada.answering.grounding import answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
-from cicada.answering.knowledge import Knowledge, chosen_sources
+from cicada.answering.knowledge import KnowledgeGathering, chosen_sources
 from cicada.answering.prompt import number_sources
 from cicada.answering.rag import RagStrategy
-from cicada.answering.reuse import EarlierAnswers, contexts, given_again, merged, reused
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Asked, Retrieved, Step
+from cicada.answering.reuse import contexts, given_again, merged, reused
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.strategy import AskedQuestion, Retrieved, Step
 from cicada.concurrency import THREADS, Concurrency
 from cicada.models.ports import TextModel
 from cicada.protocol.events import Source, StrategyName
 from cicada.retrieval.knowledge.search import Gathered
 from cicada.retrieval.ports import Retriever, SearchResult
-
-if TYPE_CHECKING:
-    from cicada.answering.semantic_cache.cache import Looked
+from cicada.semantic_cache.ports import EarlierAnswers, Looked
 
 CACHE_PASSAGES = 5
 """Passages of an earlier answer that are considered beside those of the search."""
@@ -67,7 +64,7 @@ class HybridStrategy(RagStrategy):
         min_score: float,
         prompt_passages: int,
         cache_passages: int = CACHE_PASSAGES,
-        knowledge: Knowledge | None = None,
+        knowledge: KnowledgeGathering | None = None,
         judge: CitationJudge | None = None,
         concurrency: Concurrency = THREADS,
     ) -> None:
@@ -94,9 +91,9 @@ class HybridStrategy(RagStrategy):
         self._cache_passages = cache_passages
         self._knowledge = knowledge
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port."""
-        both = self._earlier.search(lambda: self._found(asked, spending), asked, spending)
+        both = self._earlier.search(lambda: self._found(asked, attempt_budget), asked, attempt_budget)
         found = both.found
         version = found.came_from.index_version
         again = both.to_give_again(version)
@@ -110,7 +107,7 @@ class HybridStrategy(RagStrategy):
         cached = self._passages_of(looked) if looked else ()
         together = merged(found.sources, cached, in_order=found.chosen)
         most = max(self._prompt_passages, len(found.sources)) if found.chosen else self._prompt_passages
-        sources, prompt = fitting_prompt(asked.query, together[:most], self._model, spending, in_parts=True)
+        sources, prompt = fitting_prompt(asked.query, together[:most], self._model, attempt_budget, in_parts=True)
         contributed = any(source.origin == "cache" for source in sources)
         retrieved = Retrieved(
             sources,
@@ -123,16 +120,16 @@ class HybridStrategy(RagStrategy):
             cache_ms=both.cache_ms,
             reused=reused(looked, "contexts") if looked and contributed else None,
         )
-        yield from answer_from(retrieved, prompt, self._model, spending, self._judge)
+        yield from answer_from(retrieved, prompt, self._model, attempt_budget, self._judge)
 
     def _passages_of(self, looked: Looked) -> tuple[Source, ...]:
         passages = tuple(source for source in contexts(looked) if source.score >= self._min_score)
         return passages[: self._cache_passages]
 
-    def _found(self, asked: Asked, spending: Spending) -> _Found:
+    def _found(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> _Found:
         if self._knowledge is not None:
-            gathered = self._knowledge.gather(self._search.query(asked, spending))
+            gathered = self._knowledge.gather(self._search.query(asked, attempt_budget))
             if gathered is not None:
                 return _Found(chosen_sources(gathered), gathered)
-        result = self._search(asked, spending)
+        result = self._search(asked, attempt_budget)
         return _Found(number_sources(result.hits), result)

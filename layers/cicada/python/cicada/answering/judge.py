@@ -6,35 +6,35 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cicada.answering.conversation.allowance import OneCall
-from cicada.answering.spending import ModelCall, Spending
-from cicada.answering.writing import note_call
+from cicada.attempts.budgets import AttemptBudget, ModelCall
+from cicada.attempts.writing import note_call
 from cicada.citations.judging import (
     JUDGE_COST_USD,
     JUDGE_TIME_S,
     MAX_CLAIMS,
-    Claim,
+    CitationJudgement,
+    CitedClaim,
     Judge,
     Judged,
-    Judgement,
     judging_prompt,
     verdicts_of,
 )
+from cicada.conversation.one_call_budget import OneCallBudget
 from cicada.errors import BudgetSpent, CicadaError, ModelError
 from cicada.models.ports import Prompt, StructuredModel, Usage
 from cicada.models.prices import cost
-from cicada.story import tell_fault
+from cicada.request_trace import log_fault
 from cicada.text.token_estimates import estimated_tokens
 
 logger = logging.getLogger(__name__)
 
 
-class _OneMore(OneCall):
+class _OneMore(OneCallBudget):
     """One call beside those of the attempt: the answer is written, so the last resort's share is there for it."""
 
     def call(self) -> None:
-        """See :class:`cicada.models.ports.Leash`."""
-        Spending.call(self)
+        """See :class:`cicada.models.ports.CallScope`."""
+        AttemptBudget.call(self)
 
 
 @dataclass(frozen=True)
@@ -45,40 +45,45 @@ class CitationJudge:
     time_s: float = JUDGE_TIME_S
     cost_usd: float = JUDGE_COST_USD
 
-    def within(self, spending: Spending) -> Judge:
+    def within(self, attempt_budget: AttemptBudget) -> Judge:
         """The judge of one attempt. What it may not ask, or fails to tell, stays unchecked.
 
         It raises Stopped where nobody wants the answer any more.
         """
 
-        def judge(claims: Sequence[Claim]) -> Mapping[int, Judged]:
+        def judge(claims: Sequence[CitedClaim]) -> Mapping[int, Judged]:
             asked = claims[:MAX_CLAIMS]
             prompt = judging_prompt(asked)
-            leash = _OneMore(spending, self.time_s)
-            started = spending.monotonic()
+            call_scope = _OneMore(attempt_budget, self.time_s)
+            started = attempt_budget.monotonic()
             usage, calls, fault = Usage(), 0, None
             try:
-                self._admit(prompt, spending)
+                self._admit(prompt, attempt_budget)
                 filled = self.model.fill(
-                    prompt, Judgement, time_budget_s=min(self.time_s, leash.time_left_s()), leash=leash
+                    prompt,
+                    CitationJudgement,
+                    time_budget_s=min(self.time_s, call_scope.time_left_s()),
+                    call_scope=call_scope,
                 )
                 usage, calls = filled.usage, filled.calls
                 return verdicts_of(filled.value, asked)
             except CicadaError as error:
-                fault, calls = error.code, 1 - leash.calls_left
+                fault, calls = error.code, 1 - call_scope.calls_left
                 usage = error.usage or Usage(reported=False) if isinstance(error, ModelError) else usage
-                tell_fault(logger, "citations not judged", error)
+                log_fault(logger, "citations not judged", error)
                 return {}
             finally:
                 if calls:
-                    took_ms = round((spending.monotonic() - started) * 1000)
-                    note_call(ModelCall("judge", self.model.model_id, calls, usage, took_ms, None, fault), spending)
+                    took_ms = round((attempt_budget.monotonic() - started) * 1000)
+                    note_call(
+                        ModelCall("judge", self.model.model_id, calls, usage, took_ms, None, fault), attempt_budget
+                    )
 
         return judge
 
-    def _admit(self, prompt: Prompt, spending: Spending) -> None:
+    def _admit(self, prompt: Prompt, attempt_budget: AttemptBudget) -> None:
         """Raise BudgetSpent if the call could take more than its share, or cost more than a judge may."""
-        spending.admit(self.model.model_id, prompt, self.model.max_tokens)
+        attempt_budget.admit(self.model.model_id, prompt, self.model.max_tokens)
         read = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
         price = cost(self.model.model_id, Usage(read, self.model.max_tokens))
         if price is not None and price.usd > self.cost_usd:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from cicada.answering.breakers.board import Breakers
-from cicada.answering.breakers.guards import GuardedForms
-from cicada.answering.breakers.names import INDEX
 from cicada.answering.prompt import number_sources, passage_tokens
+from cicada.breakers.dependencies import INDEX
+from cicada.breakers.guards import GuardedForms
+from cicada.breakers.registry import BreakerRegistry
 from cicada.protocol.events import Source
 from cicada.retrieval.knowledge.search import Gathered
 from cicada.retrieval.ports import Retriever, SearchQuery
 
 if TYPE_CHECKING:
     from cicada.index.reader import IndexReader
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
     from cicada.settings import AnswerSettings
 
 
-class Knowledge(Protocol):
+class KnowledgeGathering(Protocol):
     """Gathers contexts: :class:`cicada.retrieval.knowledge.search.KnowledgeSearch`."""
 
     def gather(self, asked: SearchQuery) -> Gathered | None:
@@ -32,13 +32,13 @@ class Knowledge(Protocol):
 
 
 class GuardedKnowledge:
-    """:class:`Knowledge` that raises DependencyDown, too, while the index's breaker is open.
+    """:class:`KnowledgeGathering` that raises DependencyDown, too, while the index's breaker is open.
 
     The breaker is asked once for all searches of a question: side by side they would take a probe's place from each
     other.
     """
 
-    def __init__(self, knowledge: Knowledge, breakers: Breakers) -> None:
+    def __init__(self, knowledge: KnowledgeGathering, breakers: BreakerRegistry) -> None:
         self._knowledge = knowledge
         self._breakers = breakers
 
@@ -64,8 +64,8 @@ def chosen_sources(gathered: Gathered) -> tuple[Source, ...]:
 
 
 def build_knowledge_of(
-    settings: AnswerSettings, reader: IndexReader, shards: Retriever, models: Models, breakers: Breakers
-) -> Knowledge | None:
+    settings: AnswerSettings, reader: IndexReader, shards: Retriever, models: ModelFactory, breakers: BreakerRegistry
+) -> KnowledgeGathering | None:
     """What gathers contexts as a deployment's settings say; None where they do not want it.
 
     Args:

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from cicada.answering.breakers.names import INDEX, model_breaker
 from cicada.answering.grounding import Search, answer_from, degradations, fitting_prompt
 from cicada.answering.judge import CitationJudge
 from cicada.answering.prompt import number_sources
-from cicada.answering.reuse import EarlierAnswers, EarlierBeside, given_again
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Asked, Retrieved, Step
+from cicada.answering.reuse import EarlierBeside, given_again
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.strategy import AskedQuestion, Retrieved, Step
+from cicada.breakers.dependencies import INDEX, model_breaker
 from cicada.concurrency import THREADS, Concurrency
 from cicada.models.ports import TextModel
 from cicada.protocol.events import StrategyName
 from cicada.retrieval.ports import Retriever
+from cicada.semantic_cache.ports import EarlierAnswers
 
 
 class RagStrategy:
-    """:class:`cicada.answering.strategy.Strategy` over a retriever, the semantic cache and a model."""
+    """:class:`cicada.attempts.strategy.Strategy` over a retriever, the semantic cache and a model."""
 
     name: StrategyName = "rag"
 
@@ -57,16 +58,16 @@ class RagStrategy:
         """See the port. It does without the cache."""
         return (INDEX, model_breaker(self._model.model_id))
 
-    def answer(self, asked: Asked, spending: Spending) -> Generator[Step, None, None]:
+    def answer(self, asked: AskedQuestion, attempt_budget: AttemptBudget) -> Generator[Step, None, None]:
         """See the port."""
-        both = self._earlier.search(lambda: self._search(asked, spending), asked, spending)
+        both = self._earlier.search(lambda: self._search(asked, attempt_budget), asked, attempt_budget)
         found = both.found
         again = both.to_give_again(found.index_version)
         if again is not None:
             yield from given_again(again, engine=found.engine, cache_ms=both.cache_ms, retrieval_ms=both.retrieval_ms)
             return
         numbered = number_sources(found.hits[: self._prompt_passages])
-        sources, prompt = fitting_prompt(asked.query, numbered, self._model, spending)
+        sources, prompt = fitting_prompt(asked.query, numbered, self._model, attempt_budget)
         retrieved = Retrieved(
             sources,
             found=len(found.hits),
@@ -77,4 +78,4 @@ class RagStrategy:
             retrieval_ms=both.retrieval_ms,
             cache_ms=both.cache_ms,
         )
-        yield from answer_from(retrieved, prompt, self._model, spending, self._judge)
+        yield from answer_from(retrieved, prompt, self._model, attempt_budget, self._judge)

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from cicada.answering.chain import entry_strategy
-from cicada.answering.spending import RequestBudget
 from cicada.answering.workflow import WorkflowStarter
+from cicada.attempts.budgets import RequestBudget
+from cicada.attempts.chain import entry_strategy
 from cicada.delivery.decide import MAX_TAKEOVERS, START_GRACE_S, Orphan, orphaned, tried
 from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
 from cicada.delivery.posting import end_request
-from cicada.delivery.record import Head
+from cicada.delivery.record import RequestHead
 from cicada.errors import CicadaError, DeliveryUnavailable, RequestUnknown, WorkerLost, WorkflowUnavailable
 from cicada.protocol.events import Accepted, Failed, StrategyName, load_event
-from cicada.story import tell, tell_fault
+from cicada.request_trace import log_event, log_fault
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ class Recovery:
         self._time_left_s = time_left_s
         self._now_s = now_s
 
-    def start(self, head: Head, strategy: StrategyName) -> None:
+    def start(self, head: RequestHead, strategy: StrategyName) -> None:
         """Start the workflow of a request; one that cannot be started is ended at once, and says so.
 
         Raises:
@@ -83,13 +83,13 @@ class Recovery:
             self._workflow.start(head.key, strategy, head.failed)
         except WorkflowUnavailable as error:
             message = "the workflow could not be started"
-            tell_fault(logger, message, error, level=logging.ERROR, request_id=head.key.request_id)
+            log_fault(logger, message, error, level=logging.ERROR, request_id=head.key.request_id)
             # It may have started all the same: then its worker's claim stands, and the answer comes.
             self._end(head, error, still=lambda head: head.execution is None)
         else:
-            tell(logger, "started", "workflow started", request_id=head.key.request_id, strategy=strategy)
+            log_event(logger, "started", "workflow started", request_id=head.key.request_id, strategy=strategy)
 
-    def recover(self, head: Head, by: By) -> Head:
+    def recover(self, head: RequestHead, by: By) -> RequestHead:
         """Take up a request if nobody works on it. Returns its head as it is then.
 
         Raises:
@@ -100,14 +100,14 @@ class Recovery:
         self._take_up(head, by)
         return self._log.head(head.key)
 
-    def _take_up(self, head: Head, by: By) -> Action | None:
+    def _take_up(self, head: RequestHead, by: By) -> Action | None:
         orphan = orphaned(head, self._now_s())
         if orphan is None:
             return None
         done = self._end_orphan(head, orphan) if self._given_up(head) else self._restart(head)
         if done is not None:
             self._on_recovered(done)
-            tell(
+            log_event(
                 logger,
                 "recovered",
                 "an orphaned request was taken up",
@@ -136,7 +136,7 @@ class Recovery:
             except RequestUnknown:
                 continue
             except Exception as error:  # whatever is wrong with one request, the others are taken up
-                tell(
+                log_event(
                     logger,
                     "fault",
                     "a request was not taken up",
@@ -151,16 +151,16 @@ class Recovery:
             ended += done == "ended"
         return Swept(looked_at, restarted, ended, failed)
 
-    def _given_up(self, head: Head) -> bool:
+    def _given_up(self, head: RequestHead) -> bool:
         late = self._now_s() > head.accepted_at_ms / 1000 + self._budget.time_s
         return late or head.takeovers >= MAX_TAKEOVERS
 
-    def _end_orphan(self, head: Head, orphan: Orphan) -> Action | None:
+    def _end_orphan(self, head: RequestHead, orphan: Orphan) -> Action | None:
         error = WorkerLost() if orphan == "worker_lost" or head.attempt else WorkflowUnavailable()
         ended = self._end(head, error, still=lambda head: orphaned(head, self._now_s()) is not None)
         return "ended" if ended else None
 
-    def _restart(self, head: Head) -> Action | None:
+    def _restart(self, head: RequestHead) -> Action | None:
         """Start a request again, unless another just does: at the strategy that was lost, or where it first entered."""
         strategy = head.strategy or self._entered_at(head)
         taken = self._taken(head, int(self._now_s()) + START_GRACE_S)
@@ -169,7 +169,7 @@ class Recovery:
         self.start(taken, strategy)
         return "restarted"
 
-    def _taken(self, head: Head, lease_until: int) -> Head | None:
+    def _taken(self, head: RequestHead, lease_until: int) -> RequestHead | None:
         """Take a request up. Returns its head then, or None if it is another's.
 
         A write whose acknowledgement was lost shows what it wrote. So would another's of the same second: then the
@@ -185,12 +185,12 @@ class Recovery:
         mine = (stands.state, stands.execution, stands.lease_until, stands.takeovers) == wanted
         return stands if mine else None
 
-    def _entered_at(self, head: Head) -> StrategyName:
+    def _entered_at(self, head: RequestHead) -> StrategyName:
         _, entries = self._log.read(head.key)
         accepted = load_event(entries[0].body)
         return accepted.strategy if isinstance(accepted, Accepted) else entry_strategy("rag")
 
-    def _end(self, head: Head, error: CicadaError, *, still: Callable[[Head], bool]) -> bool:
+    def _end(self, head: RequestHead, error: CicadaError, *, still: Callable[[RequestHead], bool]) -> bool:
         terminal = Failed.of(error, tried(head, ()))
         return end_request(self._log, self._connections, head, terminal, still=still, now_s=self._now_s)
 

@@ -5,39 +5,19 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from cicada.answering.breakers.names import CACHE
-from cicada.answering.grounding import AttemptLimits, tell_retrieved
-from cicada.answering.spending import Spending
-from cicada.answering.strategy import Answered, Asked, Retrieved, Step
+from cicada.answering.grounding import AttemptLimits, log_retrieved
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.strategy import Answered, AskedQuestion, Retrieved, Step
+from cicada.breakers.dependencies import CACHE
 from cicada.concurrency import Concurrency
 from cicada.errors import CicadaError
 from cicada.models.ports import TextDelta
 from cicada.protocol.events import Degraded, Reused, Source
-from cicada.retrieval.ports import Limits, Retriever
-from cicada.story import tell_fault
-
-if TYPE_CHECKING:
-    from cicada.answering.semantic_cache.cache import Looked
-    from cicada.answering.strategy import Asked
-
-
-class EarlierAnswers(Protocol):
-    """Knows earlier answers: :class:`cicada.answering.semantic_cache.cache.SemanticCache`."""
-
-    def look_up(self, asked: Asked, index_version: str, limits: Limits, *, time_budget_s: float) -> Looked:
-        """Find the earlier answer to the same question, else one to a near question.
-
-        One to be given again holds by today's check of citations.
-
-        Raises:
-            CacheUnavailable: the store did not answer.
-            OutOfTime: no time was left to ask it.
-            ModelError: the question could not be embedded.
-            IndexMismatch: the embedding model gave a vector of no use.
-        """
-        ...
+from cicada.request_trace import log_fault
+from cicada.retrieval.ports import Retriever
+from cicada.semantic_cache.ports import EarlierAnswers, Looked
 
 
 def reused(looked: Looked, use: Literal["answer", "contexts"]) -> Reused:
@@ -134,28 +114,30 @@ class EarlierBeside:
         self._cache = cache
         self._concurrency = concurrency
 
-    def search(self, search: Callable[[], Found], asked: Asked, spending: Spending) -> Beside[Found]:
+    def search(self, search: Callable[[], Found], asked: AskedQuestion, attempt_budget: AttemptBudget) -> Beside[Found]:
         """Search, and look up beside it. Raises what the search raises."""
         found: list[Found] = []
         looked: list[tuple[Looked | None, tuple[Degraded, ...]]] = []
 
         def timed(do: Callable[[], None]) -> int:
-            started = spending.monotonic()
+            started = attempt_budget.monotonic()
             do()
-            return round((spending.monotonic() - started) * 1000)
+            return round((attempt_budget.monotonic() - started) * 1000)
 
         retrieval_ms, cache_ms = self._concurrency.each(
-            timed, [lambda: found.append(search()), lambda: looked.append(self._look_up(asked, spending))]
+            timed, [lambda: found.append(search()), lambda: looked.append(self._look_up(asked, attempt_budget))]
         )
         return Beside(found[0], retrieval_ms, looked[0][0], cache_ms, looked[0][1])
 
-    def _look_up(self, asked: Asked, spending: Spending) -> tuple[Looked | None, tuple[Degraded, ...]]:
+    def _look_up(
+        self, asked: AskedQuestion, attempt_budget: AttemptBudget
+    ) -> tuple[Looked | None, tuple[Degraded, ...]]:
         try:
             version = self._retriever.version()
-            budget_s = min(CACHE_BUDGET_S, spending.time_left_s())
-            looked = self._cache.look_up(asked, version, AttemptLimits(spending), time_budget_s=budget_s)
+            budget_s = min(CACHE_BUDGET_S, attempt_budget.time_left_s())
+            looked = self._cache.look_up(asked, version, AttemptLimits(attempt_budget), time_budget_s=budget_s)
         except CicadaError as error:
-            tell_fault(logger, "answered without earlier answers", error, dependency=CACHE)
+            log_fault(logger, "answered without earlier answers", error, dependency=CACHE)
             return None, (_UNAVAILABLE,)
         return (None if looked.use == "miss" else looked), ()
 
@@ -175,7 +157,7 @@ def given_again(looked: Looked, *, engine: str, cache_ms: int, retrieval_ms: int
         cache_ms=cache_ms,
         reused=reused(looked, "answer"),
     )
-    tell_retrieved(retrieved)
+    log_retrieved(retrieved)
     yield retrieved
     for start in range(0, len(looked.text), PIECE_CHARS):
         yield TextDelta(looked.text[start : start + PIECE_CHARS])

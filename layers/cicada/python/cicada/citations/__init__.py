@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cicada.citations.checking import REASON_CODES, Checker, Finding, Objection, ReasonCode
-from cicada.citations.judging import Claim, Judge, Judged
+from cicada.citations.judging import CitedClaim, Judge, Judged
 from cicada.citations.resolving import NO_NUMBER, resolve
 from cicada.citations.sentences import Sentence, abstains, sentences_of
 from cicada.protocol.events import Citation, Source
@@ -67,7 +67,7 @@ def check_citations(answer: str, sources: Sequence[Source], judge: Judge | None 
 def check_sentences(answer: str, sources: Sequence[Source], judge: Judge | None = None) -> tuple[CheckedSentence, ...]:
     """The sentences of an answer, in order, those without markers among them. See :func:`check_citations`."""
     checker = Checker(sources)
-    claims: list[Claim] = []
+    claims: list[CitedClaim] = []
     found: list[tuple[Sentence, bool, list[tuple[Citation, int | None]]]] = []
     for sentence in sentences_of(answer):
         silent = abstains(sentence.text)
@@ -82,7 +82,7 @@ def check_sentences(answer: str, sources: Sequence[Source], judge: Judge | None 
 
 
 def _cited(
-    sentence: Sentence, sources: Sequence[Source], checker: Checker, claims: list[Claim], *, silent: bool
+    sentence: Sentence, sources: Sequence[Source], checker: Checker, claims: list[CitedClaim], *, silent: bool
 ) -> Iterator[tuple[Citation, int | None]]:
     """Each citation of a sentence, and the number of the claim that is to be judged for it. Fills ``claims``."""
     for citing in sentence.citing:
@@ -96,7 +96,7 @@ def _cited(
             open_ = finding.verdict == "unchecked" and one.source is not None and not silent
             if open_ and number is None:
                 number = len(claims) + 1
-                claims.append(Claim(number, citing.claim, tuple(cited)))
+                claims.append(CitedClaim(number, citing.claim, tuple(cited)))
             citation = Citation(
                 n=one.n,
                 verdict=finding.verdict,

@@ -44,7 +44,7 @@ class Objection:
 
 
 @dataclass(frozen=True)
-class Passage:
+class CheckedSource:
     """A source, read."""
 
     source: Source
@@ -111,7 +111,7 @@ class Checker:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         """Take the sources, which are read when they are first cited."""
-        self._passages = {source.n: Passage(source) for source in sources}
+        self._passages = {source.n: CheckedSource(source) for source in sources}
 
     def check(self, claim: str, source: Source, cited: Sequence[Source]) -> Finding:
         """Check a claim against one passage; ``cited`` are all that it cites there, from which it may draw together."""
@@ -133,7 +133,7 @@ class Checker:
         return Finding("verified" if whole else "unchecked")
 
     def _other_voice(
-        self, claim: str, quotes: Sequence[str], mine: Passage, cited: Sequence[Passage]
+        self, claim: str, quotes: Sequence[str], mine: CheckedSource, cited: Sequence[CheckedSource]
     ) -> Objection | None:
         """Somebody else's name right before a quotation that is this speaker's."""
         if not quotes or not mine.voice:
@@ -150,7 +150,7 @@ class Checker:
         return None
 
 
-def _introduces(told: str, cited: Sequence[Passage]) -> bool:
+def _introduces(told: str, cited: Sequence[CheckedSource]) -> bool:
     """Whether words around quotations say only who says them, and where."""
     places = frozenset(word for passage in cited for word in words_of(passage.label))
     return not ways_of_asking(told) and not any(
@@ -184,7 +184,7 @@ def _bare(text: str) -> str:
     return words.strip(_SENTENCE_EDGES) + ("?" if asks else "")
 
 
-def _of_quotations(quotes: Sequence[str], mine: Passage, cited: Sequence[Passage]) -> Objection | None:
+def _of_quotations(quotes: Sequence[str], mine: CheckedSource, cited: Sequence[CheckedSource]) -> Objection | None:
     for quote in quotes:
         if not any(holds(other.source.text, quote) for other in cited):
             return Objection("quote_not_found", "a quotation is not in the passage")
@@ -193,7 +193,7 @@ def _of_quotations(quotes: Sequence[str], mine: Passage, cited: Sequence[Passage
     return None
 
 
-def _missing_number(told: str, cited: Sequence[Passage]) -> Objection | None:
+def _missing_number(told: str, cited: Sequence[CheckedSource]) -> Objection | None:
     """A number that no passage has, or that it has with another unit of the same kind of thing."""
     there = [quantity for passage in cited for quantity in passage.quantities]
     for quantity in quantities(told):
@@ -220,7 +220,7 @@ def _agree(one: Quantity, other: Quantity) -> bool:
     return one.unit == other.unit or bool({one.unit, other.unit} & _NO_UNITS)
 
 
-def _missing_name(told: str, cited: Sequence[Passage]) -> Objection | None:
+def _missing_name(told: str, cited: Sequence[CheckedSource]) -> Objection | None:
     """A capitalised word inside the sentence that no passage has; none where capitals say nothing."""
     for shown in capitalised_in(told):
         if any(not any(is_among(part, passage.words) for passage in cited) for part in content_words(shown)):

@@ -20,7 +20,7 @@ SECTION_SEPARATOR = " > "
 
 
 @dataclass(frozen=True)
-class Block:
+class DocumentBlock:
     """A piece of a document that its author set apart."""
 
     kind: BlockKind
@@ -46,7 +46,7 @@ class Document:
     doc_type: DocType
     digest: str
     """SHA-256 of its bytes, in hexadecimal."""
-    blocks: tuple[Block, ...]
+    blocks: tuple[DocumentBlock, ...]
     """At least one. A script has none: its messages are read by :mod:`cicada.corpus.scripts`."""
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)

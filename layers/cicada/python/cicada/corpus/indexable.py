@@ -12,7 +12,7 @@ RECIPE_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Part:
+class WeightedText:
     """A text to embed, and how much it counts."""
 
     text: str
@@ -24,7 +24,7 @@ class Indexable:
     """A passage, and the parts whose vectors, weighted and added up, give its vector its direction."""
 
     passage: Passage
-    parts: tuple[Part, ...]
+    parts: tuple[WeightedText, ...]
     """At least one; the first is the passage's own."""
 
     def recipe(self) -> bytes:

@@ -27,7 +27,7 @@ _WHITE_SPACE = " \t\n\r"
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePosition:
     """A line of a file, counted from 1."""
 
     file: Path
@@ -45,7 +45,7 @@ class _Problems:
     def __init__(self) -> None:
         self._told: list[str] = []
 
-    def add(self, place: Place | Path, problem: FieldProblem | str) -> None:
+    def add(self, place: FilePosition | Path, problem: FieldProblem | str) -> None:
         self._told.append(f"{place}: {problem}")
         if len(self._told) == MAX_PROBLEMS:
             self._told.append(f"reading stopped after {MAX_PROBLEMS} problems")
@@ -102,10 +102,10 @@ class _Script:
     def __init__(self, problems: _Problems) -> None:
         self.messages: list[Message] = []
         self._problems = problems
-        self._places: dict[str, Place] = {}
-        self._episodes: dict[str, tuple[str, Place]] = {}
+        self._places: dict[str, FilePosition] = {}
+        self._episodes: dict[str, tuple[str, FilePosition]] = {}
 
-    def add(self, place: Place, element: Any) -> None:
+    def add(self, place: FilePosition, element: Any) -> None:
         found = field_problems(element)
         for problem in found:
             self._problems.add(place, problem)
@@ -122,7 +122,7 @@ class _Script:
         self.messages.append(message)
 
 
-def _elements(file: Path, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+def _elements(file: Path, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
     try:
         if file.stat().st_size > MAX_FILE_BYTES:
             problems.add(file, f"is larger than {MAX_FILE_BYTES // 2**20} MiB")
@@ -132,19 +132,19 @@ def _elements(file: Path, problems: _Problems) -> Iterator[tuple[Place, Any]]:
         problems.add(file, f"cannot be read: {error.strerror}")
         return
     if data.startswith(_BOM):
-        problems.add(Place(file, 1), "begins with a byte order mark: save it as UTF-8 without one")
+        problems.add(FilePosition(file, 1), "begins with a byte order mark: save it as UTF-8 without one")
         return
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        problems.add(Place(file, data.count(b"\n", 0, error.start) + 1), "is not UTF-8")
+        problems.add(FilePosition(file, data.count(b"\n", 0, error.start) + 1), "is not UTF-8")
         return
     yield from _lines(file, text, problems) if file.suffix == ".jsonl" else _array(file, text, problems)
 
 
-def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-        place = Place(file, number)
+        place = FilePosition(file, number)
         if not line.strip(_WHITE_SPACE):
             problems.add(place, "is empty: every line must be an object")
             continue
@@ -154,7 +154,7 @@ def _lines(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, 
             problems.add(place, _json_problem(error))
 
 
-def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, Any]]:
+def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[FilePosition, Any]]:
     """The elements of a JSON array, each with the line where it begins. An array that breaks off ends the reading."""
     cursor = _Cursor(file, text)
     if not cursor.take("["):
@@ -167,7 +167,7 @@ def _array(file: Path, text: str, problems: _Problems) -> Iterator[tuple[Place, 
             element, cursor.at = _DECODER.raw_decode(text, cursor.at)
         except (ValueError, RecursionError) as error:
             line = error.lineno if isinstance(error, json.JSONDecodeError) else place.line
-            problems.add(Place(file, line), _json_problem(error))
+            problems.add(FilePosition(file, line), _json_problem(error))
             return
         yield place, element
         closed = cursor.take("]")
@@ -188,12 +188,12 @@ class _Cursor:
         self._counted_to = 0
         self._line = 1
 
-    def place(self) -> Place:
+    def place(self) -> FilePosition:
         """Where the next character that is not white space stands."""
         self._skip()
         self._line += self._text.count("\n", self._counted_to, self.at)
         self._counted_to = self.at
-        return Place(self._file, self._line)
+        return FilePosition(self._file, self._line)
 
     def take(self, character: str) -> bool:
         """Step over the character, and white space before it, if it comes next."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.messages import LANGUAGE_KEY, MAIN_LANGUAGE, Message
 from cicada.corpus.passages import Passage, ScriptLocator
 
@@ -66,9 +66,12 @@ def _passage(collection: str, message: Message, language: str, context: str) -> 
     )
 
 
-def _parts(lines: Sequence[str], at: int, window: Window) -> tuple[Part, ...]:
+def _parts(lines: Sequence[str], at: int, window: Window) -> tuple[WeightedText, ...]:
     neighbours = _neighbours(at, len(lines), window.reach)
-    return (Part(lines[at], 1.0), *(Part(lines[near], window.fade ** abs(near - at)) for near in neighbours))
+    return (
+        WeightedText(lines[at], 1.0),
+        *(WeightedText(lines[near], window.fade ** abs(near - at)) for near in neighbours),
+    )
 
 
 def _context(lines: Sequence[str], at: int, window: Window) -> str:

@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from cicada.delivery.record import MAX_LOG_BYTES, MAX_SUBSCRIBERS, Claim, Commit, Entry, Head, Subscriber
+from cicada.delivery.record import (
+    MAX_LOG_BYTES,
+    MAX_SUBSCRIBERS,
+    AttemptClaim,
+    Commit,
+    LogEntry,
+    RequestHead,
+    Subscriber,
+)
 from cicada.errors import AnswerTooLong, WorkerLost
 from cicada.protocol.events import (
     TERMINAL,
@@ -45,7 +53,7 @@ def serialise(events: Iterable[LogEvent]) -> tuple[str, ...]:
     return tuple(dump_event(event) for event in events)
 
 
-def append(head: Head, events: Sequence[LogEvent], *, claim: Claim | None = None) -> Commit:
+def append(head: RequestHead, events: Sequence[LogEvent], *, claim: AttemptClaim | None = None) -> Commit:
     """The commit that appends events to an open request; a terminal event, which must be the last, ends it.
 
     Raises:
@@ -62,7 +70,7 @@ def append(head: Head, events: Sequence[LogEvent], *, claim: Claim | None = None
     return commit
 
 
-def may_drive(head: Head, execution: str, now_s: float) -> NotYours | None:
+def may_drive(head: RequestHead, execution: str, now_s: float) -> NotYours | None:
     """Whether an execution of the workflow may act on a request.
 
     A workflow can be executed twice for one request: the first to claim it drives it while its lease is renewed.
@@ -74,7 +82,7 @@ def may_drive(head: Head, execution: str, now_s: float) -> NotYours | None:
     return None
 
 
-def tried(head: Head, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailure, ...]:
+def tried(head: RequestHead, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailure, ...]:
     """Everything that was tried for a request, in order, and why each failed.
 
     The head knows of every attempt but its last, and of that one what it has changed. That one's failure, and those of
@@ -93,7 +101,7 @@ def tried(head: Head, failed: Sequence[StrategyFailure]) -> tuple[StrategyFailur
     return (*path, *(one for one in failed if one.strategy not in known))
 
 
-def _with_changes(head: Head, failure: StrategyFailure) -> StrategyFailure:
+def _with_changes(head: RequestHead, failure: StrategyFailure) -> StrategyFailure:
     """The failure of the head's attempt, with word of what it has changed: that is not undone."""
     changed = head.changed
     if changed is None or changed.attempt != head.attempt:
@@ -103,7 +111,7 @@ def _with_changes(head: Head, failure: StrategyFailure) -> StrategyFailure:
 
 
 def begin(
-    head: Head,
+    head: RequestHead,
     strategy: StrategyName,
     failed: Sequence[StrategyFailure],
     *,
@@ -136,7 +144,7 @@ def begin(
         before = path[-1]
         events.insert(0, Fallback(from_=before.strategy, to=strategy, code=before.code, reason=before.reason))
     calls = allot(strategy, head.reserved_calls)
-    claim = Claim(number, strategy, execution, worker, path, calls, head.reserved_calls + calls)
+    claim = AttemptClaim(number, strategy, execution, worker, path, calls, head.reserved_calls + calls)
     return replace(append(head, events, claim=claim), lease_until=lease_from(now_s))
 
 
@@ -145,7 +153,7 @@ def lease_from(now_s: float) -> int:
     return int(now_s) + LEASE_S
 
 
-def has_landed(commit: Commit, head: Head, entries: Sequence[Entry]) -> bool:
+def has_landed(commit: Commit, head: RequestHead, entries: Sequence[LogEntry]) -> bool:
     """Whether a commit that met a conflict had in fact landed before, its acknowledgement lost.
 
     Its events then stand in their places under its attempt. Only one worker can hold an attempt, so equal events are
@@ -173,7 +181,7 @@ def without_subscriber(subscribers: tuple[Subscriber, ...], connection_id: str) 
 Orphan = Literal["never_started", "worker_lost"]
 
 
-def orphaned(head: Head, now_s: float) -> Orphan | None:
+def orphaned(head: RequestHead, now_s: float) -> Orphan | None:
     """Whether an open request has nobody who works on it, and why."""
     if head.state != "open":
         return None

@@ -23,7 +23,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
-from cicada.delivery.record import Changed, Commit, Entry, Head, Question, RequestKey, Spent, Standalone, Subscriber
+from cicada.delivery.record import (
+    Changed,
+    Commit,
+    LogEntry,
+    Question,
+    RequestHead,
+    RequestKey,
+    RequestSpend,
+    Standalone,
+    Subscriber,
+)
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -55,7 +65,7 @@ class DynamoDbLog:
         self._client = client
         self._table = table
 
-    def create(self, head: Head, accepted: str) -> None:
+    def create(self, head: RequestHead, accepted: str) -> None:
         """See the port."""
         item = {
             **_key(head.key),
@@ -82,7 +92,7 @@ class DynamoDbLog:
                 ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         """See the port."""
         with _faults():
             found = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
@@ -90,7 +100,7 @@ class DynamoDbLog:
             raise RequestUnknown(key.request_id)
         return _head(key, found["Item"])
 
-    def read(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+    def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         """See the port."""
         items: dict[str, _Item] = {}
         start: dict[str, Any] = {}
@@ -111,7 +121,7 @@ class DynamoDbLog:
             raise RequestUnknown(key.request_id)
         return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
 
-    def commit(self, head: Head, commit: Commit) -> Head:
+    def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         """See the port."""
         names = {
             "#state": "state",
@@ -186,7 +196,7 @@ class DynamoDbLog:
             values,
         )
 
-    def take_up(self, head: Head, lease_until: int) -> Head:
+    def take_up(self, head: RequestHead, lease_until: int) -> RequestHead:
         """See the port."""
         held = "attribute_not_exists(#execution)" if head.execution is None else "#execution = :execution"
         return self._update(
@@ -231,7 +241,7 @@ class DynamoDbLog:
                     break
                 start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
 
-    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
+    def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         """See the port."""
         return self._update(
             head.key,
@@ -247,7 +257,7 @@ class DynamoDbLog:
 
     def _update(
         self, key: RequestKey, update: str, condition: str, names: dict[str, str], values: dict[str, Any]
-    ) -> Head:
+    ) -> RequestHead:
         with _conflicts(key, self._read_entries):
             done = self._client.update_item(
                 TableName=self._table,
@@ -261,7 +271,7 @@ class DynamoDbLog:
             )
         return _head(key, done["Attributes"])
 
-    def _place(self, head: Head, entry: Entry) -> dict[str, Any]:
+    def _place(self, head: RequestHead, entry: LogEntry) -> dict[str, Any]:
         """An event's value in the head's log: itself, or a reference to the item that it is put into here."""
         if len(entry.body.encode()) <= INLINE_BYTES:
             return _inline(entry.attempt, entry.body)
@@ -273,7 +283,7 @@ class DynamoDbLog:
             )
         return {"M": {"a": {"N": str(entry.attempt)}, "r": {"S": sk}}}
 
-    def _read_entries(self, key: RequestKey, item: _Item) -> tuple[Entry, ...]:
+    def _read_entries(self, key: RequestKey, item: _Item) -> tuple[LogEntry, ...]:
         def fetch(sk: str) -> str:
             with _faults():
                 found = self._client.get_item(TableName=self._table, Key=_key(key, sk), ConsistentRead=True)
@@ -292,7 +302,7 @@ def _faults() -> Iterator[None]:
 
 
 @contextmanager
-def _conflicts(key: RequestKey, entries: Callable[[RequestKey, _Item], tuple[Entry, ...]]) -> Iterator[None]:
+def _conflicts(key: RequestKey, entries: Callable[[RequestKey, _Item], tuple[LogEntry, ...]]) -> Iterator[None]:
     """A failed condition, with what stands; every other failure is the store's fault."""
     try:
         with _faults():
@@ -326,7 +336,7 @@ def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
     return {"pk": {"S": _pk(key)}, "sk": {"S": sk}}
 
 
-def _ttl(head: Head, margins: int = 1) -> dict[str, Any]:
+def _ttl(head: RequestHead, margins: int = 1) -> dict[str, Any]:
     return {"expires_at": {"N": str(head.expires_at + margins * _TTL_MARGIN_S)}}
 
 
@@ -355,9 +365,9 @@ def _inline(attempt: int, body: str) -> dict[str, Any]:
     return {"M": {"a": {"N": str(attempt)}, "b": {"S": body}}}
 
 
-def _entries(item: _Item, fetch: Callable[[str], str]) -> tuple[Entry, ...]:
+def _entries(item: _Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...]:
     entries = (
-        Entry(
+        LogEntry(
             int(seq),
             int(value["M"]["a"]["N"]),
             value["M"]["b"]["S"] if "b" in value["M"] else fetch(value["M"]["r"]["S"]),
@@ -367,9 +377,9 @@ def _entries(item: _Item, fetch: Callable[[str], str]) -> tuple[Entry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.seq))
 
 
-def _head(key: RequestKey, item: _Item) -> Head:
+def _head(key: RequestKey, item: _Item) -> RequestHead:
     question = json.loads(item["question"]["S"])
-    return Head(
+    return RequestHead(
         key=key,
         question=Question(
             query=question["query"],
@@ -392,7 +402,7 @@ def _head(key: RequestKey, item: _Item) -> Head:
         reserved_calls=int(item["reserved_calls"]["N"]) if "reserved_calls" in item else 0,
         takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
         standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
-        spent=Spent(**json.loads(item["spent"]["S"])) if "spent" in item else Spent(),
+        spent=RequestSpend(**json.loads(item["spent"]["S"])) if "spent" in item else RequestSpend(),
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,
         last_seq=int(item["last_seq"]["N"]),
         log_bytes=int(item["log_bytes"]["N"]),

@@ -1,6 +1,6 @@
 """The delivery of one attempt, without I/O: what to commit next, what to post, when to wait.
 
-The driver (:mod:`cicada.delivery.courier`) feeds it the strategy's text and events and the outcome of every effect, and
+The driver (:mod:`cicada.delivery.driver`) feeds it the strategy's text and events and the outcome of every effect, and
 carries out what :meth:`Outbox.next` and :meth:`Outbox.committed` return. While a commit is in flight the text that
 arrives gathers, and goes out as one event. While nothing arrives, the attempt's lease is renewed, and the request is
 watched: whoever cancels it, or takes it over, is noticed soon.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from cicada.delivery.decide import LEASE_S, append, has_landed, lease_from
-from cicada.delivery.record import Changed, Commit, Entry, Head, Spent, Standalone, Subscriber
+from cicada.delivery.record import Changed, Commit, LogEntry, RequestHead, RequestSpend, Standalone, Subscriber
 from cicada.errors import DeliveryUnavailable
 from cicada.protocol.events import Chunk, LogEvent
 
@@ -79,7 +79,7 @@ class Outbox:
 
     def __init__(
         self,
-        head: Head,
+        head: RequestHead,
         limits: OutboxLimits | None = None,
         *,
         begun: Commit | None = None,
@@ -100,7 +100,7 @@ class Outbox:
         self._renewed_at = now
         self._watched_at = now
         self._standalone: Standalone | None = None
-        self._spent: Spent | None = None
+        self._spent: RequestSpend | None = None
         self._changed: Changed | None = None
         self._told: tuple[str, ...] = ()
         self._head = head
@@ -117,7 +117,7 @@ class Outbox:
         """When the first text was committed."""
 
     @property
-    def head(self) -> Head:
+    def head(self) -> RequestHead:
         """The head after the last commit."""
         return self._head
 
@@ -145,7 +145,7 @@ class Outbox:
         """Take an event, which stands after all text before it."""
         self._queue.append(event)
 
-    def fail(self, spent: Spent) -> None:
+    def fail(self, spent: RequestSpend) -> None:
         """The attempt has failed: forget the text that is not written yet, and note what was spent."""
         self._queue = [item for item in self._queue if not isinstance(item, str)]
         if spent.calls:
@@ -204,7 +204,7 @@ class Outbox:
             return Watch()
         return Wait(min(renew_in, watch_in))
 
-    def watched(self, head: Head) -> None:
+    def watched(self, head: RequestHead) -> None:
         """What the head shows.
 
         Raises:
@@ -213,7 +213,7 @@ class Outbox:
         if head.state != "open" or head.attempt != self._head.attempt:
             raise _fenced(head)
 
-    def committed(self, head: Head, now: float) -> tuple[Post, ...]:
+    def committed(self, head: RequestHead, now: float) -> tuple[Post, ...]:
         """The commit has landed: what to post of it. ``head``: as the store returned it."""
         commit, self._in_flight = self._in_flight, None
         if commit is None:
@@ -231,7 +231,7 @@ class Outbox:
             if commit.state != "open" or self._reader(subscriber.connection_id).suspended_until <= now
         )
 
-    def conflicted(self, head: Head, entries: Sequence[Entry], now: float) -> tuple[Post, ...]:
+    def conflicted(self, head: RequestHead, entries: Sequence[LogEntry], now: float) -> tuple[Post, ...]:
         """The commit met a conflict. Its lost acknowledgement makes it landed; anything else is the fence.
 
         Raises:
@@ -288,7 +288,7 @@ class Outbox:
         return events
 
 
-def _fenced(head: Head) -> Fenced:
+def _fenced(head: RequestHead) -> Fenced:
     return Fenced(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
 
 

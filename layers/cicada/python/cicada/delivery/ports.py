@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from cicada.delivery.record import Commit, Entry, Head, RequestKey, Subscriber
+from cicada.delivery.record import Commit, LogEntry, RequestHead, RequestKey, Subscriber
 
 
 class Conflict(Exception):
     """A conditional write did not land; ``head`` is what stands, ``entries`` the events it may be compared with."""
 
-    def __init__(self, head: Head, entries: Sequence[Entry]) -> None:
+    def __init__(self, head: RequestHead, entries: Sequence[LogEntry]) -> None:
         super().__init__(f"request is {head.state}, attempt {head.attempt}, seq {head.last_seq}")
         self.head = head
         self.entries = tuple(entries)
@@ -32,19 +32,19 @@ class ConnectionBusy(Exception):
 class RequestLog(Protocol):
     """The store of requests. Every method raises :class:`StoreFault` when the store fails."""
 
-    def create(self, head: Head, accepted: str) -> None:
+    def create(self, head: RequestHead, accepted: str) -> None:
         """Store a new request whose log holds one event. Raises Conflict, with no entries, if its key exists."""
         ...
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         """A consistent read of the head. Raises RequestUnknown."""
         ...
 
-    def read(self, key: RequestKey) -> tuple[Head, tuple[Entry, ...]]:
+    def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         """A consistent read of the head and every event, in order. Raises RequestUnknown."""
         ...
 
-    def commit(self, head: Head, commit: Commit) -> Head:
+    def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         """Apply a commit to the request of ``head`` and return the head after it, with the subscribers of that instant.
 
         Raises:
@@ -53,7 +53,7 @@ class RequestLog(Protocol):
         """
         ...
 
-    def take_up(self, head: Head, lease_until: int) -> Head:
+    def take_up(self, head: RequestHead, lease_until: int) -> RequestHead:
         """Set a request free for another execution of the workflow, which is awaited until ``lease_until``.
 
         Its execution is forgotten and the take-over counted; its attempt stands until the next begins.
@@ -70,7 +70,7 @@ class RequestLog(Protocol):
         """
         ...
 
-    def set_subscribers(self, head: Head, subscribers: tuple[Subscriber, ...]) -> Head:
+    def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         """Replace the subscribers that ``head`` shows. Raises Conflict if they have changed since."""
         ...
 

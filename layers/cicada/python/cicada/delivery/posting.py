@@ -8,10 +8,10 @@ from collections.abc import Callable
 from cicada.delivery.decide import append, has_landed, without_subscriber
 from cicada.delivery.outbox import Post, PostOutcome
 from cicada.delivery.ports import Conflict, ConnectionBusy, ConnectionGone, Connections, RequestLog, StoreFault
-from cicada.delivery.record import Commit, Head
+from cicada.delivery.record import Commit, RequestHead
 from cicada.errors import DeliveryUnavailable, Unauthorized
 from cicada.protocol.events import Failed, Refused, reply_frame
-from cicada.story import tell
+from cicada.request_trace import log_event
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ def post_frames(connections: Connections, post: Post, now_s: Callable[[], float]
     return "delivered"
 
 
-def forget_subscriber(log: RequestLog, head: Head, connection_id: str) -> None:
+def forget_subscriber(log: RequestLog, head: RequestHead, connection_id: str) -> None:
     """Take a connection that is closed, or whose token has expired, off a request; where that fails, the next post to
     it finds the same once more."""
     try:
@@ -59,7 +59,7 @@ def forget_subscriber(log: RequestLog, head: Head, connection_id: str) -> None:
 def broadcast(
     log: RequestLog,
     connections: Connections,
-    head: Head,
+    head: RequestHead,
     commit: Commit,
     *,
     now_s: Callable[[], float],
@@ -77,10 +77,10 @@ def broadcast(
 def end_request(
     log: RequestLog,
     connections: Connections,
-    head: Head,
+    head: RequestHead,
     terminal: Failed,
     *,
-    still: Callable[[Head], bool],
+    still: Callable[[RequestHead], bool],
     now_s: Callable[[], float],
     spare: str | None = None,
 ) -> bool:
@@ -103,7 +103,7 @@ def end_request(
             head = conflict.head
             if not has_landed(commit, head, conflict.entries):
                 continue
-        tell(
+        log_event(
             logger,
             "ended",
             "request ended with an error",

@@ -61,7 +61,7 @@ class Standalone:
 
 
 @dataclass(frozen=True)
-class Spent:
+class RequestSpend:
     """What attempts have used of text models, as far as it is known."""
 
     calls: int = 0
@@ -70,9 +70,9 @@ class Spent:
     usd: float | None = 0.0
     """None where a model's price, or what it used, is not known."""
 
-    def __add__(self, other: Spent) -> Spent:
+    def __add__(self, other: RequestSpend) -> RequestSpend:
         """Both together."""
-        return Spent(
+        return RequestSpend(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -90,7 +90,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LogEntry:
     """One event in its place in the log. ``body`` is the event's JSON without ``requestId`` and ``seq``."""
 
     seq: int
@@ -111,7 +111,7 @@ class Fence:
 
 
 @dataclass(frozen=True)
-class Head:
+class RequestHead:
     """A request without its events."""
 
     key: RequestKey
@@ -140,7 +140,7 @@ class Head:
     """How often its workflow was started again because nobody worked on it."""
     standalone: Standalone | None = None
     """The question as completed from the conversation, once an attempt has done so."""
-    spent: Spent = Spent()
+    spent: RequestSpend = RequestSpend()
     """By the attempts that failed and could still say so."""
     changed: Changed | None = None
     """By the last attempt that has changed anything."""
@@ -163,7 +163,7 @@ class Head:
 
 
 @dataclass(frozen=True)
-class Claim:
+class AttemptClaim:
     """What the beginning of an attempt changes on the head."""
 
     attempt: int
@@ -190,12 +190,12 @@ class Commit:
     bodies: tuple[str, ...]
     """Empty in a heartbeat, which only moves the lease on."""
     state: State = "open"
-    claim: Claim | None = None
+    claim: AttemptClaim | None = None
     lease_until: int | None = None
     """Where the lease moves to; unchanged when None."""
     standalone: Standalone | None = None
     """What the head's ``standalone`` becomes; unchanged when None."""
-    spent: Spent | None = None
+    spent: RequestSpend | None = None
     """What the head's ``spent`` becomes; unchanged when None."""
     changed: Changed | None = None
     """What the head's ``changed`` becomes; unchanged when None."""
@@ -215,7 +215,7 @@ class Commit:
         """By how much the log grows, in UTF-8 bytes."""
         return sum(len(body.encode()) for body in self.bodies)
 
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LogEntry, ...]:
         """The events in their places."""
         first = self.fence.last_seq + 1
-        return tuple(Entry(first + i, self.attempt, body) for i, body in enumerate(self.bodies))
+        return tuple(LogEntry(first + i, self.attempt, body) for i, body in enumerate(self.bodies))

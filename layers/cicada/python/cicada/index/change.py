@@ -1,6 +1,6 @@
 """Planning a change of one collection: the passages to write, and the rows to delete.
 
-An :class:`Intake` holds the passages on their way in: their digests are in memory, the rest is read when it is written.
+A :class:`PassageStream` holds incoming passages: their digests are in memory, the rest is read when it is written.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Supply:
     known: Mapping[bytes, Vector]  # vectors by recipe, as far as they are made already
 
 
-class Intake(Protocol):
+class PassageStream(Protocol):
     """Passages of one collection, no two with one id, in the order in which to write them."""
 
     @property
@@ -50,7 +50,7 @@ class Intake(Protocol):
 
 @dataclass(frozen=True)
 class InMemory:
-    """An :class:`Intake` of passages that are in memory."""
+    """An :class:`PassageStream` of passages that are in memory."""
 
     items: Sequence[Indexable]
     known: Mapping[bytes, Vector]
@@ -71,18 +71,20 @@ class InMemory:
 
 
 @dataclass(frozen=True)
-class Change:
+class CollectionChange:
     """A change of one collection, planned upon what it holds in one version."""
 
     collection: str
-    intake: Intake
+    intake: PassageStream
     chosen: Places  # passages of the intake to write: the new and the changed ones
     gone: IdDigests  # passages whose rows to delete: the changed and the removed ones
     stands: Callable[[CollectionSnapshot], bool]
     """Whether the change still applies to what the collection holds after others have changed it."""
 
 
-def replacement(collection: str, intake: Intake, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()) -> Change:
+def replacement(
+    collection: str, intake: PassageStream, snapshot: CollectionSnapshot, *, kept: Collection[str] = ()
+) -> CollectionChange:
     """The collection holds exactly these passages, and what it has of the sources that are kept.
 
     It stands while nobody changes the collection's content. Raises CorpusInvalid if a kept passage has the same id as
@@ -92,20 +94,22 @@ def replacement(collection: str, intake: Intake, snapshot: CollectionSnapshot, *
     kept_ids = snapshot.ids_of(kept)
     _refuse_shared(collection, intake, kept_ids)
     gone = np.setdiff1d(snapshot.ids, np.concatenate([intake.ids[~changed], kept_ids]))
-    return Change(collection, intake, np.flatnonzero(changed), gone, snapshot.same_as)
+    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, snapshot.same_as)
 
 
-def addition(collection: str, intake: Intake, snapshot: CollectionSnapshot) -> Change:
+def addition(collection: str, intake: PassageStream, snapshot: CollectionSnapshot) -> CollectionChange:
     """The collection has these passages, in place of those with their ids. It stands while nobody changes the same."""
     ids = intake.ids
     before, changed = snapshot.states(ids), _changed(snapshot, intake)
     gone = np.intersect1d(ids[changed], snapshot.ids)
-    return Change(
+    return CollectionChange(
         collection, intake, np.flatnonzero(changed), gone, lambda current: np.array_equal(current.states(ids), before)
     )
 
 
-def exchange(collection: str, intake: Intake, sources: Collection[str], snapshot: CollectionSnapshot) -> Change:
+def exchange(
+    collection: str, intake: PassageStream, sources: Collection[str], snapshot: CollectionSnapshot
+) -> CollectionChange:
     """The documents of these sources consist of exactly these passages. It stands while nobody changes the same.
 
     Raises CorpusInvalid if a passage has the id of one that another document has.
@@ -119,15 +123,15 @@ def exchange(collection: str, intake: Intake, sources: Collection[str], snapshot
         return np.array_equal(current.states(ids), before) and current.same_as(snapshot, of=sources)
 
     gone = np.setdiff1d(theirs, ids[~changed])
-    return Change(collection, intake, np.flatnonzero(changed), gone, stands)
+    return CollectionChange(collection, intake, np.flatnonzero(changed), gone, stands)
 
 
-def removal(collection: str, passage_ids: Collection[str], snapshot: CollectionSnapshot) -> Change:
+def removal(collection: str, passage_ids: Collection[str], snapshot: CollectionSnapshot) -> CollectionChange:
     """The collection has no passages with these ids. It stands while nobody changes the same."""
     ids = np.unique(np.fromiter(map(id_digest, passage_ids), dtype=np.uint64, count=len(passage_ids)))
     before = snapshot.states(ids)
     gone = np.intersect1d(ids, snapshot.ids)
-    return Change(
+    return CollectionChange(
         collection,
         InMemory([], {}),
         np.empty(0, dtype=np.intp),
@@ -157,13 +161,13 @@ def checked(collection: str, passages: Iterable[Indexable], *, empty: bool = Tru
     return items
 
 
-def _changed(snapshot: CollectionSnapshot, intake: Intake) -> NDArray[np.bool_]:
+def _changed(snapshot: CollectionSnapshot, intake: PassageStream) -> NDArray[np.bool_]:
     """Which passages the collection lacks, or holds with other content."""
     changed: NDArray[np.bool_] = (snapshot.states(intake.ids) != intake.contents).any(axis=1)
     return changed
 
 
-def _refuse_shared(collection: str, intake: Intake, others: IdDigests) -> None:
+def _refuse_shared(collection: str, intake: PassageStream, others: IdDigests) -> None:
     shared = np.isin(intake.ids, others)
     if shared.any():
         raise CorpusInvalid(f"{int(shared.sum())} passages have ids that other documents of {collection} have")

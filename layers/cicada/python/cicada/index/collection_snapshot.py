@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
-from cicada.index.columns import SOURCE, Column
+from cicada.index.columns import SOURCE, ValueColumn
 from cicada.index.embedding import Vector
 from cicada.index.manifest import Manifest, SegmentEntry
 from cicada.index.ports import ObjectStore
@@ -47,7 +47,7 @@ class _Rows:
         return as_integers(self.file.recipes())
 
     @cached_property
-    def sources(self) -> Column | None:
+    def sources(self) -> ValueColumn | None:
         return self.file.column(SOURCE)
 
 

@@ -29,20 +29,20 @@ Mask = NDArray[np.bool_]  # shape ``(count,)``: which rows
 
 
 @dataclass(frozen=True)
-class Column:
+class ValueColumn:
     """A field of every row: absent where the code is 0, else ``values[code - 1]``."""
 
     values: tuple[str, ...]
     codes: NDArray[np.unsignedinteger]
 
-    def take(self, rows: NDArray[np.intp]) -> Column:
+    def take(self, rows: NDArray[np.intp]) -> ValueColumn:
         """Some rows, with the values that they have."""
         used, codes = np.unique(self.codes[rows], return_inverse=True)
         values = tuple(self.values[code - 1] for code in used.tolist() if code)
-        return Column(values, _narrow(codes if 0 in used else codes + 1, len(values)))
+        return ValueColumn(values, _narrow(codes if 0 in used else codes + 1, len(values)))
 
 
-def columns_of(passages: Sequence[Passage]) -> dict[str, Column]:
+def columns_of(passages: Sequence[Passage]) -> dict[str, ValueColumn]:
     """The columns of passages. Raises CorpusInvalid if they have more fields than a segment can hold."""
     fields = [fields_of(passage) for passage in passages]
     names = dict.fromkeys(name for row in fields for name in row)
@@ -57,7 +57,7 @@ def fields_of(passage: Passage) -> dict[str, str]:
     return {**metadata, **source, **passage.locator.fields()}
 
 
-def concat_columns(parts: Sequence[tuple[Mapping[str, Column], int]]) -> dict[str, Column]:
+def concat_columns(parts: Sequence[tuple[Mapping[str, ValueColumn], int]]) -> dict[str, ValueColumn]:
     """One after another, each with its number of rows; a part's rows lack the fields that the part lacks.
 
     Raises CorpusInvalid if together they have more fields than a segment can hold.
@@ -67,7 +67,7 @@ def concat_columns(parts: Sequence[tuple[Mapping[str, Column], int]]) -> dict[st
     return {name: _concat([(columns.get(name), count) for columns, count in parts]) for name in names}
 
 
-def encode_columns(columns: Mapping[str, Column], order: NDArray[np.intp]) -> Encoded:
+def encode_columns(columns: Mapping[str, ValueColumn], order: NDArray[np.intp]) -> Encoded:
     """Write columns with their rows in an order."""
     body: dict[str, bytes] = {}
     for number, column in enumerate(columns.values()):
@@ -113,7 +113,7 @@ class ColumnPart(FieldPart):
     def __init__(self, sections: Sections, count: int) -> None:
         """Take the sections of a segment with that many rows."""
         super().__init__(sections, count, sections.meta("columns").get("fields", ()), _NAMES, "columns")
-        self._decoded: dict[str, Column] = {}
+        self._decoded: dict[str, ValueColumn] = {}
 
     def decode(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
         """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
@@ -122,7 +122,7 @@ class ColumnPart(FieldPart):
             if field not in self._decoded:
                 self._decoded[field] = self._decode(field, values, codes)
 
-    def column(self, field: str) -> Column | None:
+    def column(self, field: str) -> ValueColumn | None:
         """A decoded column; None if no row has the field."""
         return self._decoded.get(field)
 
@@ -144,7 +144,7 @@ class ColumnPart(FieldPart):
         matching: Mask = passing[column.codes]
         return matching
 
-    def _decode(self, field: str, values: memoryview, codes: memoryview) -> Column:
+    def _decode(self, field: str, values: memoryview, codes: memoryview) -> ValueColumn:
         found = from_json(values)
         if not isinstance(found, list) or not all(isinstance(value, str) for value in found):
             raise IndexCorrupt(f"column {field} has no readable values")
@@ -154,22 +154,22 @@ class ColumnPart(FieldPart):
         decoded = np.frombuffer(codes, dtype=f"<u{width}")
         if int(decoded.max()) > len(found):
             raise IndexCorrupt(f"column {field} has a value that it does not name")
-        return Column(tuple(found), decoded)
+        return ValueColumn(tuple(found), decoded)
 
 
-def decode_columns(part: ColumnPart, gather: Gather) -> dict[str, Column]:
+def decode_columns(part: ColumnPart, gather: Gather) -> dict[str, ValueColumn]:
     """All columns of a segment."""
     part.decode(part.fields, gather(part.spans(part.fields)))
     return {field: column for field in part.fields if (column := part.column(field)) is not None}
 
 
-def _column(values: Sequence[str | None]) -> Column:
+def _column(values: Sequence[str | None]) -> ValueColumn:
     code_of: dict[str, int] = {}
     codes = [0 if value is None else code_of.setdefault(value, len(code_of) + 1) for value in values]
-    return Column(tuple(code_of), _narrow(np.array(codes, dtype=np.int64), len(code_of)))
+    return ValueColumn(tuple(code_of), _narrow(np.array(codes, dtype=np.int64), len(code_of)))
 
 
-def _concat(parts: Sequence[tuple[Column | None, int]]) -> Column:
+def _concat(parts: Sequence[tuple[ValueColumn | None, int]]) -> ValueColumn:
     code_of: dict[str, int] = {}
     pieces: list[NDArray[np.int64]] = []
     for column, count in parts:
@@ -178,7 +178,7 @@ def _concat(parts: Sequence[tuple[Column | None, int]]) -> Column:
         else:
             table = np.array([0, *(code_of.setdefault(value, len(code_of) + 1) for value in column.values)])
             pieces.append(table[column.codes])
-    return Column(tuple(code_of), _narrow(np.concatenate(pieces), len(code_of)))
+    return ValueColumn(tuple(code_of), _narrow(np.concatenate(pieces), len(code_of)))
 
 
 def _narrow(codes: NDArray[np.integer], distinct: int) -> NDArray[np.unsignedinteger]:
@@ -196,7 +196,7 @@ def _refuse_too_many(fields: int) -> None:
 
 
 @dataclass(frozen=True)
-class Numbering:
+class ValueNumbering:
     """A common numbering of the distinct values of several segments, in ascending order: about 12 bytes a value."""
 
     owner: NDArray[np.int32]
@@ -205,7 +205,7 @@ class Numbering:
     places: tuple[NDArray[np.int32], ...]  # by segment: the common number of each of its values
 
     @classmethod
-    def of(cls, segments: Sequence[Sequence[str]]) -> Numbering:
+    def of(cls, segments: Sequence[Sequence[str]]) -> ValueNumbering:
         """Number values, given by segment; a segment gives each value once."""
         distinct = sorted({value for values in segments for value in values})
         place_of = {value: place for place, value in enumerate(distinct)}

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.index.columns import Column, Mask, Numbering
+from cicada.index.columns import Mask, ValueColumn, ValueNumbering
 from cicada.index.list_columns import LIST_FIELDS, Postings
-from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, Scope
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment, RowScope
 
 NUMBERINGS_HELD = 16
 """Fields, each over some of the segments, whose numbering is kept: about 12 bytes a distinct value."""
@@ -34,7 +34,7 @@ class ValueCounts:
 class _Single:
     """A field with at most one value a row."""
 
-    column: Column
+    column: ValueColumn
 
     def values(self) -> Sequence[str]:
         return self.column.values
@@ -50,7 +50,7 @@ class _Single:
 FieldOfSegment = _Single | Postings  # a field in one segment, which numbers its distinct values
 
 
-def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> ValueCounts:
+def count_values(index: LoadedIndex, scope: RowScope, field: str, limit: int) -> ValueCounts:
     """Count a field's values over the rows of a scope, and return at most ``limit`` of them.
 
     ``field`` is one of :func:`~cicada.index.columns.fields_of` or of ``LIST_FIELDS``, or ``collection``. Raises
@@ -79,7 +79,7 @@ def count_values(index: LoadedIndex, scope: Scope, field: str, limit: int) -> Va
     )
 
 
-def load_field(index: LoadedIndex, scope: Scope, field: str) -> None:
+def load_field(index: LoadedIndex, scope: RowScope, field: str) -> None:
     """Bring a field of all segments of a scope into memory, in one round. Raises IndexCorrupt or IndexUnavailable."""
     parts = [(one.sections, one.lists if field in LIST_FIELDS else one.columns) for one in scope.segments]
     index.rounds.load_at_once([(sections, name) for sections, part in parts for name in part.body_names([field])])
@@ -103,7 +103,7 @@ def most_frequent(counts: NDArray[np.int64], limit: int) -> NDArray[np.intp]:
     return candidates[np.argsort(-counts[candidates], kind="stable")][:limit]
 
 
-def _collections(scope: Scope, limit: int) -> ValueCounts:
+def _collections(scope: RowScope, limit: int) -> ValueCounts:
     counts: Counter[str] = Counter()
     for segment, mask in zip(scope.segments, scope.allowed, strict=True):
         counts[segment.entry.collection] += segment.entry.count if mask is None else int(np.count_nonzero(mask))
@@ -111,11 +111,11 @@ def _collections(scope: Scope, limit: int) -> ValueCounts:
     return ValueCounts(len(found), tuple(found[:limit]))
 
 
-def _numbering(index: LoadedIndex, scope: Scope, field: str, fields: Sequence[FieldOfSegment]) -> Numbering:
+def _numbering(index: LoadedIndex, scope: RowScope, field: str, fields: Sequence[FieldOfSegment]) -> ValueNumbering:
     key = (field, tuple(segment.entry.key for segment in scope.segments))
     found = index.numberings.get(key)
     if found is None:
-        found = Numbering.of([part.values() for part in fields])
+        found = ValueNumbering.of([part.values() for part in fields])
         if len(index.numberings) >= NUMBERINGS_HELD:
             index.numberings.clear()
         index.numberings[key] = found

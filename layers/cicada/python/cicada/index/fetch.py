@@ -24,7 +24,7 @@ THREADS = 3 * PARALLEL_READS
 
 
 @dataclass(frozen=True)
-class Part:
+class ByteRange:
     """Bytes ``start`` to ``start + length`` of an object."""
 
     key: str
@@ -45,7 +45,7 @@ class ReadsInto(Protocol):
 
 def fetch(
     store: ObjectStore,
-    parts: Sequence[Part],
+    parts: Sequence[ByteRange],
     done: Callable[[int, memoryview], None] | None = None,
     *,
     into: Sequence[memoryview] | None = None,
@@ -70,7 +70,7 @@ class _Round:
     def __init__(
         self,
         store: ObjectStore,
-        parts: Sequence[Part],
+        parts: Sequence[ByteRange],
         buffers: Sequence[memoryview],
         done: Callable[[int, memoryview], None] | None,
     ) -> None:

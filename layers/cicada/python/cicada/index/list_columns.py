@@ -136,7 +136,7 @@ def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Dictionary:
+class ValueDictionary:
     """The distinct values of a field, in ascending order, and where the rows of each are."""
 
     field: str
@@ -173,7 +173,7 @@ class Dictionary:
 class Postings:
     """A field of a segment, whole: ``rows[starts[code] : starts[code + 1]]`` have the value ``code``, ascending."""
 
-    dictionary: Dictionary
+    dictionary: ValueDictionary
     rows: Rows
 
     def values(self) -> list[str]:
@@ -199,7 +199,7 @@ class ListPart(FieldPart):
         """Take the sections of a segment with that many rows."""
         super().__init__(sections, count, sections.meta(PART).get("fields", []), _NAMES, "list columns")
         self._type = row_type(count)
-        self._dictionaries: dict[str, Dictionary] = {}
+        self._dictionaries: dict[str, ValueDictionary] = {}
 
     def open(self, fields: Collection[str], data: Sequence[memoryview]) -> None:
         """Take what the :meth:`spans` of the same fields hold. Raises IndexCorrupt if it does not fit the segment."""
@@ -245,7 +245,7 @@ class ListPart(FieldPart):
         starts = dictionary.starts
         return [(int(starts[code]), int(starts[code + 1] - starts[code]) * self._type.itemsize) for code in found]
 
-    def _dictionary(self, field: str, values: memoryview, offsets: memoryview) -> Dictionary:
+    def _dictionary(self, field: str, values: memoryview, offsets: memoryview) -> ValueDictionary:
         known = np.frombuffer(offsets, dtype="<u4") if len(offsets) % 8 == 0 and len(offsets) >= 16 else None
         if known is None:
             raise IndexCorrupt(f"column {field} does not say where its values are")
@@ -255,7 +255,7 @@ class ListPart(FieldPart):
             raise IndexCorrupt(f"column {field} has its values elsewhere than it says")
         if starts[0] or (starts[1:] <= starts[:-1]).any() or int(starts[-1]) * self._type.itemsize != rows_bytes:
             raise IndexCorrupt(f"column {field} has its rows elsewhere than it says")
-        return Dictionary(field, values, ends, starts)
+        return ValueDictionary(field, values, ends, starts)
 
     def _checked(self, field: str, data: memoryview) -> Rows:
         rows = np.frombuffer(data, dtype=self._type)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
-from cicada.index.columns import ColumnPart, Mask, Numbering, RowFilter
+from cicada.index.columns import ColumnPart, Mask, RowFilter, ValueNumbering
 from cicada.index.embedding import Vector
 from cicada.index.lexical.part import LexicalPart
 from cicada.index.lexical.search import LexicalQuery
@@ -70,7 +70,7 @@ class OpenSegment:
 
 
 @dataclass(frozen=True)
-class Scope:
+class RowScope:
     """The rows of a version that a search ranks, by segment."""
 
     segments: tuple[OpenSegment, ...]
@@ -92,9 +92,9 @@ class LoadedIndex:
     rounds: RoundReader
     unreadable: tuple[SegmentEntry, ...] = ()
     """Segments that cannot be read, where the version allows answers without them."""
-    scopes: dict[tuple[tuple[str, frozenset[str]], ...], Scope] = field(default_factory=dict, compare=False)
+    scopes: dict[tuple[tuple[str, frozenset[str]], ...], RowScope] = field(default_factory=dict, compare=False)
     """Of the last filters; bounded by :data:`SCOPES_HELD`."""
-    numberings: dict[tuple[str, tuple[str, ...]], Numbering] = field(default_factory=dict, compare=False)
+    numberings: dict[tuple[str, tuple[str, ...]], ValueNumbering] = field(default_factory=dict, compare=False)
     """Of fields that were counted, by field and segments; :mod:`cicada.index.facets` fills and bounds it."""
 
     @property
@@ -102,7 +102,7 @@ class LoadedIndex:
         """Whether searches read only the texts that they show."""
         return all(segment.warm for segment in self.segments)
 
-    def scope(self, where: RowFilter) -> Scope:
+    def scope(self, where: RowFilter) -> RowScope:
         """The rows that pass a filter."""
         wanted = {name: frozenset(values) for name, values in where.items() if values}
         key = tuple(sorted(wanted.items(), key=lambda item: item[0]))
@@ -114,30 +114,30 @@ class LoadedIndex:
             self.scopes[key] = scope
         return scope
 
-    def scope_with_deleted(self, where: RowFilter) -> Scope:
+    def scope_with_deleted(self, where: RowFilter) -> RowScope:
         """The rows that pass a filter, deleted ones included: they show where a document had a passage that is gone."""
         return self._scope({name: frozenset(values) for name, values in where.items() if values}, deleted=True)
 
-    def search_vectors(self, query: Vector, scope: Scope, limit: int) -> VectorHits:
+    def search_vectors(self, query: Vector, scope: RowScope, limit: int) -> VectorHits:
         """The rows nearest to a query of unit length, shape ``(d,)``; hits number the segments of the scope."""
         parts = [segment.vectors for segment in scope.segments]
         return search_vectors(parts, query, scope.allowed, limit, self.rounds.gather)
 
     def cosines(
-        self, query: Vector, scope: Scope, segment: NDArray[np.intp], row: NDArray[np.intp]
+        self, query: Vector, scope: RowScope, segment: NDArray[np.intp], row: NDArray[np.intp]
     ) -> NDArray[np.float32]:
         """How near given rows are to a query; all arrays of one shape ``(k,)``."""
         return cosines([one.vectors for one in scope.segments], query, segment, row, self.rounds.gather)
 
-    def words(self, query: str, scope: Scope) -> LexicalQuery:
+    def words(self, query: str, scope: RowScope) -> LexicalQuery:
         """A query by words, everything that it needs read. Its statistics are those of the scope's segments."""
         return LexicalQuery([one.lexical for one in scope.segments], query, scope.alive, self.rounds.gather)
 
-    def load_places(self, scope: Scope) -> None:
+    def load_places(self, scope: RowScope) -> None:
         """Load where each row's passage lies: it is small, and saves a round before texts are shown."""
         self.rounds.load_at_once([(segment.sections, PLACES) for segment in scope.segments])
 
-    def in_document_order(self, scope: Scope) -> list[tuple[int, int]]:
+    def in_document_order(self, scope: RowScope) -> list[tuple[int, int]]:
         """All rows of a scope as ``(segment in the scope, row)`` pairs, each segment's as they were written."""
         every = [
             list(range(one.entry.count)) if allowed is None else np.flatnonzero(allowed).tolist()
@@ -150,7 +150,7 @@ class LoadedIndex:
             found += [(number, row) for _, row in sorted(zip(places, rows, strict=True))]
         return found
 
-    def passages(self, scope: Scope, rows: Sequence[tuple[int, int]]) -> list[Passage]:
+    def passages(self, scope: RowScope, rows: Sequence[tuple[int, int]]) -> list[Passage]:
         """The passages of ``(segment in the scope, row)`` pairs, in order."""
         by_segment: dict[int, list[int]] = {}
         for segment, row in rows:
@@ -175,7 +175,7 @@ class LoadedIndex:
             (*self.unreadable, *(segment.entry for segment in self.segments if segment.entry.key == key)),
         )
 
-    def _scope(self, where: dict[str, frozenset[str]], *, deleted: bool = False) -> Scope:
+    def _scope(self, where: dict[str, frozenset[str]], *, deleted: bool = False) -> RowScope:
         collections = where.pop(COLLECTION, frozenset())
         segments = tuple(one for one in self.segments if not collections or one.entry.collection in collections)
         listed = {name: where.pop(name) for name in LIST_FIELDS if name in where}
@@ -188,7 +188,7 @@ class LoadedIndex:
             mask = mask if deleted else _both(mask, segment.alive)
             allowed.append(mask)
             count += _passing(segment, mask)
-        return Scope(segments, tuple(segment.alive for segment in segments), tuple(allowed), count)
+        return RowScope(segments, tuple(segment.alive for segment in segments), tuple(allowed), count)
 
     def _open_fields(self, segments: Sequence[OpenSegment], columns: RowFilter, lists: RowFilter) -> None:
         """Read the columns, and the dictionaries of list columns, that a filter needs, in one round."""

@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.index.columns import Mask, Numbering
+from cicada.index.columns import Mask, ValueNumbering
 from cicada.index.list_columns import Postings, Rows
 from cicada.text.normal import folded
 
@@ -65,7 +65,7 @@ class SegmentMentions:
 class Mentions:
     """The mentions of some segments: about 4 bytes each, 12 a row and 20 a distinct spelling."""
 
-    spellings: Numbering
+    spellings: ValueNumbering
     entity_of: Entities  # by spelling
     by_entity: NDArray[np.int32]  # the spellings, those of one entity together, in the entities' order
     begins: NDArray[np.int64]
@@ -76,7 +76,7 @@ class Mentions:
     def of(cls, postings: Sequence[Postings]) -> Self:
         """The mentions of segments, from their postings."""
         values = [one.dictionary.values() for one in postings]
-        spellings = Numbering.of(values)
+        spellings = ValueNumbering.of(values)
         pairs = zip(spellings.owner.tolist(), spellings.code.tolist(), strict=True)
         names = [folded(values[owner][code]) for owner, code in pairs]
         number = {name: entity for entity, name in enumerate(sorted(set(names)))}

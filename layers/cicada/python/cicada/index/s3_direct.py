@@ -22,17 +22,17 @@ from typing import TypeVar
 
 from cicada.errors import IndexUnavailable
 from cicada.index.ports import ObjectMissing, ObjectStore, StoredEntry, StoredObject
-from cicada.index.s3_signing import Credentials, CredentialSource, Endpoint, Signer, endpoint_of, region_of
+from cicada.index.s3_signing import BucketEndpoint, Credentials, CredentialSource, Signer, endpoint_of, region_of
 
 IDLE_S = 5.0
 """An idle connection is used again for this long, in seconds by the wall clock: S3 closes it soon after, and a frozen
 function does not notice that."""
 
 
-class Connections:
+class ConnectionPool:
     """Opens connections, and reuses idle ones. Safe for several threads; a forked process opens its own."""
 
-    def __init__(self, endpoint: Endpoint, *, connect_timeout_s: float, environ: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: BucketEndpoint, *, connect_timeout_s: float, environ: Mapping[str, str]) -> None:
         """Take the endpoint; ``AWS_CA_BUNDLE`` in the environment names the certificates to trust, as for the SDK."""
         self._endpoint = endpoint
         self._connect_timeout_s = connect_timeout_s
@@ -137,7 +137,7 @@ class DirectS3Store:
         self._bucket = bucket
         self._patience = patience
         self._endpoint = endpoint_of(bucket, region, environ)
-        self._connections = Connections(self._endpoint, connect_timeout_s=patience.connect_s, environ=environ)
+        self._connections = ConnectionPool(self._endpoint, connect_timeout_s=patience.connect_s, environ=environ)
         self._credentials = CredentialSource(environ)
         self._signer = Signer(region)
         self._make_sdk = sdk or (lambda: _sdk_store(bucket))

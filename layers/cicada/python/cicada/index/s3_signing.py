@@ -136,7 +136,7 @@ DEFAULT_DOMAIN = "amazonaws.com"
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class BucketEndpoint:
     """A bucket's address."""
 
     secure: bool
@@ -158,7 +158,7 @@ def region_of(environ: Mapping[str, str]) -> str:
     return region
 
 
-def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> Endpoint:
+def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> BucketEndpoint:
     """A bucket's address in its region, or at the endpoint that the environment names. Raises SettingsInvalid."""
     instead = environ.get("AWS_ENDPOINT_URL_S3") or environ.get("AWS_ENDPOINT_URL")
     if instead and environ.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "").lower() != "true":
@@ -168,12 +168,12 @@ def endpoint_of(bucket: str, region: str, environ: Mapping[str, str]) -> Endpoin
     dual = ".dualstack" if environ.get("AWS_USE_DUALSTACK_ENDPOINT", "").lower() == "true" else ""
     service = f"s3{fips}{dual}.{region}.{suffix}"
     if "." in bucket:  # S3's certificate covers one label before its name, and such a bucket has several
-        return Endpoint(True, service, 443, service, bucket)
+        return BucketEndpoint(True, service, 443, service, bucket)
     own = f"{bucket}.{service}"
-    return Endpoint(True, own, 443, own, "")
+    return BucketEndpoint(True, own, 443, own, "")
 
 
-def _custom_endpoint(bucket: str, url: str) -> Endpoint:
+def _custom_endpoint(bucket: str, url: str) -> BucketEndpoint:
     parts = urlsplit(url)
     usual = {"http": 80, "https": 443}
     try:
@@ -185,4 +185,4 @@ def _custom_endpoint(bucket: str, url: str) -> Endpoint:
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     named = host if port == usual[parts.scheme] else f"{host}:{port}"
     in_path = f"{parts.path.strip('/')}/{bucket}".lstrip("/")
-    return Endpoint(parts.scheme == "https", parts.hostname, port, named, in_path)
+    return BucketEndpoint(parts.scheme == "https", parts.hostname, port, named, in_path)

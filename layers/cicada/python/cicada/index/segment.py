@@ -14,7 +14,7 @@ from cicada.corpus.indexable import RECIPE_BYTES, Indexable
 from cicada.corpus.messages import LANGUAGE_KEY
 from cicada.errors import CicadaError, IndexCorrupt
 from cicada.index import list_columns
-from cicada.index.columns import Column, ColumnPart, columns_of, concat_columns, decode_columns, encode_columns
+from cicada.index.columns import ColumnPart, ValueColumn, columns_of, concat_columns, decode_columns, encode_columns
 from cicada.index.embedding import Vectors
 from cicada.index.lexical.analysis import analyse
 from cicada.index.lexical.codec import TermRows, concat, decode_lexical, encode_lexical, take
@@ -58,7 +58,7 @@ class SegmentContents:
     recipes: Digests
     vectors: Vectors
     terms: TermRows
-    columns: Mapping[str, Column]
+    columns: Mapping[str, ValueColumn]
     lists: Mapping[str, list_columns.ListColumn]
     rows: NDArray[np.intp]
     """For contents that were read from a segment: the row of each passage there; else just 0 to n - 1."""
@@ -224,7 +224,7 @@ class SegmentFile:
         """The fields that its rows can be filtered by."""
         return ColumnPart(self._sections, self.count).fields
 
-    def column(self, field: str) -> Column | None:
+    def column(self, field: str) -> ValueColumn | None:
         """A field of every row; None if no row has it."""
         part = ColumnPart(self._sections, self.count)
         part.decode([field], self._reader.gather(part.spans([field])))

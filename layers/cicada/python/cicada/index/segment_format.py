@@ -122,7 +122,7 @@ class EncodedSegment:
 
 
 @dataclass(frozen=True)
-class Head:
+class SegmentHead:
     """A segment's head in memory, verified."""
 
     header: Header
@@ -193,7 +193,7 @@ def encode_container(
     return EncodedSegment(data, len(whole_head), hashlib.sha256(whole_head).hexdigest(), count)
 
 
-def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes: int) -> Head:
+def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes: int) -> SegmentHead:
     """Verify and read a whole head, whose digest and whose object's length the manifest gives.
 
     Raises IndexCorrupt if it is not what was written, or breaks the format; IndexMismatch if this version does not read
@@ -225,7 +225,7 @@ def decode_head(data: bytes | bytearray | memoryview, sha256: str, object_bytes:
             raise IndexCorrupt(f"a segment's section {name} reaches beyond its end")
     if any(extent.offset + extent.bytes > len(sections) for extent in header.head.values()):
         raise IndexCorrupt("a segment's head is shorter than its sections")
-    head = Head(header, sections, first_digest)
+    head = SegmentHead(header, sections, first_digest)
     if len(head.section(_DIGESTS)) != digests * DIGEST_BYTES:
         raise IndexCorrupt("a segment has another number of digests than of chunks")
     return head

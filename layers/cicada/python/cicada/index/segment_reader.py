@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexUnavailable
 from cicada.index.columns import Mask
-from cicada.index.fetch import PART_BYTES, Part, fetch
+from cicada.index.fetch import PART_BYTES, ByteRange, fetch
 from cicada.index.manifest import SegmentEntry, TombstonesEntry, new_tombstones_key
 from cicada.index.ports import ObjectMissing, ObjectStore, put
-from cicada.index.segment_format import CHUNK_BYTES, Head, Span, decode_head, whole
+from cicada.index.segment_format import CHUNK_BYTES, SegmentHead, Span, decode_head, whole
 
 
 def write_tombstones(store: ObjectStore, deleted: NDArray[np.bool_]) -> TombstonesEntry:
@@ -71,7 +71,7 @@ LOAD_BYTES = 32 * 2**20  # how much of a section is read and verified at a time 
 class SegmentSections:
     """:class:`Sections` of a segment in the store: the head in memory, the body as far as it was loaded."""
 
-    def __init__(self, key: str, head: Head, head_bytes: int) -> None:
+    def __init__(self, key: str, head: SegmentHead, head_bytes: int) -> None:
         self.key = key
         self.header = head.header
         self._head = head
@@ -102,15 +102,15 @@ class SegmentSections:
         """Bytes of the body sections in memory."""
         return sum(map(len, self._resident.values()))
 
-    def part(self, name: str, start: int, end: int) -> Part:
+    def part(self, name: str, start: int, end: int) -> ByteRange:
         """Where bytes of a section lie in the store. Raises IndexCorrupt if the section does not reach so far."""
         extent = self._head.extent(name)
         if not 0 <= start <= end <= extent.bytes:
             raise IndexCorrupt(f"a segment refers to bytes {start} to {end} of its section {name}, beyond its end")
-        return Part(self.key, self._head_bytes + extent.offset + start, end - start)
+        return ByteRange(self.key, self._head_bytes + extent.offset + start, end - start)
 
     def verify(self, name: str, start: int, data: memoryview) -> None:
-        """Check whole chunks of a section, see :meth:`cicada.index.segment_format.Head.verify`."""
+        """Check whole chunks of a section, see :meth:`cicada.index.segment_format.SegmentHead.verify`."""
         try:
             self._head.verify(name, start, data)
         except IndexCorrupt as error:
@@ -131,8 +131,8 @@ def open_segments(
         IndexUnavailable: the store does not respond.
     """
     marked = [(entry, entry.tombstones) for entry in tombstones if entry.tombstones is not None]
-    parts = [Part(entry.key, 0, entry.head_bytes) for entry in entries]
-    parts += [Part(dead.key, 0, dead.bytes) for _, dead in marked]
+    parts = [ByteRange(entry.key, 0, entry.head_bytes) for entry in entries]
+    parts += [ByteRange(dead.key, 0, dead.bytes) for _, dead in marked]
     try:
         data = fetch(store, parts)
     except IndexCorrupt as error:

@@ -13,7 +13,16 @@ import numpy as np
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.corpus.indexable import Indexable
 from cicada.errors import CorpusInvalid, IndexCorrupt, IndexMismatch, IndexMissing, PublishConflict
-from cicada.index.change import Change, InMemory, Intake, Places, addition, checked, removal, replacement
+from cicada.index.change import (
+    CollectionChange,
+    InMemory,
+    PassageStream,
+    Places,
+    addition,
+    checked,
+    removal,
+    replacement,
+)
 from cicada.index.collection_snapshot import CollectionSnapshot, read_snapshot
 from cicada.index.embedding import Vector, passage_vectors
 from cicada.index.lexical import ANALYZER_VERSION
@@ -42,7 +51,7 @@ Declares = CollectionDeclaration | Literal["as before"] | None
 
 
 @dataclass(frozen=True)
-class Written:
+class WriteResult:
     """The result of writing a collection."""
 
     version: str  # the version that is current now
@@ -91,7 +100,7 @@ class IndexWriter:
         verify: bool = False,
         known: Mapping[bytes, Vector] | None = None,
         declaration: CollectionDeclaration | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         """Publish a version in which the collection holds exactly these passages; other collections stay as they are.
 
         Unchanged passages stay in their segments; an unchanged collection publishes nothing. Damaged segments of the
@@ -112,7 +121,7 @@ class IndexWriter:
             declares=declaration,
         )
 
-    def add(self, collection: str, passages: Iterable[Indexable]) -> Written:
+    def add(self, collection: str, passages: Iterable[Indexable]) -> WriteResult:
         """Publish a version that has these passages, in place of those of the same ids; the rest stays.
 
         Raises CorpusInvalid if two have one id; IndexMissing if there is no passage, and no version is published.
@@ -120,20 +129,20 @@ class IndexWriter:
         intake = InMemory(checked(collection, passages), {})
         return self.change(collection, lambda snapshot: addition(collection, intake, snapshot))
 
-    def delete(self, collection: str, ids: Collection[str]) -> Written:
+    def delete(self, collection: str, ids: Collection[str]) -> WriteResult:
         """Publish a version without these passages, ignoring unknown ids. Raises IndexMissing if none is published."""
         return self.change(collection, lambda snapshot: removal(collection, ids, snapshot))
 
     def change(
         self,
         collection: str,
-        plan: Callable[[CollectionSnapshot], Change],
+        plan: Callable[[CollectionSnapshot], CollectionChange],
         *,
         mend: bool = False,
         verify: bool = False,
         declares: Declares = "as before",
         check: Callable[[Manifest | None], None] = lambda _: None,
-    ) -> Written:
+    ) -> WriteResult:
         """Publish a version with a change of one collection; the other methods call this one.
 
         Args:
@@ -158,7 +167,7 @@ class IndexWriter:
             snapshot = read_snapshot(self._store, current, collection, leave_out_damaged=mend, verify=verify)
         return self._carry_out(plan(snapshot), base, snapshot, declares, check)
 
-    def start_over(self, collection: str, passages: Iterable[Indexable]) -> Written:
+    def start_over(self, collection: str, passages: Iterable[Indexable]) -> WriteResult:
         """Publish a version that holds this collection only: for another embedding model, or a damaged index.
 
         Raises CorpusInvalid if there is no passage, or two have one id.
@@ -166,8 +175,8 @@ class IndexWriter:
         return self.start_over_with(collection, InMemory(checked(collection, passages, empty=False), {}))
 
     def start_over_with(
-        self, collection: str, intake: Intake, *, declaration: CollectionDeclaration | None = None
-    ) -> Written:
+        self, collection: str, intake: PassageStream, *, declaration: CollectionDeclaration | None = None
+    ) -> WriteResult:
         """:meth:`start_over` with at least one passage; they need not all be in memory at a time.
 
         Raises CorpusInvalid if the declaration is of another collection; IndexCorrupt if the passages cannot be read.
@@ -208,22 +217,22 @@ class IndexWriter:
         self._progress("publishing", 1, 1)
         declared_before = None if base is None else base.manifest.declaration(collection)
         passages = len(everything)
-        return Written(manifest.version, True, passages, passages, 0, asked, len(entries), declared_before)
+        return WriteResult(manifest.version, True, passages, passages, 0, asked, len(entries), declared_before)
 
     def _carry_out(
         self,
-        change: Change,
+        change: CollectionChange,
         base: Published | None,
         snapshot: CollectionSnapshot,
         declares: Declares,
         check: Callable[[Manifest | None], None],
-    ) -> Written:
+    ) -> WriteResult:
         declared_before = None if base is None else base.manifest.declaration(change.collection)
         same = base is None or not snapshot.count or _declarations(base.manifest, change.collection, declares)[1]
         if same and not (len(change.chosen) or len(change.gone) or snapshot.unusable):
             if base is None:
                 raise IndexMissing("no version is published, and there is nothing to publish")
-            return Written(
+            return WriteResult(
                 base.manifest.version, False, snapshot.count, 0, 0, 0, len(snapshot.segments), declared_before
             )
         began_at = self._now()
@@ -257,7 +266,7 @@ class IndexWriter:
         manifest = publish_on_top(self._store, base, on_top_of)
         self._progress("publishing", 1, 1)
         entries = manifest.of_collection(change.collection)
-        return Written(
+        return WriteResult(
             version=manifest.version,
             published=True,
             passages=sum(entry.live for entry in entries),
@@ -269,7 +278,7 @@ class IndexWriter:
         )
 
     def _rebased(
-        self, change: Change, base: Published | None, current: Published | None, snapshot: CollectionSnapshot
+        self, change: CollectionChange, base: Published | None, current: Published | None, snapshot: CollectionSnapshot
     ) -> CollectionSnapshot:
         """The collection as others published it meanwhile. Raises PublishConflict if that rules out the change."""
         overtaken = PublishConflict(f"somebody else changed {change.collection} meanwhile")
@@ -288,7 +297,7 @@ class IndexWriter:
         return latest
 
     def _write(
-        self, collection: str, intake: Intake, chosen: Places, snapshot: CollectionSnapshot
+        self, collection: str, intake: PassageStream, chosen: Places, snapshot: CollectionSnapshot
     ) -> tuple[tuple[SegmentEntry, ...], int]:
         """Write the chosen passages as segments; returns these, and how many texts the model embedded."""
         slices = intake.slices(chosen, self._segment_rows)

@@ -32,7 +32,7 @@ PARALLEL_READS = 8
 
 @dataclass(frozen=True)
 class Arrivals:
-    """An :class:`~cicada.index.change.Intake` of prepared documents: 28 bytes a passage in memory, and one slice."""
+    """A :class:`~cicada.index.change.PassageStream` of prepared documents; memory: 28 bytes a passage, one slice."""
 
     store: ObjectStore
     files: Sequence[PreparedFile]

@@ -21,13 +21,13 @@ from cicada.errors import (
     IndexMissing,
     PublishConflict,
 )
-from cicada.index.change import Change, exchange, replacement
+from cicada.index.change import CollectionChange, exchange, replacement
 from cicada.index.collection_snapshot import CollectionSnapshot
 from cicada.index.columns import METADATA
 from cicada.index.manifest import Manifest
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.index.versions import read_current
-from cicada.index.writer import Declares, IndexWriter, Written
+from cicada.index.writer import Declares, IndexWriter, WriteResult
 from cicada.ingest.arrivals import PARALLEL_READS, Arrivals, admit, counted_sections, notes_of_kept, sum_of_costs
 from cicada.ingest.contracts import WORKFLOW_ID, IngestReport, Owner, Prepared, Quarantined
 from cicada.ingest.declaring import refuse_divided_otherwise
@@ -111,7 +111,7 @@ def commit(
         if joins or declares == "as before":
             refuse_divided_otherwise(prepared, current, collection, declares)
 
-    def write() -> Written:
+    def write() -> WriteResult:
         if start_over:
             declaration = declares if isinstance(declares, CollectionDeclaration) else None
             return writer.start_over_with(collection, plan(CollectionSnapshot()).intake, declaration=declaration)
@@ -178,7 +178,7 @@ class _Plan:
         self.refused.append(_damaged(damaged.source, error))
         return True
 
-    def __call__(self, held: CollectionSnapshot) -> Change:
+    def __call__(self, held: CollectionSnapshot) -> CollectionChange:
         """The change of the collection. Raises _NothingToWriteError if it would be left with nothing, or there is
         nothing to do, and DocumentConflict or DocumentUnknown if a document is not the owner's."""
         self._refuse_others(held)
@@ -224,7 +224,7 @@ class _Plan:
         )
 
 
-def _persistently(write: Callable[[], Written], plan: _Plan, *, attempts: int) -> Written | None:
+def _persistently(write: Callable[[], WriteResult], plan: _Plan, *, attempts: int) -> WriteResult | None:
     """Write; again without documents that turn out to be damaged, or upon what others have published meanwhile."""
     while True:
         try:
@@ -271,12 +271,12 @@ def _open(
     return list(files.values()), outside
 
 
-def _as_it_is(store: ObjectStore, collection: str) -> Written:
+def _as_it_is(store: ObjectStore, collection: str) -> WriteResult:
     current = read_current(store)
     if current is None:
-        return Written("", False, 0, 0, 0, 0, 0)
+        return WriteResult("", False, 0, 0, 0, 0, 0)
     entries = current.manifest.of_collection(collection)
-    return Written(current.manifest.version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
+    return WriteResult(current.manifest.version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
 
 
 def _damaged(source: str, error: IndexCorrupt) -> Quarantined:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cicada.corpus.declared.declaration import DECLARATION, SECTION, CollectionDeclaration
-from cicada.corpus.declared.reading import MAX_BYTES, read_declaration
+from cicada.corpus.declared.parsing import MAX_BYTES, read_declaration
 from cicada.corpus.declared.sectioning import SectionRules
 from cicada.errors import CorpusInvalid, DeclarationChanged, IndexCorrupt, IndexMismatch
 from cicada.index.manifest import Manifest
@@ -15,12 +15,12 @@ from cicada.index.ports import ObjectStore
 from cicada.index.versions import read_current
 from cicada.index.writer import Declares
 from cicada.ingest.contracts import Prepared, Recipe
-from cicada.ingest.sources import Found
+from cicada.ingest.sources import SourceFiles
 
 logger = logging.getLogger(__name__)
 
 
-def declaration_of(found: Found, collection: str | None = None) -> CollectionDeclaration | None:
+def declaration_of(found: SourceFiles, collection: str | None = None) -> CollectionDeclaration | None:
     """What the declaration among the files of a load says; None where there is none. Raises CorpusInvalid if it cannot
     be read, is no declaration, or is another collection's; every line of the message names file, line and field."""
     if found.declaration is None:
@@ -29,7 +29,7 @@ def declaration_of(found: Found, collection: str | None = None) -> CollectionDec
 
 
 def declaration_in(path: Path, *, name: str, collection: str | None = None) -> CollectionDeclaration:
-    """The declaration in a file. Raises as :func:`cicada.corpus.declared.reading.read_declaration`."""
+    """The declaration in a file. Raises as :func:`cicada.corpus.declared.parsing.read_declaration`."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)

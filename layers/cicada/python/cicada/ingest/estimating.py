@@ -18,7 +18,7 @@ from cicada.ingest.arrivals import counted_sections, sum_of_costs
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
 from cicada.ingest.declaring import declaration_of, refuse_own_section, settled
-from cicada.ingest.enrichment.enricher import Estimate
+from cicada.ingest.enrichment.enricher import EnrichmentEstimate
 from cicada.ingest.loading import WORKERS, items_of
 from cicada.ingest.prepared import PreparedFile, prepared_key
 from cicada.ingest.preparing import Read, file_digest
@@ -38,7 +38,7 @@ _COMPRESSED = (".docx", ".docm", ".pdf")
 class EstimatesEnrichment(Protocol):
     """Tells what enrichment would take, see :class:`cicada.ingest.enrichment.enricher.Enricher`."""
 
-    def estimate(self, texts: Sequence[str]) -> Estimate:
+    def estimate(self, texts: Sequence[str]) -> EnrichmentEstimate:
         """Of one document's passages."""
         ...
 

@@ -16,10 +16,10 @@ from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.declaring import declaration_of, published_declaration, refuse_own_section, settled
-from cicada.ingest.known import IndexVectors
+from cicada.ingest.known_sources import IndexVectors
 from cicada.ingest.preparing import Enrich, Preparer, Read
 from cicada.ingest.scripts import checked_collection
-from cicada.ingest.sources import Found, SourceFile, checked_metadata, source_files
+from cicada.ingest.sources import SourceFile, SourceFiles, checked_metadata, source_files
 from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def items_of(
     ]
 
 
-def scripts_alone(found: Found) -> bool:
+def scripts_alone(found: SourceFiles) -> bool:
     """Whether there is nothing but scripts: then they are loaded as one, whole or not at all."""
     return bool(found.files) and not (found.refused or found.declaration) and all(map(_is_script, found.files))
 

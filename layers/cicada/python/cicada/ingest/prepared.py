@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from cicada.corpus.declared.declaration import SECTION
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import Passage
 from cicada.errors import IndexCorrupt
 from cicada.index.collection_snapshot import ContentDigests, IdDigests, as_integers
@@ -257,7 +257,7 @@ def _line(item: Indexable) -> bytes:
 
 def _item(line: bytes) -> Indexable:
     passage, parts = json.loads(line)
-    return Indexable(Passage.model_validate(passage), tuple(Part(text, weight) for text, weight in parts))
+    return Indexable(Passage.model_validate(passage), tuple(WeightedText(text, weight) for text, weight in parts))
 
 
 def _block(lines: Sequence[bytes], vectors: HalfVectors) -> bytes:

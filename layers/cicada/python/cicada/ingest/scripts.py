@@ -11,7 +11,7 @@ from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.errors import CorpusInvalid
 from cicada.index.ports import ObjectStore, Progress, silent
-from cicada.index.writer import IndexWriter, Written
+from cicada.index.writer import IndexWriter, WriteResult
 from cicada.models.ports import Embedder
 
 _COLLECTION = re.compile(r"\w[\w-]{0,63}")
@@ -26,7 +26,7 @@ class LoadReport:
     messages: int
     episodes: Mapping[str, str]
     """Names by id, in the order of the story."""
-    written: Written
+    written: WriteResult
 
     @property
     def undeclared(self) -> bool:

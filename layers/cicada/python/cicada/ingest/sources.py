@@ -41,7 +41,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Found:
+class SourceFiles:
     """What paths stand for."""
 
     files: tuple[SourceFile, ...]
@@ -51,7 +51,7 @@ class Found:
     """What declares the collection, if anything does."""
 
 
-def source_files(paths: Sequence[Path]) -> Found:
+def source_files(paths: Sequence[Path]) -> SourceFiles:
     """The documents that paths stand for: a file itself, all files of a folder and of the folders in it, by name.
 
     A ``collection.yaml`` that is named, or at the top of a folder that is, declares the collection and is no document.
@@ -85,7 +85,7 @@ def source_files(paths: Sequence[Path]) -> Found:
     if not (files or refused):
         beside = "" if declaration is None else f" beside its {DECLARATION}"
         raise CorpusInvalid(f"{', '.join(map(str, paths))}: holds no document{beside}")
-    return Found(tuple(files.values()), tuple(refused), declaration)
+    return SourceFiles(tuple(files.values()), tuple(refused), declaration)
 
 
 def _problem_of(path: Path) -> str | None:

@@ -9,10 +9,10 @@ from typing import Any
 from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import EnrichmentOptions, Recipe
 from cicada.ingest.enrichment.enricher import Enricher
-from cicada.ingest.known import IndexVectors
+from cicada.ingest.known_sources import IndexVectors
 from cicada.ingest.preparing import Preparer
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.retries import PATIENT
 
 ENRICHING_MAX_TOKENS = 2_048
@@ -24,7 +24,7 @@ def preparer(
     collection: str,
     store: ObjectStore,
     bedrock: Any,
-    models: Models,
+    models: ModelFactory,
     *,
     time_left_s: Callable[[], float],
 ) -> Preparer:
@@ -46,7 +46,7 @@ def preparer(
 def enricher(
     options: EnrichmentOptions,
     store: ObjectStore,
-    models: Models,
+    models: ModelFactory,
     *,
     time_left_s: Callable[[], float] = lambda: math.inf,
 ) -> Enricher:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 from cicada.corpus.messages import MAX_METADATA_ENTRIES, MAX_METADATA_KEY_CHARS, MAX_METADATA_VALUE_CHARS
 from cicada.errors import DocumentInvalid, IndexUnavailable, RetrievalInvalid
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, WORKFLOW_ID, IngestReport, Owner, Prepared, SourceItem
-from cicada.ingest.enrichment.summaries import Summaries
+from cicada.ingest.enrichment.summaries import DocumentSummaries
 from cicada.ingest.incoming.batches import Prepare
 from cicada.ingest.sources import RESERVED_KEYS
 from cicada.protocol.calls import CallRequest
@@ -194,7 +194,7 @@ def index_document(
     return _told(request, prepared, report)
 
 
-def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: Summaries) -> SummaryResponse:
+def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: DocumentSummaries) -> SummaryResponse:
     """The summary of a document: the one that was made before of just these passages, or a new one.
 
     If only part of a document can be read, the summary covers that part, and ``degraded`` says so. A summary is kept

@@ -169,7 +169,9 @@ class SchemaExplainer:
         try:
             left_s = self._left_s(deadline)
             with use:
-                filled = self._model.fill(table_prompt(table, sources), ExplainedTable, time_budget_s=left_s, leash=use)
+                filled = self._model.fill(
+                    table_prompt(table, sources), ExplainedTable, time_budget_s=left_s, call_scope=use
+                )
                 use.took(filled.usage)
         except CicadaError as error:
             return _Explained(bare, found, uses=(use.account(),), failure=error)

@@ -20,7 +20,7 @@ from cicada.integrators.settings import (
 )
 from cicada.models.bedrock import QUERY_READ_TIMEOUT_S, bedrock_client_config
 from cicada.models.bedrock_embeddings import BedrockEmbedder
-from cicada.models.choosing import Models
+from cicada.models.choosing import ModelFactory
 from cicada.models.ports import Embedder
 from cicada.models.remembering import RememberingEmbedder
 from cicada.models.retries import QUERY
@@ -53,9 +53,9 @@ def bucket(settings: IndexSettings | IndexDocumentSettings) -> S3Store:
     return S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
 
 
-def models_of(settings: ModelSettings) -> Models:
+def models_of(settings: ModelSettings) -> ModelFactory:
     """Makes models."""
-    return Models(
+    return ModelFactory(
         bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
         secrets=_secrets,
         endpoints=settings.model_endpoints,

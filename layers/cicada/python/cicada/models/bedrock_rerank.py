@@ -15,7 +15,7 @@ from typing import Any, Unpack
 from cicada.errors import AnswerMalformed, ModelError, ModelRefused
 from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.model_ids import read_model_id
-from cicada.models.ports import ModelUse, Purse, Reranked, Usage
+from cicada.models.ports import ModelUse, Reranked, TokenBudget, Usage
 from cicada.models.prices import queries
 from cicada.models.retries import QUERY, Pace, Pacing
 from cicada.models.whole_calls import WholeCalls
@@ -42,7 +42,7 @@ class BedrockReranker(BedrockModel):
         pacing.setdefault("retry", QUERY)
         self._pace = Pace(**pacing)
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         """See the port; a blank text scores 0 and is not sent. An error's ``usage`` is that of all calls.
 
         Raises:
@@ -55,13 +55,13 @@ class BedrockReranker(BedrockModel):
         places = [place for place, text in enumerate(texts) if text.strip()]
         scores = [0.0] * len(texts)
         charged = Usage()
-        calls = WholeCalls(leash, started_s + time_budget_s, self._pace, read_failure=read_failure)
+        calls = WholeCalls(call_scope, started_s + time_budget_s, self._pace, read_failure=read_failure)
         with calls:
             for first in range(0, len(places), MAX_TEXTS):
                 batch = places[first : first + MAX_TEXTS]
                 sent = [texts[place][:MAX_TEXT_CHARS] for place in batch]
                 most = Usage(queries=queries(query, sent))
-                leash.allow(self._model_id, most)
+                call_scope.allow(self._model_id, most)
                 try:
                     content = self._call(calls, query[:MAX_TEXT_CHARS], sent)
                     charged += most

@@ -14,10 +14,17 @@ from typing import Any, Generic, Unpack
 from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
 from cicada.models.bedrock import BedrockModel, read_failure
 from cicada.models.converse import NORMAL_STOPS, incomplete, read_usage
-from cicada.models.forms import FormMisfit, correction, form_description, form_name, form_schema, read_form
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
-from cicada.models.ports import Filled, Form, Leash, Prompt, Usage
+from cicada.models.ports import CallScope, Filled, Form, Prompt, Usage
 from cicada.models.retries import Pace, Pacing
+from cicada.models.structured_output import (
+    OutputMisfit,
+    correction,
+    form_description,
+    form_name,
+    form_schema,
+    read_form,
+)
 from cicada.models.whole_calls import WholeCalls
 
 _TOOL_STOPS = NORMAL_STOPS | {"tool_use"}
@@ -25,7 +32,7 @@ _MALFORMED_STOPS = frozenset({"malformed_model_output", "malformed_tool_use"})
 """Stop reasons of an answer that the service itself could not read: there is nothing in it to correct."""
 
 
-class Exchange(Generic[Form]):
+class StructuredExchange(Generic[Form]):
     """A question, the answers to it so far, and what was said of them."""
 
     def __init__(self, prompt: Prompt, form: type[Form]) -> None:
@@ -52,15 +59,15 @@ class Exchange(Generic[Form]):
         self.usage = self.usage + read_usage(response)
         reason = str(response.get("stopReason", ""))
         if reason in _MALFORMED_STOPS:
-            raise FormMisfit((reason,))
+            raise OutputMisfit((reason,))
         if reason not in _TOOL_STOPS:
             raise incomplete(reason, None)
         for use in _tool_uses(_content(response)):
             if use.get("name") == self.tool:
                 return read_form(self._form, use.get("input"))
-        raise FormMisfit((f"{self.tool} was not called",))
+        raise OutputMisfit((f"{self.tool} was not called",))
 
-    def correct(self, response: Mapping[str, Any], misfit: FormMisfit) -> None:
+    def correct(self, response: Mapping[str, Any], misfit: OutputMisfit) -> None:
         """Answer a response that does not fit with what is wrong; to one that says nothing, nothing is added."""
         said = _repeatable(_content(response))
         if not said or response.get("stopReason") in _MALFORMED_STOPS:
@@ -139,14 +146,14 @@ class BedrockStructuredModel(BedrockModel):
         """The longest answer, in tokens."""
         return self._max_tokens
 
-    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """See the port. An error's ``usage`` is that of all calls.
 
         Raises:
-            ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
+            ValueError: the form cannot be given to a model (:func:`cicada.models.structured_output.form_schema`).
         """
-        exchange = Exchange(prompt, form)
-        calls = WholeCalls(leash, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
+        exchange = StructuredExchange(prompt, form)
+        calls = WholeCalls(call_scope, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
         with calls:
             try:
                 value = self._fill(calls, exchange)
@@ -156,11 +163,11 @@ class BedrockStructuredModel(BedrockModel):
                 raise
         return Filled(value, exchange.usage + Usage(reported=not calls.lost), calls.count)
 
-    def _fill(self, calls: WholeCalls, exchange: Exchange[Form]) -> Form:
+    def _fill(self, calls: WholeCalls, exchange: StructuredExchange[Form]) -> Form:
         response = self._converse(calls, exchange)
         try:
             return exchange.read(response)
-        except FormMisfit as misfit:
+        except OutputMisfit as misfit:
             logger.info(
                 "the model's answer does not fit its form",
                 extra={"model": self._model_id, "form": exchange.tool, "problems": len(misfit.problems)},
@@ -171,10 +178,10 @@ class BedrockStructuredModel(BedrockModel):
             return exchange.read(self._converse(calls, exchange))
         except BudgetSpent:
             raise AnswerMalformed(str(first)) from None
-        except FormMisfit as misfit:
+        except OutputMisfit as misfit:
             raise AnswerMalformed(str(misfit)) from None
 
-    def _converse(self, calls: WholeCalls, exchange: Exchange[Form]) -> Mapping[str, Any]:
+    def _converse(self, calls: WholeCalls, exchange: StructuredExchange[Form]) -> Mapping[str, Any]:
         sent: dict[str, float] = {}
         forced = self._forced
 
@@ -203,7 +210,9 @@ class BedrockStructuredModel(BedrockModel):
         accept()
         return calls.make(call, learn=learn)
 
-    def _request(self, exchange: Exchange[Form], sampling: Mapping[str, float], *, forced: bool) -> dict[str, Any]:
+    def _request(
+        self, exchange: StructuredExchange[Form], sampling: Mapping[str, float], *, forced: bool
+    ) -> dict[str, Any]:
         tools: dict[str, Any] = {"tools": [{"toolSpec": exchange.tool_spec}]}
         system = exchange.prompt.system
         if forced:

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 from cicada.models.bedrock import BedrockModel
 from cicada.models.converse import ConverseCall
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
-from cicada.models.ports import Finished, Leash, Prompt, TextDelta
+from cicada.models.ports import CallScope, Finished, Prompt, TextDelta
 from cicada.models.retries import Pacing
 from cicada.models.streaming import SILENCE_S, Streaming
 
@@ -64,7 +64,7 @@ class BedrockTextModel(BedrockModel):
         return self._max_tokens
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """See the port. The time budget runs from this call; a stream that outlasts it is a StreamBroken."""
 
@@ -72,7 +72,7 @@ class BedrockTextModel(BedrockModel):
             sampling = self._sampling.accepted(self._model_id, self._wanted)
             return ConverseCall(self._client, self._request(prompt, sampling), sampling, self._sampling)
 
-        return self._streaming.stream(call, time_budget_s=time_budget_s, leash=leash)
+        return self._streaming.stream(call, time_budget_s=time_budget_s, call_scope=call_scope)
 
     def _request(self, prompt: Prompt, sampling: Mapping[str, float]) -> dict[str, Any]:
         request = {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cicada.models.openai_http import ChatConnection
 
 
-class Models:
+class ModelFactory:
     """Makes models; those of one service share its connections, and its key. Thread-safe."""
 
     def __init__(

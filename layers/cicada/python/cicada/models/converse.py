@@ -211,7 +211,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConverseCall:
-    """One try, as :class:`cicada.models.streaming.Call`."""
+    """One try, as :class:`cicada.models.streaming.ServiceCall`."""
 
     def __init__(
         self,

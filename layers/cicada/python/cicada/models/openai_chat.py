@@ -19,7 +19,7 @@ from cicada.models.openai_dialect import LEARNT_DIALECTS, Dialect, Dialects
 from cicada.models.openai_errors import EndpointFault, read_fault
 from cicada.models.openai_events import ChunkReader
 from cicada.models.openai_http import ChatConnection, read_transport
-from cicada.models.ports import Finished, Leash, Prompt, TextDelta
+from cicada.models.ports import CallScope, Finished, Prompt, TextDelta
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import SILENCE_S, Said, Streaming
@@ -31,7 +31,7 @@ _WIRE_NAMES = {"temperature": "temperature", "topP": "top_p"}
 
 
 @dataclass(frozen=True)
-class Turn:
+class ChatMessage:
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant"]
@@ -109,7 +109,12 @@ class OpenAiChat:
         )
 
     def stream(
-        self, turns: Sequence[Turn], *, answer: JsonAnswer | None = None, time_budget_s: float, leash: Leash
+        self,
+        turns: Sequence[ChatMessage],
+        *,
+        answer: JsonAnswer | None = None,
+        time_budget_s: float,
+        call_scope: CallScope,
     ) -> Generator[TextDelta | Finished, None, None]:
         """Have the model write its turn; everything else is as :class:`cicada.models.ports.TextModel` says.
 
@@ -122,9 +127,11 @@ class OpenAiChat:
         def key() -> Key | None:
             return None if self._keys is None else self._keys.read(time_left_s=deadline_s - self.clock())
 
-        return self._streaming.stream(lambda: self._call(turns, answer, key), time_budget_s=time_budget_s, leash=leash)
+        return self._streaming.stream(
+            lambda: self._call(turns, answer, key), time_budget_s=time_budget_s, call_scope=call_scope
+        )
 
-    def _call(self, turns: Sequence[Turn], answer: JsonAnswer | None, key: Callable[[], Key | None]) -> _Call:
+    def _call(self, turns: Sequence[ChatMessage], answer: JsonAnswer | None, key: Callable[[], Key | None]) -> _Call:
         dialect = self.dialects.of(self.model_id)
         sampling = self._sampling.accepted(self.model_id, self._wanted)
         body: dict[str, Any] = {
@@ -143,7 +150,7 @@ class OpenAiChat:
         )
 
 
-def _messages(turns: Sequence[Turn], answer: JsonAnswer | None, dialect: Dialect) -> list[dict[str, str]]:
+def _messages(turns: Sequence[ChatMessage], answer: JsonAnswer | None, dialect: Dialect) -> list[dict[str, str]]:
     system = "\n\n".join(turn.text for turn in turns if turn.role == "system" and turn.text.strip())
     if answer is not None and dialect.format != "json_schema":
         schema = json.dumps(answer.schema, ensure_ascii=False, separators=(",", ":"))
@@ -167,7 +174,7 @@ def _response_format(answer: JsonAnswer, dialect: Dialect) -> dict[str, Any]:
 
 
 class _Call:
-    """One request, as :class:`cicada.models.streaming.Call`."""
+    """One request, as :class:`cicada.models.streaming.ServiceCall`."""
 
     def __init__(
         self,
@@ -255,11 +262,11 @@ class OpenAiTextModel(ChatModel):
     """
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """See the port. The whole answer ends with its ``finish_reason``, and the time budget runs from this call.
 
         ContextTooLarge and AnswerBlocked are raised before the first piece, too, where the endpoint refuses the prompt.
         """
-        turns = (Turn("system", prompt.system), Turn("user", prompt.user))
-        return self._chat.stream(turns, time_budget_s=time_budget_s, leash=leash)
+        turns = (ChatMessage("system", prompt.system), ChatMessage("user", prompt.user))
+        return self._chat.stream(turns, time_budget_s=time_budget_s, call_scope=call_scope)

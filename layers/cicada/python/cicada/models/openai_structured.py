@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
-from cicada.models.forms import FormMisfit, form_description, form_name, form_schema, read_form
-from cicada.models.openai_chat import ChatModel, JsonAnswer, OpenAiChat, Turn
-from cicada.models.ports import CountedLeash, Filled, Finished, Form, Leash, Prompt, Usage
+from cicada.models.openai_chat import ChatMessage, ChatModel, JsonAnswer, OpenAiChat
+from cicada.models.ports import CallScope, CountedCallScope, Filled, Finished, Form, Prompt, Usage
+from cicada.models.structured_output import OutputMisfit, form_description, form_name, form_schema, read_form
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +29,13 @@ class OpenAiStructuredModel(ChatModel):
     remembered.
     """
 
-    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """See the port. An error's ``usage`` is that of all calls.
 
         Raises:
-            ValueError: the form cannot be given to a model (:func:`cicada.models.forms.form_schema`).
+            ValueError: the form cannot be given to a model (:func:`cicada.models.structured_output.form_schema`).
         """
-        filling = _Filling(self._chat, prompt, form, self._chat.clock() + time_budget_s, leash)
+        filling = _Filling(self._chat, prompt, form, self._chat.clock() + time_budget_s, call_scope)
         try:
             value = filling.fill()
         except ModelError as error:
@@ -45,19 +45,21 @@ class OpenAiStructuredModel(ChatModel):
         return Filled(value, filling.usage, filling.calls)
 
 
-class _Filling(CountedLeash):
-    """One form being filled in; the leash that the model is held by."""
+class _Filling(CountedCallScope):
+    """One form being filled in; the call scope that the model is held by."""
 
-    def __init__(self, chat: OpenAiChat, prompt: Prompt, form: type[Form], deadline_s: float, leash: Leash) -> None:
+    def __init__(
+        self, chat: OpenAiChat, prompt: Prompt, form: type[Form], deadline_s: float, call_scope: CallScope
+    ) -> None:
         self._chat = chat
         self._form: type[Any] = form
         self._deadline_s = deadline_s
-        super().__init__(leash)
+        super().__init__(call_scope)
         self._name = form_name(form)
         self._schema = form_schema(form)
         schema, strict = strict_schema(self._schema)
         self._answer = JsonAnswer(self._name, form_description(form), schema, strict)
-        self._turns = [Turn("system", prompt.system), Turn("user", prompt.user)]
+        self._turns = [ChatMessage("system", prompt.system), ChatMessage("user", prompt.user)]
         self.usage = Usage()
         """Of all calls so far."""
 
@@ -68,10 +70,10 @@ class _Filling(CountedLeash):
             text = self._write()
             return self._read(text)
         except AnswerMalformed as error:  # the endpoint itself could not read it
-            first: FormMisfit | AnswerMalformed = error
-        except FormMisfit as misfit:
+            first: OutputMisfit | AnswerMalformed = error
+        except OutputMisfit as misfit:
             first = misfit
-        problems = first.problems if isinstance(first, FormMisfit) else (str(first),)
+        problems = first.problems if isinstance(first, OutputMisfit) else (str(first),)
         logger.info(
             "the model's answer does not fit its form",
             extra={"model": self._chat.model_id, "form": self._name, "problems": len(problems)},
@@ -79,19 +81,19 @@ class _Filling(CountedLeash):
         if isinstance(first, NoJson):
             self._chat.dialects.format_ignored(self._chat.model_id, asked_by)
         if text.strip():
-            self._turns += [Turn("assistant", text), Turn("user", _correction(problems))]
+            self._turns += [ChatMessage("assistant", text), ChatMessage("user", _correction(problems))]
         try:
             return self._read(self._write())
         except BudgetSpent:
             raise AnswerMalformed(str(first)) from None
-        except FormMisfit as misfit:
+        except OutputMisfit as misfit:
             raise AnswerMalformed(str(misfit)) from None
 
     def _write(self) -> str:
         left_s = self._deadline_s - self._chat.clock()
         pieces: list[str] = []
         try:
-            for piece in self._chat.stream(self._turns, answer=self._answer, time_budget_s=left_s, leash=self):
+            for piece in self._chat.stream(self._turns, answer=self._answer, time_budget_s=left_s, call_scope=self):
                 if isinstance(piece, Finished):
                     self.usage += piece.usage
                 else:
@@ -106,7 +108,7 @@ class _Filling(CountedLeash):
         return read_form(self._form, without_filler(json_in(text), self._schema))
 
 
-class NoJson(FormMisfit):
+class NoJson(OutputMisfit):
     """The answer is no JSON at all."""
 
 

@@ -65,7 +65,7 @@ class Stopped(Exception):
     """The call was given up because nobody wants its answer any more."""
 
 
-class Leash(Protocol):
+class CallScope(Protocol):
     """What holds a call: how many more may be made, and whether anybody still wants the answer."""
 
     def call(self) -> None:
@@ -80,16 +80,16 @@ class Leash(Protocol):
         ...
 
 
-class Purse(Leash, Protocol):
-    """A leash that bounds what its calls take, too."""
+class TokenBudget(CallScope, Protocol):
+    """A call scope that bounds what its calls take, too."""
 
     def allow(self, model_id: str, most: Usage) -> None:
         """Set aside what a call that is about to go out can take. Raises BudgetSpent if that is more than is left."""
         ...
 
 
-class Unheld:
-    """A :class:`Purse` that holds nothing back."""
+class Unbounded:
+    """A :class:`TokenBudget` that holds nothing back."""
 
     def call(self) -> None:
         """See the port."""
@@ -102,21 +102,21 @@ class Unheld:
         return lambda: None
 
 
-class CountedLeash:
-    """A :class:`Leash` that counts the calls that go out."""
+class CountedCallScope:
+    """A :class:`CallScope` that counts the calls that go out."""
 
-    def __init__(self, leash: Leash) -> None:
-        self._leash = leash
+    def __init__(self, call_scope: CallScope) -> None:
+        self._call_scope = call_scope
         self.calls = 0
 
     def call(self) -> None:
         """See the port."""
-        self._leash.call()
+        self._call_scope.call()
         self.calls += 1
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See the port."""
-        return self._leash.on_stop(wake)
+        return self._call_scope.on_stop(wake)
 
 
 class TextModel(Protocol):
@@ -133,15 +133,15 @@ class TextModel(Protocol):
         ...
 
     def stream(
-        self, prompt: Prompt, *, time_budget_s: float, leash: Leash
+        self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece; the last item is one :class:`Finished`.
 
-        Closing the iterator early, and the leash's stop, close the connection to the service within a second.
+        Closing the iterator early, and the call scope's stop, close the connection to the service within a second.
 
         Args:
             time_budget_s: seconds for the whole call, retries before the first piece included.
-            leash: asked before every call to the service, retries included.
+            call_scope: asked before every call to the service, retries included.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
@@ -150,7 +150,7 @@ class TextModel(Protocol):
                 ``usage`` is what the service reported.
             BudgetSpent: no call is left for the first try. A further try that may not be made is not made, and the
                 failure of the last one is raised.
-            Stopped: the leash's stop.
+            Stopped: the call scope's stop.
         """
         ...
 
@@ -215,21 +215,21 @@ class StructuredModel(Protocol):
         """The longest answer."""
         ...
 
-    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, leash: Leash) -> Filled[Form]:
+    def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """Have the model fill in a form.
 
         An answer that does not fit the form is asked for once more, with what is wrong with it.
 
         Args:
             form: a pydantic model; its docstring and its fields' descriptions are part of what the model is told.
-            leash: asked before every call.
+            call_scope: asked before every call.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: as their names say.
             AnswerIncomplete: it stopped for another reason than a normal finish; AnswerMalformed if twice what it gave
                 does not fit the form. ``usage`` is what was reported.
             BudgetSpent: no call is left for the first try.
-            Stopped: the leash's stop.
+            Stopped: the call scope's stop.
         """
         ...
 
@@ -242,16 +242,16 @@ class Reranker(Protocol):
         """The service's id of the model."""
         ...
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         """Score every text.
 
         Args:
-            leash: asked before every call, and for what it can take.
+            call_scope: asked before every call, and for what it can take.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: there are no scores, not for one text.
             BudgetSpent: nor may a call be made for one.
-            Stopped: the leash's stop.
+            Stopped: the call scope's stop.
         """
         ...
 

@@ -52,7 +52,7 @@ INTERACTIVE = RetryPolicy(longest_asked_s=10.0)
 """Somebody waits for the answer, and another strategy could give one: 2.3 s of waiting on average, 4.5 s at most; and
 10 s where the service asks for them, for nobody looks at an empty page for longer.
 
-Calls to a text model are bounded by their leash besides, as a rule to fewer.
+Calls to a text model are bounded by their call scope besides, as a rule to fewer.
 """
 PATIENT = RetryPolicy(max_attempts=None)
 """As often as the time budget allows: for loads, where nobody waits."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 
 class Stoppable:
-    """The part of a :class:`cicada.models.ports.Leash` that stops what it holds. Thread-safe."""
+    """The part of a :class:`cicada.models.ports.CallScope` that stops what it holds. Thread-safe."""
 
     def __init__(self) -> None:
         self._stop_lock = threading.Lock()
@@ -64,7 +64,7 @@ _thread = threading.local()
 """``line``: what the thread's calls go over."""
 
 
-class Line:
+class ConnectionHandle:
     """What carries one call: nothing until a connection is chosen for it, and nothing after its end.
 
     A call whose client was not given to :func:`carry_lines` or :func:`carry_lines_of`, or has no connections of
@@ -110,7 +110,7 @@ class Line:
 class _Carrier(_Connection):
     """Mixed into a connection class: knows the line of the call that it carries."""
 
-    line: Line | None = None
+    line: ConnectionHandle | None = None
     _open: socket.socket | None = None
     """The socket; http.client itself forgets it as soon as a response is to end with its connection."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from cicada.models.stopping import Line
+from cicada.models.stopping import ConnectionHandle
 
 
 class EventStream(Protocol):
@@ -65,7 +65,7 @@ class StreamReader:
     def __init__(self, call: Callable[[], EventStream]) -> None:
         """Start calling. ``call`` makes the request and returns the stream."""
         self._items: SimpleQueue[Item] = SimpleQueue()
-        self._line = Line()
+        self._line = ConnectionHandle()
         self._unwanted = threading.Event()
         self._whole = False
         threading.Thread(target=self._read, args=(call,), name="model-stream", daemon=True).start()

@@ -16,7 +16,7 @@ from typing import Any, Protocol, Unpack
 
 from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
-from cicada.models.ports import Finished, Leash, Stopped, TextDelta, Usage
+from cicada.models.ports import CallScope, Finished, Stopped, TextDelta, Usage
 from cicada.models.retries import Pace, Pacing
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 
@@ -40,7 +40,7 @@ class Stop:
 Said = TextDelta | Stop | Usage
 
 
-class Call(Protocol):
+class ServiceCall(Protocol):
     """One try at an answer, in the words of one service."""
 
     def open(self) -> EventStream:
@@ -77,7 +77,7 @@ class _NotBegun(Exception):
 
 
 class _Watch:
-    """Passes the leash's stop on to whatever the answer waits for."""
+    """Passes the call scope's stop on to whatever the answer waits for."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -101,9 +101,9 @@ class _Watch:
             raise Stopped("nobody wants the answer any more")
 
 
-def _allows_another(leash: Leash) -> bool:
+def _allows_another(call_scope: CallScope) -> bool:
     try:
-        leash.call()
+        call_scope.call()
     except BudgetSpent:
         return False
     return True
@@ -123,7 +123,7 @@ class Streaming:
         self.clock = self._pace.clock
 
     def stream(
-        self, new_call: Callable[[], Call], *, time_budget_s: float, leash: Leash
+        self, new_call: Callable[[], ServiceCall], *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece. The time budget runs from this call, and holds in mid-stream too.
 
@@ -134,29 +134,29 @@ class Streaming:
             ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
             StreamBroken: the stream ended without a stop, in whatever form, or outlasted the budget.
             AnswerIncomplete: the model stopped for another reason than a normal finish; ``str(error)`` is the reason.
-            BudgetSpent: the leash allows no first call. Where it allows no further one, the last failure is raised.
-            Stopped: the leash's stop, whatever was being waited for.
+            BudgetSpent: the call scope allows no first call. If it allows no retry, the last failure is raised.
+            Stopped: the call scope's stop, whatever was being waited for.
         """
-        return self._answer(new_call, self.clock() + time_budget_s, leash)
+        return self._answer(new_call, self.clock() + time_budget_s, call_scope)
 
     def _answer(
-        self, new_call: Callable[[], Call], deadline_s: float, leash: Leash
+        self, new_call: Callable[[], ServiceCall], deadline_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
         watch = _Watch()
-        unregister = leash.on_stop(watch.stop)
+        unregister = call_scope.on_stop(watch.stop)
         try:
             watch.check()
             if self.clock() >= deadline_s:
                 raise ModelUnavailable("no time is left to call the model")
-            leash.call()
-            yield from self._tries(new_call, deadline_s, leash, watch)
+            call_scope.call()
+            yield from self._tries(new_call, deadline_s, call_scope, watch)
         finally:
             unregister()
 
     def _tries(
-        self, new_call: Callable[[], Call], deadline_s: float, leash: Leash, watch: _Watch
+        self, new_call: Callable[[], ServiceCall], deadline_s: float, call_scope: CallScope, watch: _Watch
     ) -> Generator[TextDelta | Finished, None, None]:
-        """Try, and try again while that can help. The leash has allowed the first try."""
+        """Try, and try again while that can help. The call scope has allowed the first try."""
         attempts = 0
         known = True  # what the tries before took
         while True:
@@ -179,7 +179,7 @@ class Streaming:
             if not call.learn(failure):
                 attempts += 1
                 pause_s = self._pause_s(failure, attempts, deadline_s - self.clock())
-            if pause_s is None or not _allows_another(leash):
+            if pause_s is None or not _allows_another(call_scope):
                 raise failure.error
             if pause_s > 0:
                 self._pace.pause(pause_s, watch.stopped)
@@ -194,7 +194,9 @@ class Streaming:
             return None
         return self._pace.pause_s(attempts, left_s=left_s, asked_s=failure.retry_after_s)
 
-    def _attempt(self, call: Call, deadline_s: float, watch: _Watch) -> Generator[TextDelta | Finished, None, None]:
+    def _attempt(
+        self, call: ServiceCall, deadline_s: float, watch: _Watch
+    ) -> Generator[TextDelta | Finished, None, None]:
         """One call. Raises :class:`_NotBegun` before the first piece if the call failed, else the port's errors."""
         begun = False
         stop: Stop | None = None
@@ -228,7 +230,7 @@ class Streaming:
         yield Finished(stop.reason, usage or Usage(reported=False))
 
     def _fault(
-        self, call: Call, item: CallFailed | ReadFailed | StreamEnded | None, *, begun: bool, out_of_time: bool
+        self, call: ServiceCall, item: CallFailed | ReadFailed | StreamEnded | None, *, begun: bool, out_of_time: bool
     ) -> Exception:
         """What to raise when a stream without a stop sends no further event."""
         match item:

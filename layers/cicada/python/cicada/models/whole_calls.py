@@ -16,9 +16,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from cicada.errors import BudgetSpent, ModelError, ModelUnavailable
 from cicada.models.failure import Failure
-from cicada.models.ports import Leash, Stopped
+from cicada.models.ports import CallScope, Stopped
 from cicada.models.retries import Pace
-from cicada.models.stopping import Line
+from cicada.models.stopping import ConnectionHandle
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class _Call(Generic[Answer]):
 
     def __init__(self, call: Callable[[], Answer]) -> None:
         self._call = call
-        self._line = Line()
+        self._line = ConnectionHandle()
         self._outcomes: SimpleQueue[_Answered[Answer] | _Failed | None] = SimpleQueue()
         threading.Thread(target=self._make, name="bedrock-call", daemon=True).start()
 
@@ -69,20 +69,25 @@ class _Call(Generic[Answer]):
 
 
 class WholeCalls:
-    """The calls made for one purpose, one after the other; a context manager, for the leash's sake."""
+    """The calls made for one purpose, one after the other; a context manager, for the call scope's sake."""
 
     def __init__(
-        self, leash: Leash, deadline_s: float, pace: Pace, *, read_failure: Callable[[Exception], Failure | None]
+        self,
+        call_scope: CallScope,
+        deadline_s: float,
+        pace: Pace,
+        *,
+        read_failure: Callable[[Exception], Failure | None],
     ) -> None:
         """Take what bounds them.
 
         Args:
-            leash: asked before every call, and heard when the answer is not wanted any more.
+            call_scope: asked before every call, and heard when the answer is not wanted any more.
             deadline_s: on the clock; no call outlasts it.
             pace: of calls that fail, counted anew for each :meth:`make`.
             read_failure: what an exception of a call means; None for a bug, which is raised as it is.
         """
-        self._leash = leash
+        self._call_scope = call_scope
         self._deadline_s = deadline_s
         self._pace = pace
         self._read_failure = read_failure
@@ -94,8 +99,8 @@ class WholeCalls:
         """Calls among them that were not answered and may have been paid for all the same."""
 
     def __enter__(self) -> Self:
-        """Listen for the leash's stop."""
-        self._unregister = self._leash.on_stop(self._stop)
+        """Listen for the call scope's stop."""
+        self._unregister = self._call_scope.on_stop(self._stop)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -111,13 +116,13 @@ class WholeCalls:
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: the last try's failure.
-            BudgetSpent: the leash allows no first try. Where it allows no further one, the last failure is raised.
-            Stopped: the leash's stop.
+            BudgetSpent: the call scope allows no first try. Where it allows no further one, the last failure is raised.
+            Stopped: the call scope's stop.
         """
         self._check()
         if self._pace.clock() >= self._deadline_s:
             raise ModelUnavailable("no time is left to call the model")
-        self._leash.call()
+        self._call_scope.call()
         attempts = 0
         while True:
             outcome = self._try(call)
@@ -136,7 +141,7 @@ class WholeCalls:
     def _prepare_another(self, failure: Failure, pause_s: float) -> None:
         """Wait for the next try. Raises the failure if there is none."""
         try:
-            self._leash.call()
+            self._call_scope.call()
         except BudgetSpent:
             raise failure.error from None
         if pause_s > 0:

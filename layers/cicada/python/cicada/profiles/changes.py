@@ -16,8 +16,8 @@ from cicada.profiles.record import (
     Operation,
     Profile,
     ProfileField,
+    ProfileRecord,
     Proof,
-    Record,
     Replaced,
     Theory,
     Verdict,
@@ -50,7 +50,7 @@ class By:
     """Whose profiles they are: see :attr:`cicada.identity.Caller.owner`."""
     request_id: str
     operation_id: str
-    """The same for a repeated operation, so that it is no second change: see :func:`cicada.profiles.desk.operation`."""
+    """Equal for a repeated operation, so that it is applied once: see :func:`cicada.profiles.service.operation`."""
     reversibly: bool = False
     """Refuse a change that could not be taken back, because the record has no room for what it replaces."""
 
@@ -74,7 +74,7 @@ class Stated:
 
 
 def created(
-    old: Record | None,
+    old: ProfileRecord | None,
     kind: Kind,
     name: str,
     fields: Sequence[FieldGiven],
@@ -83,7 +83,7 @@ def created(
     by: By,
     at_ms: int,
     limits: ProfileLimits,
-) -> Record:
+) -> ProfileRecord:
     """The record of a new profile; ``old`` is what a deleted one of its name has left. Raises ProfileInvalid if it
     breaks a rule or a limit."""
     name = line("the name", name, MAX_NAME_CHARS)
@@ -108,7 +108,7 @@ def created(
 
 
 def updated(
-    old: Record,
+    old: ProfileRecord,
     profile: Profile,
     given: Sequence[FieldGiven],
     remove: Sequence[str],
@@ -117,7 +117,7 @@ def updated(
     by: By,
     at_ms: int,
     limits: ProfileLimits,
-) -> Record:
+) -> ProfileRecord:
     """The record with fields set and removed, and a theory's statement refined: what was gathered for the old one goes.
 
     A value that stands there already is left as it is, with its proof; where nothing is changed, the record is the old.
@@ -138,7 +138,7 @@ def updated(
 
 
 def judged(
-    old: Record,
+    old: ProfileRecord,
     profile: Profile,
     verdict: Verdict,
     evidence: Sequence[Evidence],
@@ -146,7 +146,7 @@ def judged(
     by: By,
     at_ms: int,
     limits: ProfileLimits,
-) -> Record:
+) -> ProfileRecord:
     """The record of a theory with what speaks for and against it, and what is concluded from that.
 
     Of the evidence, all that was gathered, is kept what the verdict rests on, and the strongest of the rest. Raises
@@ -167,7 +167,9 @@ def judged(
     return _next(old, profile, {"theory": theory}, edits, by, at_ms, limits)
 
 
-def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
+def undone(
+    old: ProfileRecord, profile: Profile, version: int, *, by: By, at_ms: int, limits: ProfileLimits
+) -> ProfileRecord:
     """The record with one change taken back: what it replaced stands again with its proof, what it added is gone.
 
     The profile's creation is taken back by deleting it, while nothing else has changed it. Raises ProfileInvalid if
@@ -211,7 +213,7 @@ def undone(old: Record, profile: Profile, version: int, *, by: By, at_ms: int, l
     return _next(old, profile, update, tuple(edits), by, at_ms, limits, undoes=version)
 
 
-def deleted(old: Record, *, by: By, at_ms: int, limits: ProfileLimits) -> Record:
+def deleted(old: ProfileRecord, *, by: By, at_ms: int, limits: ProfileLimits) -> ProfileRecord:
     """What a deleted profile leaves: versions and operations, and none of its words."""
     older = limits.deleted_history_entries - 1
     newest = old.history[-older:] if older else ()
@@ -305,7 +307,7 @@ def _edit(field: str, before: str | None, after: str | None) -> tuple[Edit, ...]
 
 
 def _next(
-    old: Record,
+    old: ProfileRecord,
     profile: Profile,
     update: Mapping[str, object],
     edits: tuple[Edit, ...],
@@ -314,7 +316,7 @@ def _next(
     limits: ProfileLimits,
     *,
     undoes: int | None = None,
-) -> Record:
+) -> ProfileRecord:
     if not edits and all(getattr(profile, name) == value for name, value in update.items()):
         return old
     new = profile.model_copy(update={**update, "version": old.version + 1, "changed_at_ms": at_ms})
@@ -322,7 +324,7 @@ def _next(
 
 
 def _recorded(
-    old: Record | None,
+    old: ProfileRecord | None,
     profile: Profile,
     operation: Operation,
     edits: tuple[Edit, ...],
@@ -330,12 +332,12 @@ def _recorded(
     by: By,
     limits: ProfileLimits,
     undoes: int | None = None,
-) -> Record:
+) -> ProfileRecord:
     change = _change(profile.version, profile.changed_at_ms, operation, edits, by)
     if undoes is not None:
         change = change.model_copy(update={"operation": "undone", "undoes": undoes})
     replaced = _replaced(old.profile if old else None, profile, edits)
-    record = Record(
+    record = ProfileRecord(
         id=profile.id,
         version=profile.version,
         profile=profile,

@@ -16,8 +16,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
 from cicada.errors import ProfilesUnavailable
-from cicada.profiles.heads import Head, Listed, head_of
-from cicada.profiles.record import Record
+from cicada.profiles.heads import Listed, StoredHead, head_of
+from cicada.profiles.record import ProfileRecord
 from cicada.profiles.rules import dumped
 from cicada.profiles.store import RecordChanged
 
@@ -43,12 +43,12 @@ class DynamoDbProfiles:
         self._client = client
         self._table = table
 
-    def read(self, subject: str, profile_id: str) -> Record | None:
+    def read(self, subject: str, profile_id: str) -> ProfileRecord | None:
         """See the port."""
         small = self._item(_key(subject, profile_id))
         return None if small is None else self._whole(subject, small)
 
-    def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
+    def page(self, subject: str, after: str, limit: int) -> tuple[ProfileRecord, ...]:
         """See the port. A read for each record, beside that of the list."""
         return tuple(self._whole(subject, small) for small in self._queried(subject, after, limit))
 
@@ -56,7 +56,7 @@ class DynamoDbProfiles:
         """See the port. Items of some hundred bytes are read, a Query a page of 1 MB."""
         return tuple(_listed(small) for small in self._queried(subject, after, limit, **_HEAD_ALONE))
 
-    def write(self, subject: str, record: Record, *, over: int) -> None:
+    def write(self, subject: str, record: ProfileRecord, *, over: int) -> None:
         """See the port. Both items are written, or neither."""
         puts = self._puts(subject, record, over)
         for _ in range(_TRIES):
@@ -71,7 +71,7 @@ class DynamoDbProfiles:
                     raise ProfilesUnavailable(str(error)) from error
         raise ProfilesUnavailable("the profile is being written by somebody else")
 
-    def _puts(self, subject: str, record: Record, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _puts(self, subject: str, record: ProfileRecord, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """What puts the small item, under the condition, and the record."""
         condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
         if over:
@@ -86,7 +86,7 @@ class DynamoDbProfiles:
         whole = {**_key(subject, record.id, _RECORD), "record": {"S": dumped(record)}, **expires}
         return {"TableName": self._table, "Item": small, **condition}, {"TableName": self._table, "Item": whole}
 
-    def _whole(self, subject: str, small: Mapping[str, Any]) -> Record:
+    def _whole(self, subject: str, small: Mapping[str, Any]) -> ProfileRecord:
         """The record that belongs to a small item, or a newer one."""
         if "record" in small:
             return _record(small)
@@ -94,7 +94,7 @@ class DynamoDbProfiles:
         for _ in range(_TRIES):
             item = self._item(_key(subject, profile_id, _RECORD))
             if item is None and "expires_at" in small:  # of the two that are left, this one has expired first
-                return Record(id=profile_id, version=version, expires_at=int(small["expires_at"]["N"]))
+                return ProfileRecord(id=profile_id, version=version, expires_at=int(small["expires_at"]["N"]))
             if item is None:
                 raise ProfilesUnavailable("a stored profile has no record")
             record = _record(item)
@@ -159,9 +159,9 @@ def _id(small: Mapping[str, Any]) -> str:
     return str(small["sk"]["S"]).removeprefix(_PROFILE)
 
 
-def _record(item: Mapping[str, Any]) -> Record:
+def _record(item: Mapping[str, Any]) -> ProfileRecord:
     try:
-        return Record.model_validate_json(item["record"]["S"])
+        return ProfileRecord.model_validate_json(item["record"]["S"])
     except (KeyError, ValidationError) as error:  # never passed over: a write would destroy what it holds
         raise ProfilesUnavailable("a stored profile cannot be read by this release") from error
 
@@ -171,6 +171,6 @@ def _listed(item: Mapping[str, Any]) -> Listed:
     if "expires_at" in item:
         return Listed(profile_id, None, int(item["expires_at"]["N"]))
     try:
-        return Listed(profile_id, Head.model_validate_json(item["head"]["S"]))
+        return Listed(profile_id, StoredHead.model_validate_json(item["head"]["S"]))
     except (KeyError, ValidationError) as error:
         raise ProfilesUnavailable("a stored profile cannot be listed by this release") from error

@@ -10,7 +10,7 @@ from cicada.profiles.changes import evidence_words
 from cicada.profiles.record import Kind, Profile, RecordModel, Verdict
 
 
-class Head(RecordModel):
+class StoredHead(RecordModel):
     """A living profile, as lists show it."""
 
     id: str
@@ -31,16 +31,16 @@ class Listed:
     """A place in a user's list: a profile, or what a deleted one has left."""
 
     id: str
-    head: Head | None
+    head: StoredHead | None
     """None once it is deleted."""
     expires_at: int | None = None
     """Epoch seconds; of a deleted profile alone."""
 
 
-def head_of(profile: Profile) -> Head:
+def head_of(profile: Profile) -> StoredHead:
     """The head of a profile."""
     theory = profile.theory
-    return Head(
+    return StoredHead(
         id=profile.id,
         kind=profile.kind,
         name=profile.name,

@@ -118,7 +118,7 @@ class Replaced(RecordModel):
     theory: Theory | None = Field(None, description="as it was before; absent if the change left it as it was")
 
 
-class Record(RecordModel):
+class ProfileRecord(RecordModel):
     """A profile as it is stored, with its history.
 
     A deleted profile leaves a record without profile and without any of its words: its version goes on counting, so

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cicada.corpus.passages import DocumentLocator, Locator, ScriptLocator
 from cicada.errors import ProfileInvalid
-from cicada.profiles.record import Kind, Record, RecordModel
+from cicada.profiles.record import Kind, ProfileRecord, RecordModel
 from cicada.text.normal import folded
 from cicada.text.visible import visible
 
@@ -127,7 +127,7 @@ def full_bytes(limits: ProfileLimits) -> int:
     return limits.fields * fact + 2 * theory + change + 2 * MAX_STATEMENT_CHARS + 2 * _FRAME_BYTES
 
 
-def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) -> Record:
+def fitted(record: ProfileRecord, limits: ProfileLimits, stands: ProfileRecord | None = None) -> ProfileRecord:
     """The record within its limits: the oldest entries of its history are dropped.
 
     Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then. ``stands``
@@ -148,7 +148,7 @@ def fitted(record: Record, limits: ProfileLimits, stands: Record | None = None) 
     return record
 
 
-def _remembering(record: Record, entries: int) -> Record:
+def _remembering(record: ProfileRecord, entries: int) -> ProfileRecord:
     """The record with the newest entries of its history, and what these have replaced."""
     history = record.history[-entries:] if entries else ()
     versions = {change.version for change in history}
@@ -156,7 +156,7 @@ def _remembering(record: Record, entries: int) -> Record:
     return record.model_copy(update={"history": history, "replaced": replaced})
 
 
-def _size(record: Record) -> int:
+def _size(record: ProfileRecord) -> int:
     """Bytes, in UTF-8."""
     return len(dumped(record).encode())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from cicada.profiles.heads import Listed
-from cicada.profiles.record import Record
+from cicada.profiles.record import ProfileRecord
 
 
 class RecordChanged(Exception):
@@ -18,11 +18,11 @@ class ProfileStore(Protocol):
     Every method raises :class:`cicada.errors.ProfilesUnavailable` when the store fails.
     """
 
-    def read(self, subject: str, profile_id: str) -> Record | None:
+    def read(self, subject: str, profile_id: str) -> ProfileRecord | None:
         """A consistent read; None where there is none."""
         ...
 
-    def page(self, subject: str, after: str, limit: int) -> tuple[Record, ...]:
+    def page(self, subject: str, after: str, limit: int) -> tuple[ProfileRecord, ...]:
         """The next records of a user above an id, in the order of their ids, those of deleted profiles among them.
 
         A consistent read. Fewer than ``limit``, which is from 1, are returned only where there are no more of them; a
@@ -34,7 +34,7 @@ class ProfileStore(Protocol):
         """As :meth:`page`, with nothing of the records but what lists need."""
         ...
 
-    def write(self, subject: str, record: Record, *, over: int) -> None:
+    def write(self, subject: str, record: ProfileRecord, *, over: int) -> None:
         """Replace a record, whole. Raises RecordChanged if another version than ``over`` stands.
 
         ``over``: the version that it replaces; 0 where there is none.

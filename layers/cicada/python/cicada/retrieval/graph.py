@@ -18,7 +18,7 @@ from cicada.corpus.passages import Passage
 from cicada.errors import RetrievalInvalid
 from cicada.index.facets import load_field, most_frequent
 from cicada.index.list_columns import ENTITIES, Postings, Rows
-from cicada.index.loaded_index import LoadedIndex, Scope
+from cicada.index.loaded_index import LoadedIndex, RowScope
 from cicada.index.mentions import Mentions, ScopedMentions, frequent_pairs
 from cicada.index.reader import IndexReader
 from cicada.retrieval.entity_paths import (
@@ -50,7 +50,7 @@ class GraphView:
     """Entities, by their numbers, and what is shown of them."""
 
     def __init__(
-        self, index: LoadedIndex, scope: Scope, mentions: ScopedMentions, places: Sequence[int], show: int
+        self, index: LoadedIndex, scope: RowScope, mentions: ScopedMentions, places: Sequence[int], show: int
     ) -> None:
         """``places`` are the segments' positions in the scope; ``show`` bounds the passages shown of one thing."""
         self.mentions = mentions

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from cicada.corpus.passages import Passage
 from cicada.defaults import DEFAULT_MIN_SCORE, DEFAULT_TOP_K
-from cicada.models.ports import ModelUse, Purse, Unheld
+from cicada.models.ports import ModelUse, TokenBudget, Unbounded
 
 SearchMode = Literal["hybrid", "dense", "keyword"]
 """By meaning and words, by meaning alone (vectors), or by words alone (BM25)."""
@@ -31,7 +31,7 @@ class Filters:
     """A passage must have one of these."""
 
 
-class Limits(Purse, Protocol):
+class SearchLimits(TokenBudget, Protocol):
     """What a search may take: time, and, where it calls text models or re-rankers, how much of them. Thread-safe."""
 
     def time_left_s(self) -> float:
@@ -41,8 +41,8 @@ class Limits(Purse, Protocol):
         """Be told what a model was used for, however the search ends."""
 
 
-class Unlimited(Unheld):
-    """:class:`Limits` that hold nothing back."""
+class Unlimited(Unbounded):
+    """:class:`SearchLimits` that hold nothing back."""
 
     def time_left_s(self) -> float:
         """See the port."""
@@ -54,7 +54,7 @@ class Unlimited(Unheld):
 
 @dataclass(frozen=True)
 class TimeLimit(Unlimited):
-    """:class:`Limits` of the time alone."""
+    """:class:`SearchLimits` of the time alone."""
 
     left_s: Callable[[], float]
 
@@ -87,7 +87,7 @@ class SearchQuery:
     top_k: int = DEFAULT_TOP_K
     min_score: float = DEFAULT_MIN_SCORE
     mode: SearchMode = "hybrid"
-    limits: Limits = field(default=UNLIMITED, compare=False, repr=False)
+    limits: SearchLimits = field(default=UNLIMITED, compare=False, repr=False)
     pin: Pin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

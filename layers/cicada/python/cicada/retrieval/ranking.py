@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cicada.index.embedding import Vector
-from cicada.index.loaded_index import LoadedIndex, Scope
+from cicada.index.loaded_index import LoadedIndex, RowScope
 from cicada.retrieval.calibration import Calibration, calibration_of, trust_in
 from cicada.retrieval.ports import SearchMode
 
@@ -139,7 +139,7 @@ def _union(found: VectorHits, words: LexicalHits) -> tuple[Indices, Indices]:
 
 
 def rank(
-    index: LoadedIndex, scope: Scope, text: str, vector: Vector | None, mode: SearchMode, model_id: str, depth: int
+    index: LoadedIndex, scope: RowScope, text: str, vector: Vector | None, mode: SearchMode, model_id: str, depth: int
 ) -> Ranking:
     """The best rows of a scope for a query, ``depth`` at most.
 
@@ -159,7 +159,7 @@ def rank(
 
 def _rank(
     index: LoadedIndex,
-    scope: Scope,
+    scope: RowScope,
     text: str,
     vector: Vector | None,
     mode: SearchMode,
@@ -187,11 +187,11 @@ def _rank(
     return _ranking(segment, row, fused, depth)
 
 
-def _evidence(text: str, model_id: str, scope: Scope, query: LexicalQuery) -> QueryEvidence:
+def _evidence(text: str, model_id: str, scope: RowScope, query: LexicalQuery) -> QueryEvidence:
     return QueryEvidence(text, model_id, query.asked_ideal, languages_of(scope))
 
 
-def languages_of(scope: Scope) -> Mapping[str, int]:
+def languages_of(scope: RowScope) -> Mapping[str, int]:
     """How many of the passages are in each language (ISO 639-3), the deleted ones included."""
     languages: Counter[str] = Counter()
     for segment in scope.segments:
@@ -200,7 +200,7 @@ def languages_of(scope: Scope) -> Mapping[str, int]:
 
 
 def _cosines(
-    index: LoadedIndex, scope: Scope, vector: Vector, found: VectorHits, segment: Indices, row: Indices
+    index: LoadedIndex, scope: RowScope, vector: Vector, found: VectorHits, segment: Indices, row: Indices
 ) -> Cosines:
     """The cosines of rows, of which the search by vectors has found some."""
     known = {

@@ -1,7 +1,7 @@
 """Whether two questions are the same question, in any language: equal after normalisation and courtesies.
 
 Cosines cannot tell: *who betrayed Mara* and *whom did Mara betray* lie at 0.98. Nor is a wording put into another one
-here: what is not the same to the word may be asked of a model, see :mod:`cicada.answering.semantic_cache.decision`.
+here: what is not the same to the word may be asked of a model, see :mod:`cicada.semantic_cache.decision`.
 
 Guards and embedding models pass over tags, variation selectors, emoji, Braille and rows of signs; a model that writes
 an answer may read them, and obey. Such an answer would be found by everybody who asks the question without them.

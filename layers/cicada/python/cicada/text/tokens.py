@@ -35,16 +35,16 @@ def _in_any_script() -> re.Pattern[str]:
     return _tokens(spaced_letter(), unspaced=UNSPACED)
 
 
-class Written(NamedTuple):
+class WrittenToken(NamedTuple):
     """A token as it is written."""
 
     text: str
     start: int
 
 
-def written_tokens(text: str) -> Iterator[Written]:
+def written_tokens(text: str) -> Iterator[WrittenToken]:
     """The tokens of a text in compatibility form, as it writes them: with capitals, accents and apostrophes."""
-    return (Written(match[0], match.start()) for match in _in_any_script().finditer(text))
+    return (WrittenToken(match[0], match.start()) for match in _in_any_script().finditer(text))
 
 
 def tokens(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from cicada.models.ports import Usage
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ResponseChunk:
     """The next bytes of the final response."""
 
     content: bytes
@@ -82,7 +82,9 @@ class StepFailed:
     """A step of the run failed; an exception of the stream follows as a rule."""
 
 
-AgentEvent = Chunk | TurnBegan | TurnEnded | Invoked | Observed | Returned | FinalResponse | Blocked | StepFailed
+AgentEvent = (
+    ResponseChunk | TurnBegan | TurnEnded | Invoked | Observed | Returned | FinalResponse | Blocked | StepFailed
+)
 
 
 def read_event(event: Mapping[str, Any]) -> Iterable[AgentEvent]:
@@ -93,7 +95,7 @@ def read_event(event: Mapping[str, Any]) -> Iterable[AgentEvent]:
     """
     match event:
         case {"chunk": {"bytes": content}}:
-            return (Chunk(content),)
+            return (ResponseChunk(content),)
         case {"returnControl": payload}:
             inputs = (one["functionInvocationInput"] for one in payload["invocationInputs"])
             return (Returned(payload["invocationId"], tuple(map(_returned_call, inputs))),)

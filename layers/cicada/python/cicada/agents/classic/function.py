@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.alias_generators import to_camel
 
 from cicada.agents.classic.schema import ParameterGiven, read_parameters
-from cicada.agents.classic.session import CarriedShelf, RunAttributes, pack
+from cicada.agents.classic.session import CarriedSources, RunAttributes, pack
 from cicada.agents.ports import Actor, Tool, ToolCall
-from cicada.agents.toolbox import ToolBox, bounded
-from cicada.delivery.record import Head, RequestKey
+from cicada.agents.tool_runner import ToolRunner, bounded
+from cicada.delivery.record import RequestHead, RequestKey
 from cicada.errors import CicadaError, RequestUnknown, ToolInvalid
 from cicada.protocol.events import Source
 from cicada.retrieval.ports import TimeLimit
@@ -62,7 +62,7 @@ class FunctionEvent(_Part):
 class Requests(Protocol):
     """Where requests are kept: :class:`cicada.delivery.dynamodb.DynamoDbLog`."""
 
-    def head(self, key: RequestKey) -> Head:
+    def head(self, key: RequestKey) -> RequestHead:
         """A request's head. Raises RequestUnknown, RequestExpired, DeliveryUnavailable."""
         ...
 
@@ -111,13 +111,15 @@ class ActionFunction:
             logger.warning("a run is refused", extra={"code": error.code, "why": str(error)})
             return _response(called, error.told, state="FAILURE")
         self._on_admitted(head.key)
-        shelf = CarriedShelf(attributes.shelf, attributes.index_version)
-        body, carried = self._call(called, head, shelf, attributes.until_ms / 1000)
+        registry = CarriedSources(attributes.registry, attributes.index_version)
+        body, carried = self._call(called, head, registry, attributes.until_ms / 1000)
         if carried is None:
             return _response(called, body, state="REPROMPT")
-        return _response(called, body, attributes=attributes.with_shelf(shelf.keys_with(carried), shelf.version))
+        return _response(
+            called, body, attributes=attributes.with_registry(registry.keys_with(carried), registry.version)
+        )
 
-    def _admitted(self, attributes: RunAttributes) -> Head:
+    def _admitted(self, attributes: RunAttributes) -> RequestHead:
         """The request in whose name a run goes on. Raises CicadaError if it does not, or no more."""
         if self._now_s() * 1000 >= attributes.until_ms:
             raise ToolInvalid("the run's time is over")
@@ -127,16 +129,16 @@ class ActionFunction:
         return head
 
     def _call(
-        self, called: FunctionEvent, head: Head, shelf: CarriedShelf, until_s: float
+        self, called: FunctionEvent, head: RequestHead, registry: CarriedSources, until_s: float
     ) -> tuple[str, tuple[Source, ...] | None]:
         """The answer's text, and the new sources that it carries; None for these where the call failed."""
         ends_s = min(until_s, self._now_s() + self._most_s)
         limits = TimeLimit(lambda: max(0.0, ends_s - self._now_s()))
         actor = Actor.asking(head.key, head.question, head.accepted_at_ms)
-        box = ToolBox(self._tools, actor=actor, shelf=shelf, limits=limits)
+        box = ToolRunner(self._tools, actor=actor, registry=registry, limits=limits)
         try:
             reply = box.call(ToolCall("1", called.function, self._given(called)))
-            return (reply.text, None) if reply.failed else pack(reply.text, shelf.load)
+            return (reply.text, None) if reply.failed else pack(reply.text, registry.load)
         except CicadaError as error:  # more than an answer can hold, or out of time
             why = str(error) if isinstance(error, ToolInvalid) else error.told
             return bounded({"error": error.code, "why": why}), None

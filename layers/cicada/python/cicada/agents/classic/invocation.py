@@ -20,7 +20,7 @@ from cicada.models.ports import Stopped
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
 from cicada.models.stopping import carry_lines
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 
 _CODES: dict[str, tuple[type[AgentError], bool]] = {
     "ThrottlingException": (AgentUnavailable, True),
@@ -40,14 +40,14 @@ _SERVER_ERROR = 500
 
 
 @dataclass(frozen=True)
-class Failure:
+class InvocationFailure:
     """A failed call."""
 
     error: CicadaError
     retry: bool
 
 
-def read_failure(error: Exception) -> Failure | None:
+def read_failure(error: Exception) -> InvocationFailure | None:
     """Read what a call to the service raised; None if it is none of its failures, but a bug.
 
     In-stream errors name their code in lower camel case (``throttlingException``), early ones in upper.
@@ -55,18 +55,20 @@ def read_failure(error: Exception) -> Failure | None:
     if isinstance(error, ClientError):
         return _read_client_error(error)
     if isinstance(error, TRANSPORT_ERRORS):
-        return Failure(AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), retry=True)
+        return InvocationFailure(
+            AgentUnavailable(f"the connection to the agent failed: {type(error).__name__}"), retry=True
+        )
     if isinstance(error, BotoCoreError):  # no credentials, no Region, a parameter that the API's model rules out
-        return Failure(AgentError(str(error)), retry=False)
+        return InvocationFailure(AgentError(str(error)), retry=False)
     return None
 
 
-def _read_client_error(error: ClientError) -> Failure:
+def _read_client_error(error: ClientError) -> InvocationFailure:
     code = str(error.response.get("Error", {}).get("Code", ""))
     code = code[:1].upper() + code[1:]
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
     kind, retry = _CODES.get(code, (AgentUnavailable, True) if status >= _SERVER_ERROR else (AgentError, False))
-    return Failure(kind(str(error)), retry)
+    return InvocationFailure(kind(str(error)), retry)
 
 
 class Invocations:
@@ -98,7 +100,7 @@ class Invocations:
     def events(
         self,
         request: Mapping[str, Any],
-        limits: Limits,
+        limits: SearchLimits,
         *,
         try_again: Callable[[], None],
         whole: Callable[[], bool] = lambda: False,
@@ -158,7 +160,7 @@ class Invocations:
             unregister()
 
     def _read(
-        self, reader: StreamReader, limits: Limits, stopped: threading.Event
+        self, reader: StreamReader, limits: SearchLimits, stopped: threading.Event
     ) -> Generator[AgentEvent, None, None]:
         begun = False
         while True:
@@ -191,7 +193,7 @@ class Invocations:
 class _NotBegun(Exception):
     """The call was turned away: nothing has been done, so it may be made again."""
 
-    def __init__(self, failure: Failure) -> None:
+    def __init__(self, failure: InvocationFailure) -> None:
         super().__init__(str(failure.error))
         self.failure = failure
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn
 
 from cicada.agents.ports import Described, ToolInput
 from cicada.errors import ToolInvalid
-from cicada.models.forms import form_schema
+from cicada.models.structured_output import form_schema
 
 MAX_FUNCTIONS = 11
 """Of all action groups of one agent."""
@@ -138,7 +138,7 @@ class ParameterGiven:
 
 
 def read_parameters(form: type[ToolInput], given: Iterable[ParameterGiven]) -> dict[str, Any]:
-    """The input that some parameters stand for. It is not validated here: see :class:`cicada.agents.toolbox.ToolBox`.
+    """The input that some parameters stand for. :class:`~cicada.agents.tool_runner.ToolRunner` validates it.
 
     Raises:
         ToolInvalid: a name stands there twice, or what should be a plain value is called something else.

@@ -4,7 +4,7 @@ Session attributes are set by the worker and by the action-group function. They 
 reads or writes them.
 
 The function's answer is read by the model and, in the trace, by the worker. It is the tool's result and, under names of
-their own, the sources that the tool put onto the shelf, so that they can be shown and cited, and the version of the
+their own, the sources that the tool put onto the registry, so that they can be shown and cited, and the version of the
 index that they were found in. Of a source that the run has already, only the new reasons are written. Nor is a text
 written that stands in the result: the source says where it stands, as a JSON pointer (RFC 6901), and how it goes on
 where it was cut there.
@@ -22,7 +22,7 @@ from typing import Any, Self
 from pydantic import TypeAdapter
 
 from cicada.agents.ports import Actor
-from cicada.agents.shelf import MAX_SOURCES, merged, no_room, one_version, source_key
+from cicada.agents.source_registry import MAX_SOURCES, merged, no_room, one_version, source_key
 from cicada.errors import AgentError, ToolInvalid
 from cicada.protocol.events import Reason, Source
 
@@ -49,15 +49,15 @@ class RunAttributes:
     request_id: str
     until_ms: int
     """When the run ends at the latest, in epoch milliseconds: past it, the function serves it no more."""
-    shelf: tuple[str, ...] = ()
+    registry: tuple[str, ...] = ()
     """The keys of the sources so far, in the order of their numbers, from 1."""
 
     index_version: str = ""
     """Of the index that the run searches; empty before its first search."""
 
-    def with_shelf(self, keys: Iterable[str], index_version: str) -> Self:
-        """The same with another shelf, of a version of the index."""
-        return replace(self, shelf=tuple(keys), index_version=index_version)
+    def with_registry(self, keys: Iterable[str], index_version: str) -> Self:
+        """The same with another registry, of a version of the index."""
+        return replace(self, registry=tuple(keys), index_version=index_version)
 
     def write(self) -> dict[str, str]:
         """As the service takes them."""
@@ -65,7 +65,7 @@ class RunAttributes:
             "subject": self.subject,
             "requestId": self.request_id,
             "untilMs": str(self.until_ms),
-            "shelf": ",".join(self.shelf),
+            "shelf": ",".join(self.registry),
             "indexVersion": self.index_version,
         }
 
@@ -73,12 +73,12 @@ class RunAttributes:
     def read(cls, given: Mapping[str, str]) -> Self:
         """Read them. Raises ToolInvalid if they are not what the worker sets."""
         subject, request_id = given.get("subject", ""), given.get("requestId", "")
-        until_ms, shelf = given.get("untilMs", ""), given.get("shelf", "")
+        until_ms, registry = given.get("untilMs", ""), given.get("shelf", "")
         if not (0 < len(subject) <= _MAX_CHARS and 0 < len(request_id) <= _MAX_CHARS):
             raise ToolInvalid("the session does not say in whose name it runs")
         if not _MS.fullmatch(until_ms):
             raise ToolInvalid("the session does not say until when it runs")
-        keys = tuple(shelf.split(",")) if shelf else ()
+        keys = tuple(registry.split(",")) if registry else ()
         if len(keys) > MAX_SOURCES or len(set(keys)) != len(keys) or not all(_KEY.fullmatch(key) for key in keys):
             raise ToolInvalid("the session's passages cannot be read")
         return cls(subject, request_id, int(until_ms), keys, given.get("indexVersion", "")[:_MAX_CHARS])
@@ -93,7 +93,7 @@ _SHORT_CHARS = 400
 search has found is carried as it is, or not at all."""
 _TEXTS = ("text", "context")
 CUT = "…"
-"""Ends what :func:`cicada.agents.toolbox.bounded` has cut."""
+"""Ends what :func:`cicada.agents.tool_runner.bounded` has cut."""
 _REASONS: TypeAdapter[tuple[Reason, ...]] = TypeAdapter(tuple[Reason, ...])
 
 
@@ -103,7 +103,7 @@ class Again:
 
     n: int
     key: str
-    """See :func:`cicada.agents.shelf.source_key`."""
+    """See :func:`cicada.agents.source_registry.source_key`."""
     why: tuple[Reason, ...]
 
 
@@ -118,8 +118,8 @@ class Load:
     """By number: of the index that a source was found in, where a search has found it."""
 
 
-class CarriedShelf:
-    """:class:`cicada.agents.ports.Shelf` of one call: it knows which passages the run has, and holds what is new."""
+class CarriedSources:
+    """:class:`~cicada.agents.ports.SourceRegistry` of one call: knows which passages the run has, holds new ones."""
 
     def __init__(self, known: Sequence[str], version: str = "") -> None:
         """Take what the run has.

@@ -11,10 +11,10 @@ from typing import Any
 from cicada.agents.classic.events import (
     AgentEvent,
     Blocked,
-    Chunk,
     FinalResponse,
     Invoked,
     Observed,
+    ResponseChunk,
     Returned,
     StepFailed,
     TurnBegan,
@@ -23,11 +23,11 @@ from cicada.agents.classic.events import (
 from cicada.agents.classic.schema import read_parameters
 from cicada.agents.classic.session import Load, unpack
 from cicada.agents.ports import ToolCall, ToolReply, Tools
-from cicada.agents.shelf import source_key
+from cicada.agents.source_registry import source_key
 from cicada.errors import AgentCapReached, AgentError, AnswerBlocked, CicadaError, StreamBroken, ToolInvalid
 from cicada.models.converse import incomplete
 from cicada.models.ports import ModelUse, Stopped, Usage
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 from cicada.text.token_estimates import estimated_tokens
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ _ABNORMAL = frozenset(
 class Turning:
     """The state of one run, over all its invocations."""
 
-    def __init__(self, model_id: str, tools: Tools, limits: Limits, *, max_turn_tokens: int) -> None:
+    def __init__(self, model_id: str, tools: Tools, limits: SearchLimits, *, max_turn_tokens: int) -> None:
         self._model_id = model_id
         self._tools = tools
         self._limits = limits
@@ -104,7 +104,7 @@ class Turning:
         failed = False
         for event in events:
             match event:
-                case Chunk(content):
+                case ResponseChunk(content):
                     piece = _decoded(decoder, content)
                     said += piece
                     if piece:
@@ -198,14 +198,14 @@ class Turning:
 
     def _shelve(self, load: Load) -> None:
         """Put what was found where the function has numbered it."""
-        shelf = self._tools.shelf
+        registry = self._tools.registry
         for again in load.again:
-            held = next((source for source in shelf.sources if source.n == again.n), None)
+            held = next((source for source in registry.sources if source.n == again.n), None)
             if held is None or source_key(held) != again.key:
                 raise _misplaced(again.n)
-            shelf.put(held.model_copy(update={"why": again.why}), load.versions.get(again.n, ""))
+            registry.put(held.model_copy(update={"why": again.why}), load.versions.get(again.n, ""))
         for source in load.found:
-            if shelf.put(source, load.versions.get(source.n, "")) != source.n:
+            if registry.put(source, load.versions.get(source.n, "")) != source.n:
                 raise _misplaced(source.n)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import AgentExchange
 from cicada.agents.looping import LoopingAgent
 from cicada.agents.ports import AgentTask
 from cicada.models.converse import ConverseCall, StreamedTurn
@@ -16,7 +16,7 @@ class ConverseAgent(LoopingAgent):
     def call(
         self,
         task: AgentTask,  # noqa: ARG002 - the exchange has it all
-        exchange: Exchange,
+        exchange: AgentExchange,
         turn: StreamedTurn,
         *,
         left_s: float,  # noqa: ARG002 - the loop ends the call
@@ -25,7 +25,7 @@ class ConverseAgent(LoopingAgent):
         sent = self._sampling.accepted(self._model_id, self._wanted)
         return ConverseCall(self._client, self._request(exchange, sent), sent, self._sampling, turn=turn)
 
-    def _request(self, exchange: Exchange, sampling: dict[str, float]) -> dict[str, Any]:
+    def _request(self, exchange: AgentExchange, sampling: dict[str, float]) -> dict[str, Any]:
         request: dict[str, Any] = {
             "modelId": self._model_id,
             "messages": exchange.messages,

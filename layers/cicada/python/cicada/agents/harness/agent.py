@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Unpack
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import AgentExchange
 from cicada.agents.harness.invocation import Harness, HarnessCall, Run, request_of
 from cicada.agents.limits import SERVICE_SILENCE_S
 from cicada.agents.looping import LoopingAgent, TurnOptions
@@ -56,7 +56,7 @@ class HarnessAgent(LoopingAgent):
         self._harness = harness
         self._new_id = new_id
 
-    def call(self, task: AgentTask, exchange: Exchange, turn: StreamedTurn, *, left_s: float) -> HarnessCall:
+    def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> HarnessCall:
         """See :class:`cicada.agents.looping.Turns`."""
         sampled = self._sampling.accepted(self._model_id, self._wanted)
         actor = hashlib.sha256(task.conversation.encode()).hexdigest()[:_ACTOR_CHARS]

@@ -13,7 +13,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from cicada.agents.exchange import Exchange
+from cicada.agents.exchange import AgentExchange
 from cicada.errors import (
     AgentCapReached,
     AgentError,
@@ -65,7 +65,7 @@ class Run:
 
 
 def request_of(
-    harness: Harness, model_id: str, exchange: Exchange, run: Run, sampled: Mapping[str, float]
+    harness: Harness, model_id: str, exchange: AgentExchange, run: Run, sampled: Mapping[str, float]
 ) -> dict[str, Any]:
     """The parameters of InvokeHarness.
 
@@ -97,7 +97,7 @@ def _inline(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class HarnessCall(ConverseCall):
-    """One try, as :class:`cicada.models.streaming.Call`."""
+    """One try, as :class:`cicada.models.streaming.ServiceCall`."""
 
     def __init__(
         self,

@@ -28,44 +28,44 @@ from cicada.agents.tools.theories import (
     RefineTheoryTool,
     StateTheoryTool,
 )
-from cicada.profiles.desk import ProfileDesk
+from cicada.profiles.service import ProfileService
 from cicada.retrieval.ports import Retriever
 
 __all__ = ["tools_for"]
 
 
 def tools_for(
-    kind: AgentKind, desk: ProfileDesk, retriever: Retriever, judge: EvidenceJudge | None = None
+    kind: AgentKind, profile_service: ProfileService, retriever: Retriever, judge: EvidenceJudge | None = None
 ) -> list[Tool[Any]]:
     """The tools of an agent. They keep nothing from call to call: one list serves any number of runs.
 
     Args:
         judge: sorts evidence by side; without it evidence stays unsorted.
     """
-    search, show = SearchScriptTool(desk, retriever), ShowProfileTool(desk, retriever)
-    history, undo = ProfileHistoryTool(desk, retriever), UndoChangeTool(desk, retriever)
-    delete = DeleteProfileTool(desk, retriever)
+    search, show = SearchScriptTool(profile_service, retriever), ShowProfileTool(profile_service, retriever)
+    history, undo = ProfileHistoryTool(profile_service, retriever), UndoChangeTool(profile_service, retriever)
+    delete = DeleteProfileTool(profile_service, retriever)
     if kind == "profile":
         return [
             search,
-            ListProfilesTool(desk, retriever),
+            ListProfilesTool(profile_service, retriever),
             show,
-            CreateProfileTool(desk, retriever),
-            UpdateProfileTool(desk, retriever),
-            RemoveFieldsTool(desk, retriever),
+            CreateProfileTool(profile_service, retriever),
+            UpdateProfileTool(profile_service, retriever),
+            RemoveFieldsTool(profile_service, retriever),
             undo,
             delete,
             history,
         ]
     return [
         search,
-        ListTheoriesTool(desk, retriever),
+        ListTheoriesTool(profile_service, retriever),
         show,
-        StateTheoryTool(desk, retriever),
-        RefineTheoryTool(desk, retriever),
-        GatherEvidenceTool(desk, retriever, judge),
-        GiveVerdictTool(desk, retriever),
-        RecordVerdictTool(desk, retriever),
+        StateTheoryTool(profile_service, retriever),
+        RefineTheoryTool(profile_service, retriever),
+        GatherEvidenceTool(profile_service, retriever, judge),
+        GiveVerdictTool(profile_service, retriever),
+        RecordVerdictTool(profile_service, retriever),
         undo,
         delete,
         history,

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from cicada.agents.ports import Actor, TheoryVerdict, ToolInput, Written
+from cicada.agents.ports import Actor, ProfileWritten, TheoryVerdict, ToolInput
 from cicada.agents.receipts import told_change
 from cicada.errors import ToolInvalid
-from cicada.models.forms import form_description, form_name
+from cicada.models.structured_output import form_description, form_name
 from cicada.profiles.changes import By
-from cicada.profiles.desk import ProfileDesk, operation
 from cicada.profiles.record import NoteProof, Profile
 from cicada.profiles.rules import clipped
+from cicada.profiles.service import ProfileService, operation
 from cicada.retrieval.ports import Filters, Retriever
 from cicada.text.visible import visible
 
@@ -23,7 +23,7 @@ from cicada.text.visible import visible
 class DeskTool:
     """A tool that is called as its form is: see :class:`cicada.agents.ports.Tool`."""
 
-    desk: ProfileDesk
+    profile_service: ProfileService
     retriever: Retriever
 
     form: ClassVar[type[ToolInput]]
@@ -47,18 +47,18 @@ class DeskTool:
 
     def written(
         self, told: Mapping[str, Any], by: By, profile: Profile, verdict: TheoryVerdict | None = None
-    ) -> Written:
+    ) -> ProfileWritten:
         """What the tool says of an operation on a profile, with its receipt as the profile's record tells it.
 
         Raises:
             ToolInvalid: it has changed nothing: what was to be kept stands there already.
         """
-        change = self.desk.change_of(by, profile.id)
+        change = self.profile_service.change_of(by, profile.id)
         if change is None:
             raise ToolInvalid("nothing was changed: all of that is kept already")
         back = replace(by, operation_id=operation(by.request_id, "take back", by.operation_id), reversibly=False)
-        undo = partial(self.desk.undo, back, profile.id, change.version)
-        return Written(told, told_change(change, profile), verdict, undo)
+        undo = partial(self.profile_service.undo, back, profile.id, change.version)
+        return ProfileWritten(told, told_change(change, profile), verdict, undo)
 
 
 def note_of(actor: Actor) -> NoteProof:

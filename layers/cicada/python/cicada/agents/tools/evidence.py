@@ -11,9 +11,9 @@ from xml.sax.saxutils import escape, quoteattr
 
 from pydantic import BaseModel, ConfigDict
 
-from cicada.agents.ports import Actor, Shelf
+from cicada.agents.ports import Actor, SourceRegistry
 from cicada.agents.tools.base import DeskTool, scope_of
-from cicada.agents.tools.forms import GatherEvidence
+from cicada.agents.tools.inputs import GatherEvidence
 from cicada.agents.tools.shown import passage_source, shelve, shown
 from cicada.corpus.passages import ScriptLocator
 from cicada.errors import CicadaError, ProfileInvalid, ToolInvalid
@@ -21,9 +21,9 @@ from cicada.models.ports import Prompt, StructuredModel
 from cicada.profiles.record import Side
 from cicada.profiles.rules import MAX_STATEMENT_CHARS, claim_of, clipped, line
 from cicada.protocol.events import Reason, Source, StrengthWord
-from cicada.retrieval.knowledge.forms import fill_form
-from cicada.retrieval.ports import Degradation, Filters, Limits, SearchQuery
-from cicada.story import tell_fault
+from cicada.request_trace import log_fault
+from cicada.retrieval.knowledge.structured_calls import fill_form
+from cicada.retrieval.ports import Degradation, Filters, SearchLimits, SearchQuery
 
 STRENGTHS: dict[StrengthWord, float] = {"strong": 0.9, "moderate": 0.6, "weak": 0.3}
 """What a judge's word is as a number in [0, 1]."""
@@ -40,7 +40,7 @@ _UNSORTED_SIDE = "unsorted"
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WeighedPassage:
     """A passage and what it says of a statement."""
 
     source: Source
@@ -63,7 +63,7 @@ def part_of(source: Source) -> str:
     return f"{locator.episode_id} · {locator.episode_name}" if isinstance(locator, ScriptLocator) else locator.label()
 
 
-def balance_words(weighed: Sequence[Weighed]) -> str:
+def balance_words(weighed: Sequence[WeighedPassage]) -> str:
     """What the evidence of one part, or of all, amounts to: numbers, and plain words about how much that is."""
     told = []
     for side in _SIDES:
@@ -81,7 +81,7 @@ def balance_words(weighed: Sequence[Weighed]) -> str:
     return words
 
 
-def reason_of(statement: str, weighed: Weighed, *, unsorted: bool = False) -> Reason:
+def reason_of(statement: str, weighed: WeighedPassage, *, unsorted: bool = False) -> Reason:
     """Why a gathered passage is among the sources: it tells the side, and of which statement."""
     if weighed.side is None and not unsorted:
         return Reason(kind="tool", name=GATHERING)
@@ -89,17 +89,17 @@ def reason_of(statement: str, weighed: Weighed, *, unsorted: bool = False) -> Re
     return Reason(kind="tool", name=GATHERING, matched=matched, confidence=weighed.strength)
 
 
-def gathered_for(statement: str, sources: Sequence[Source]) -> dict[int, Weighed]:
+def gathered_for(statement: str, sources: Sequence[Source]) -> dict[int, WeighedPassage]:
     """The evidence of this run for or against this very statement, by number."""
     return evidence_of(sources).get(statement_named(statement), {})
 
 
-def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, Weighed]]:
+def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, WeighedPassage]]:
     """All evidence of this run: by statement, as :func:`statement_named` names it, and number.
 
     It is read from the reasons of the run's sources. A statement whose passages could not be sorted has none.
     """
-    found: dict[str, dict[int, Weighed]] = {}
+    found: dict[str, dict[int, WeighedPassage]] = {}
     for source in sources:
         for named, weighed in _gathered(source):
             evidence = found.setdefault(named, {})
@@ -108,13 +108,13 @@ def evidence_of(sources: Sequence[Source]) -> dict[str, dict[int, Weighed]]:
     return found
 
 
-def _gathered(source: Source) -> Iterator[tuple[str, Weighed]]:
+def _gathered(source: Source) -> Iterator[tuple[str, WeighedPassage]]:
     for reason in source.why:
         if (reason.kind, reason.name) != ("tool", GATHERING) or reason.matched is None:
             continue
         told, _, named = reason.matched.partition(": ")
         side: Side | None = next((side for side in _SIDES if side == told), None)
-        yield named, Weighed(source, side, reason.confidence or 0.0)
+        yield named, WeighedPassage(source, side, reason.confidence or 0.0)
 
 
 def statement_named(statement: str) -> str:
@@ -174,7 +174,7 @@ class EvidenceJudge:
     model: StructuredModel
     time_budget_s: float = JUDGE_TIME_BUDGET_S
 
-    def sort(self, statement: str, sources: Sequence[Source], limits: Limits) -> list[Weighed] | None:
+    def sort(self, statement: str, sources: Sequence[Source], limits: SearchLimits) -> list[WeighedPassage] | None:
         """Each passage with its side; None where the judge fails: nothing is known of any of them then.
 
         A passage that the judge leaves out, or puts on two sides, stands on none.
@@ -190,15 +190,15 @@ class EvidenceJudge:
                 self.model, prompt, EvidenceSides, PURPOSE, limits, time_budget_s=self.time_budget_s
             ).passages
         except CicadaError as error:
-            tell_fault(logger, "evidence not sorted", error)
+            log_fault(logger, "evidence not sorted", error)
             return None
         return [_weighed(source, [one for one in sides if one.n == n]) for n, source in enumerate(sources, 1)]
 
 
-def _weighed(source: Source, told: Sequence[Bearing]) -> Weighed:
+def _weighed(source: Source, told: Sequence[Bearing]) -> WeighedPassage:
     if len({one.side for one in told}) != 1 or told[0].side == "neither":
-        return Weighed(source, None, 0.0)
-    return Weighed(source, told[0].side, min(STRENGTHS[one.strength] for one in told))
+        return WeighedPassage(source, None, 0.0)
+    return WeighedPassage(source, told[0].side, min(STRENGTHS[one.strength] for one in told))
 
 
 def _asked(statement: str, sources: Sequence[Source]) -> str:
@@ -227,7 +227,9 @@ class GatherEvidenceTool(DeskTool):
     form = GatherEvidence
     in_worker = True
 
-    def run(self, given: GatherEvidence, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: GatherEvidence, actor: Actor, registry: SourceRegistry, limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port. A theory that is limited to episodes is searched in these."""
         statement, episodes = self._wanted(given, actor)
         # Its own episodes give way to those that the user limits the question to.
@@ -239,10 +241,10 @@ class GatherEvidenceTool(DeskTool):
                 found.run(text)
         sources = found.best()
         sorted_ = None if self.judge is None else self.judge.sort(statement, sources, limits)
-        kept = _strongest(sorted_) if sorted_ is not None else [Weighed(one, None, 0.0) for one in sources]
+        kept = _strongest(sorted_) if sorted_ is not None else [WeighedPassage(one, None, 0.0) for one in sources]
         reasons = [reason_of(statement, one, unsorted=sorted_ is None) for one in kept]
         reasoned = [one.source.model_copy(update={"why": (why,)}) for one, why in zip(kept, reasons, strict=True)]
-        shelved = shelve(reasoned, shelf, found.version_of)
+        shelved = shelve(reasoned, registry, found.version_of)
         numbered = {n: one for one, (n, _) in zip(kept, shelved, strict=False)}
         neither = [shown(one.source, n) for n, one in numbered.items() if one.side is None]
         told: dict[str, Any] = {
@@ -263,7 +265,7 @@ class GatherEvidenceTool(DeskTool):
             case str(statement), None:
                 return line("the statement", statement, MAX_STATEMENT_CHARS), ()
             case None, str(profile_id):
-                theory = self.desk.show(actor.subject, profile_id).theory
+                theory = self.profile_service.show(actor.subject, profile_id).theory
                 if theory is None:
                     raise ProfileInvalid("that is no theory")
                 return theory.statement, theory.episodes
@@ -274,7 +276,7 @@ class GatherEvidenceTool(DeskTool):
 class _Search:
     """What the searches of one gathering have found so far: each passage once, with its best score."""
 
-    def __init__(self, tool: GatherEvidenceTool, filters: Filters, limits: Limits) -> None:
+    def __init__(self, tool: GatherEvidenceTool, filters: Filters, limits: SearchLimits) -> None:
         self._retriever = tool.retriever
         self._filters = filters
         self._limits = limits
@@ -302,20 +304,20 @@ class _Search:
         return self._versions[source.collection, source.passage_id]
 
 
-def _strongest(weighed: Sequence[Weighed]) -> list[Weighed]:
+def _strongest(weighed: Sequence[WeighedPassage]) -> list[WeighedPassage]:
     ranked = sorted(weighed, key=lambda one: (-one.strength, -one.source.score))
     kept = [one for side in ("for", "against") for one in [one for one in ranked if one.side == side][:MAX_A_SIDE]]
     return [*kept, *[one for one in ranked if one.side is None][:MAX_UNDECIDED]]
 
 
-def _by_part(numbered: Mapping[int, Weighed]) -> list[dict[str, Any]]:
+def _by_part(numbered: Mapping[int, WeighedPassage]) -> list[dict[str, Any]]:
     """The evidence episode by episode, or document by document: facts of several are never joined."""
-    parts: dict[str, dict[int, Weighed]] = {}
+    parts: dict[str, dict[int, WeighedPassage]] = {}
     for n, one in numbered.items():
         if one.side is not None:
             parts.setdefault(part_of(one.source), {})[n] = one
 
-    def listed(part: Mapping[int, Weighed], side: Side) -> list[dict[str, Any]]:
+    def listed(part: Mapping[int, WeighedPassage], side: Side) -> list[dict[str, Any]]:
         return [
             {"strength": strength_words(one.strength), **shown(one.source, n)}
             for n, one in part.items()

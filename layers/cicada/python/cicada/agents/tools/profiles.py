@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cicada.agents.ports import Actor, Shelf, ToConfirm, Written
+from cicada.agents.ports import Actor, ProfileWritten, SourceRegistry, ToConfirm
 from cicada.agents.tools.base import DeskTool
-from cicada.agents.tools.forms import (
+from cicada.agents.tools.inputs import (
     CreateProfile,
     DeleteProfile,
     Fact,
@@ -28,7 +28,7 @@ from cicada.profiles.changes import FieldGiven
 from cicada.profiles.record import Change, Profile
 from cicada.profiles.rules import name_key
 from cicada.protocol.events import ChangedField, Source
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 from cicada.text.words import foreign_words
 
 MAX_CHANGES = 20
@@ -40,9 +40,11 @@ class ListProfilesTool(DeskTool):
 
     form = ListProfiles
 
-    def run(self, given: ListProfiles, actor: Actor, _shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: ListProfiles, actor: Actor, _registry: SourceRegistry, _limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port."""
-        found = self.desk.list(actor.subject, given.kind)
+        found = self.profile_service.list(actor.subject, given.kind)
         return {
             "profiles": [
                 {
@@ -60,20 +62,22 @@ class ListProfilesTool(DeskTool):
 
 
 class ShowProfileTool(DeskTool):
-    """Shows one of the actor's profiles; each fact's source goes onto the shelf."""
+    """Shows one of the actor's profiles; each fact's source goes onto the registry."""
 
     form = ShowProfile
 
-    def run(self, given: ShowProfile, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: ShowProfile, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port."""
         match given.id, given.name:
             case str(profile_id), None:
-                profile = self.desk.show(actor.subject, profile_id)
+                profile = self.profile_service.show(actor.subject, profile_id)
             case None, str(name):
-                profile = self.desk.find(actor.subject, name)
+                profile = self.profile_service.find(actor.subject, name)
             case _:
                 raise ToolInvalid("give either the name or the id")
-        return profile_shown(profile, shelf)
+        return profile_shown(profile, registry)
 
 
 class ProfileHistoryTool(DeskTool):
@@ -81,9 +85,11 @@ class ProfileHistoryTool(DeskTool):
 
     form = ProfileHistory
 
-    def run(self, given: ProfileHistory, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: ProfileHistory, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port."""
-        profile, history = self.desk.with_history(actor.subject, given.id)
+        profile, history = self.profile_service.with_history(actor.subject, given.id)
         newest = list(reversed(history))[:MAX_CHANGES]
         told: dict[str, Any] = {
             "id": profile.id,
@@ -91,17 +97,17 @@ class ProfileHistoryTool(DeskTool):
             "name": profile.name,
             "version": profile.version,
             **({} if profile.theory is None else {"statement": profile.theory.statement}),
-            "changes": [_shown(change_source(profile, change), change, shelf) for change in newest],
+            "changes": [_shown(change_source(profile, change), change, registry) for change in newest],
         }
         if len(newest) < len(history):
             told["note"] = f"the newest {MAX_CHANGES} of {len(history)} changes that are remembered"
         return told
 
 
-def _shown(source: Source, change: Change, shelf: Shelf) -> dict[str, Any]:
+def _shown(source: Source, change: Change, registry: SourceRegistry) -> dict[str, Any]:
     """A change as the model reads it, with its number: what was there before is in no other source."""
     return {
-        "citation": numbered(shelf, source),
+        "citation": numbered(registry, source),
         "version": change.version,
         "operation": change.operation,
         "text": source.text,
@@ -115,12 +121,12 @@ CONFIRMATION_REQUIRED = "confirmation_required"
 class _WritingTool(DeskTool):
     writes = in_worker = True
 
-    def _given(self, facts: Sequence[Fact], actor: Actor, shelf: Shelf) -> list[FieldGiven]:
-        return [FieldGiven(fact.field, fact.value, proof_of(fact, actor, shelf)) for fact in facts]
+    def _given(self, facts: Sequence[Fact], actor: Actor, registry: SourceRegistry) -> list[FieldGiven]:
+        return [FieldGiven(fact.field, fact.value, proof_of(fact, actor, registry)) for fact in facts]
 
     def _seen(self, actor: Actor, profile_id: str, version: int) -> Profile:
         """The profile, if it stands as the model has seen it."""
-        profile = self.desk.show(actor.subject, profile_id)
+        profile = self.profile_service.show(actor.subject, profile_id)
         if profile.version != version:
             raise ToolInvalid(f"version {profile.version} stands, not {version}: look at it again first")
         return profile
@@ -143,7 +149,7 @@ class _WritingTool(DeskTool):
             name=profile.theory.statement if profile.theory else profile.name,
             version=profile.version,
             fields=tuple(fields),
-            expires_at_ms=self.desk.confirm_until_ms(),
+            expires_at_ms=self.profile_service.confirm_until_ms(),
         )
 
 
@@ -152,15 +158,17 @@ class CreateProfileTool(_WritingTool):
 
     form = CreateProfile
 
-    def run(self, given: CreateProfile, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(
+        self, given: CreateProfile, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> ProfileWritten:
         """See the port."""
-        texts = (text for source in shelf.sources for text in (source.text, source.locator.label()))
+        texts = (text for source in registry.sources for text in (source.text, source.locator.label()))
         unknown = foreign_words(given.name, *actor.said, *texts)
         if unknown:
             raise ToolInvalid(f"neither the user's message nor a passage names {', '.join(unknown[:MAX_TOLD])}")
-        facts, by = self._given(given.fields, actor, shelf), self.by(given, actor)
-        profile = self.desk.create(by, given.kind, given.name, facts)
-        return self.written({"created": profile_shown(profile, shelf)}, by, profile)
+        facts, by = self._given(given.fields, actor, registry), self.by(given, actor)
+        profile = self.profile_service.create(by, given.kind, given.name, facts)
+        return self.written({"created": profile_shown(profile, registry)}, by, profile)
 
 
 class UpdateProfileTool(_WritingTool):
@@ -168,11 +176,13 @@ class UpdateProfileTool(_WritingTool):
 
     form = UpdateProfile
 
-    def run(self, given: UpdateProfile, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(
+        self, given: UpdateProfile, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> ProfileWritten:
         """See the port."""
-        facts, by = self._given(given.set, actor, shelf), self.by(given, actor)
-        profile = self.desk.update(by, given.id, given.expected_version, given=facts)
-        return self.written({"updated": profile_shown(profile, shelf)}, by, profile)
+        facts, by = self._given(given.set, actor, registry), self.by(given, actor)
+        profile = self.profile_service.update(by, given.id, given.expected_version, given=facts)
+        return self.written({"updated": profile_shown(profile, registry)}, by, profile)
 
 
 class UndoChangeTool(_WritingTool):
@@ -180,14 +190,14 @@ class UndoChangeTool(_WritingTool):
 
     form = UndoChange
 
-    def run(self, given: UndoChange, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(self, given: UndoChange, actor: Actor, registry: SourceRegistry, _limits: SearchLimits) -> ProfileWritten:
         """See the port."""
-        profile, history = self.desk.with_history(actor.subject, given.id)
+        profile, history = self.profile_service.with_history(actor.subject, given.id)
         if any(change.version == given.version and change.operation == "created" for change in history):
             raise ToolInvalid("that is the profile's creation: it is taken back by deleting the profile")
         by = self.by(given, actor)
-        undone = self.desk.undo(by, given.id, given.version).profile
-        told = {} if undone is None else profile_shown(undone, shelf)
+        undone = self.profile_service.undo(by, given.id, given.version).profile
+        told = {} if undone is None else profile_shown(undone, registry)
         return self.written({"undone": told}, by, profile)
 
 
@@ -196,7 +206,7 @@ class RemoveFieldsTool(_WritingTool):
 
     form = RemoveFields
 
-    def run(self, given: RemoveFields, actor: Actor, _shelf: Shelf, _limits: Limits) -> ToConfirm:
+    def run(self, given: RemoveFields, actor: Actor, _registry: SourceRegistry, _limits: SearchLimits) -> ToConfirm:
         """See the port."""
         profile = self._seen(actor, given.id, given.expected_version)
         kept = {name_key(field.name): field for field in profile.fields}
@@ -213,7 +223,7 @@ class DeleteProfileTool(_WritingTool):
 
     form = DeleteProfile
 
-    def run(self, given: DeleteProfile, actor: Actor, _shelf: Shelf, _limits: Limits) -> ToConfirm:
+    def run(self, given: DeleteProfile, actor: Actor, _registry: SourceRegistry, _limits: SearchLimits) -> ToConfirm:
         """See the port."""
         profile = self._seen(actor, given.id, given.expected_version)
         gone = [ChangedField(field=field.name, before=field.value) for field in profile.fields]

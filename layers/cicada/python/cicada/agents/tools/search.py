@@ -1,16 +1,16 @@
-"""``search_script``: passages onto the shelf."""
+"""``search_script``: passages onto the registry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from cicada.agents.ports import Actor, Shelf
+from cicada.agents.ports import Actor, SourceRegistry
 from cicada.agents.tools.base import DeskTool, scope_of
-from cicada.agents.tools.forms import MAX_PASSAGES, SearchScript
+from cicada.agents.tools.inputs import MAX_PASSAGES, SearchScript
 from cicada.agents.tools.shown import passage_source, shelve, shown
 from cicada.protocol.events import Reason
-from cicada.retrieval.ports import Limits, SearchQuery
+from cicada.retrieval.ports import SearchLimits, SearchQuery
 
 
 class SearchScriptTool(DeskTool):
@@ -18,13 +18,15 @@ class SearchScriptTool(DeskTool):
 
     form = SearchScript
 
-    def run(self, given: SearchScript, actor: Actor, shelf: Shelf, limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, given: SearchScript, actor: Actor, registry: SourceRegistry, limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port."""
         filters = scope_of(actor, given.collections, given.episodes)
         result = self.retriever.search(SearchQuery(given.query, filters, top_k=MAX_PASSAGES, limits=limits))
         why = Reason(kind="tool", name=self.name)
         sources = [passage_source(hit, why) for hit in result.hits[: given.limit]]
-        passages = [shown(source, n) for n, source in shelve(sources, shelf, lambda _: result.index_version)]
+        passages = [shown(source, n) for n, source in shelve(sources, registry, lambda _: result.index_version)]
         told: dict[str, Any] = {"passages": passages}
         if not sources:
             told["note"] = "nothing was found"

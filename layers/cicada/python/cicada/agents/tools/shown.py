@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from cicada.agents.ports import Actor, Shelf
+from cicada.agents.ports import Actor, SourceRegistry
 from cicada.agents.tools.base import note_of
-from cicada.agents.tools.forms import Fact
+from cicada.agents.tools.inputs import Fact
 from cicada.corpus.passages import NoteLocator
 from cicada.errors import ToolInvalid
-from cicada.profiles.heads import Head
+from cicada.profiles.heads import StoredHead
 from cicada.profiles.record import Change, Edit, Evidence, NoteProof, PassageProof, Profile, Proof
 from cicada.profiles.rules import clipped, kept_place, name_key
 from cicada.protocol.events import Reason, Source
@@ -27,7 +27,7 @@ MAX_CHANGE_CHARS = 600
 MAX_TOLD = 5
 """Words that a refusal names."""
 _UNNUMBERED = 1
-"""The shelf gives the numbers."""
+"""The registry gives the numbers."""
 _SEARCHING = frozenset({"search_script", "gather_evidence"})
 """Tools that bring passages from the index, as they stand there now."""
 
@@ -69,7 +69,7 @@ def proof_source(profile: Profile, field: str, value: str, proof: Proof, *, scor
             return _note(f"note:{profile.id}:{name_key(field)}", place, f"{place.lead()}{value}{said}", score)
 
 
-def theory_source(head: Head) -> Source:
+def theory_source(head: StoredHead) -> Source:
     """A theory of a list as a note: what it says, and what is on record of it."""
     record = f"\nverdict on record: {head.verdict}" if head.verdict else ""
     place = NoteLocator(
@@ -114,16 +114,16 @@ def shown(source: Source, n: int | None) -> dict[str, Any]:
 
 
 def shelve(
-    sources: Sequence[Source], shelf: Shelf, version_of: Callable[[Source], str]
+    sources: Sequence[Source], registry: SourceRegistry, version_of: Callable[[Source], str]
 ) -> Iterator[tuple[int, Source]]:
-    """Put what a search has found on the shelf, as much as there is room for, each source with its number.
+    """Put what a search has found on the registry, as much as there is room for, each source with its number.
 
     Raises:
         ToolInvalid: there is no room for any of them.
     """
     for place, source in enumerate(sources):
         try:
-            n = shelf.put(source, version_of(source))
+            n = registry.put(source, version_of(source))
         except ToolInvalid:
             if place == 0:
                 raise
@@ -131,19 +131,19 @@ def shelve(
         yield n, source
 
 
-def numbered(shelf: Shelf, source: Source) -> int | None:
-    """The source's number on the shelf; None where there is no room for it: it can be read then, and not cited."""
+def numbered(registry: SourceRegistry, source: Source) -> int | None:
+    """The source's number on the registry; None where there is no room for it: it can be read then, and not cited."""
     try:
-        return shelf.put(source)
+        return registry.put(source)
     except ToolInvalid:
         return None
 
 
-def profile_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
+def profile_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
     """A profile as the model reads it: each fact with the number of its source."""
     fields = []
     for field in profile.fields:
-        n = numbered(shelf, proof_source(profile, field.name, field.value, field.proof))
+        n = numbered(registry, proof_source(profile, field.name, field.value, field.proof))
         told = "a passage" if isinstance(field.proof, PassageProof) else "the user"
         fields.append({"field": field.name, "value": field.value, "citation": n, "from": told})
     return {
@@ -152,17 +152,17 @@ def profile_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
         "name": profile.name,
         "version": profile.version,
         "changed": moment(profile.changed_at_ms),
-        **_theory_shown(profile, shelf),
+        **_theory_shown(profile, registry),
         "fields": fields,
     }
 
 
-def _theory_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
+def _theory_shown(profile: Profile, registry: SourceRegistry) -> dict[str, Any]:
     theory = profile.theory
     if theory is None:
         return {}
-    statement = numbered(shelf, proof_source(profile, "statement", theory.statement, theory.proof))
-    kept = [_evidence_shown(profile, one, shelf) for one in theory.evidence]
+    statement = numbered(registry, proof_source(profile, "statement", theory.statement, theory.proof))
+    kept = [_evidence_shown(profile, one, registry) for one in theory.evidence]
     judgement = theory.judgement
     return {
         "statement": theory.statement,
@@ -179,13 +179,13 @@ def _theory_shown(profile: Profile, shelf: Shelf) -> dict[str, Any]:
     }
 
 
-def _evidence_shown(profile: Profile, evidence: Evidence, shelf: Shelf) -> dict[str, Any]:
+def _evidence_shown(profile: Profile, evidence: Evidence, registry: SourceRegistry) -> dict[str, Any]:
     source = proof_source(profile, "evidence", "", evidence.proof, score=evidence.strength)
-    return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(shelf, source))}
+    return {"side": evidence.side, "strength": evidence.strength, **shown(source, numbered(registry, source))}
 
 
-def proof_of(fact: Fact, actor: Actor, shelf: Shelf) -> Proof:
-    """What supports a fact that a model wants to keep: a passage on the shelf, or what the user's own message says.
+def proof_of(fact: Fact, actor: Actor, registry: SourceRegistry) -> Proof:
+    """What supports a fact that a model wants to keep: a passage on the registry, or what the user's own message says.
 
     The quote must stand there word by word, and the value be made of its words.
 
@@ -202,7 +202,7 @@ def proof_of(fact: Fact, actor: Actor, shelf: Shelf) -> Proof:
                 "passage that has them"
             )
         return note_of(actor)
-    source = cited(fact.citation, shelf)
+    source = cited(fact.citation, registry)
     if isinstance(source.locator, NoteLocator) or not _is_searched(source):
         raise ToolInvalid(
             f"{fact.field}: [{fact.citation}] is what a profile keeps: search for the passage itself, and cite it"
@@ -211,7 +211,7 @@ def proof_of(fact: Fact, actor: Actor, shelf: Shelf) -> Proof:
         raise ToolInvalid(
             f"{fact.field}: passage [{fact.citation}] does not have the quote: copy its words exactly, or cite another"
         )
-    return passage_proof(source, shelf.version_of(fact.citation))
+    return passage_proof(source, registry.version_of(fact.citation))
 
 
 def passage_proof(source: Source, index_version: str) -> PassageProof:
@@ -227,9 +227,9 @@ def passage_proof(source: Source, index_version: str) -> PassageProof:
     )
 
 
-def cited(n: int, shelf: Shelf) -> Source:
+def cited(n: int, registry: SourceRegistry) -> Source:
     """The source of a number. Raises ToolInvalid."""
-    found = next((source for source in shelf.sources if source.n == n), None)
+    found = next((source for source in registry.sources if source.n == n), None)
     if found is None:
         raise ToolInvalid(f"there is no passage [{n}]: cite one that a tool has returned")
     return found

@@ -6,22 +6,22 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cicada.agents.ports import Actor, Judged, Shelf, TheoryVerdict, Written
+from cicada.agents.ports import Actor, ProfileWritten, SourceRegistry, TheoryVerdict, VerdictGiven
 from cicada.agents.tools.base import DeskTool, note_of, scope_of
-from cicada.agents.tools.evidence import MODERATE, Weighed, evidence_of, gathered_for, strength_words
-from cicada.agents.tools.forms import GiveVerdict, ListTheories, RecordVerdict, RefineTheory, StateTheory
+from cicada.agents.tools.evidence import MODERATE, WeighedPassage, evidence_of, gathered_for, strength_words
+from cicada.agents.tools.inputs import GiveVerdict, ListTheories, RecordVerdict, RefineTheory, StateTheory
 from cicada.agents.tools.shown import MAX_TOLD, moment, numbered, passage_proof, profile_shown, theory_source
 from cicada.errors import ProfileConflict, ProfileInvalid, ToolInvalid
 from cicada.profiles.changes import By, Stated
-from cicada.profiles.heads import Head
+from cicada.profiles.heads import StoredHead
 from cicada.profiles.record import Evidence, Profile, Side
 from cicada.profiles.rules import MAX_NAME_CHARS, claim_of, clipped, profile_id
 from cicada.protocol.events import Source, VerdictPassage
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 from cicada.text.words import foreign_words, quotes
 
 MAX_CITED = 12
-"""Theories of a list that can be cited: the shelf has room for 40 sources, and evidence needs most of it."""
+"""Theories of a list that can be cited: the registry has room for 40 sources, and evidence needs most of it."""
 _DIGEST_CHARS = 10
 
 
@@ -30,10 +30,12 @@ class ListTheoriesTool(DeskTool):
 
     form = ListTheories
 
-    def run(self, _given: ListTheories, actor: Actor, shelf: Shelf, _limits: Limits) -> Mapping[str, Any]:
+    def run(
+        self, _given: ListTheories, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> Mapping[str, Any]:
         """See the port. Each theory is a source, as the note that it is, as long as there is room for evidence."""
-        heads = self.desk.list(actor.subject, "theory")
-        return {"theories": [_listed(head, shelf, cited=at < MAX_CITED) for at, head in enumerate(heads)]}
+        heads = self.profile_service.list(actor.subject, "theory")
+        return {"theories": [_listed(head, registry, cited=at < MAX_CITED) for at, head in enumerate(heads)]}
 
 
 class StateTheoryTool(DeskTool):
@@ -42,27 +44,27 @@ class StateTheoryTool(DeskTool):
     form = StateTheory
     writes = in_worker = True
 
-    def run(self, given: StateTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(self, given: StateTheory, actor: Actor, registry: SourceRegistry, _limits: SearchLimits) -> ProfileWritten:
         """See the port."""
         _refuse_unquoted(given, actor)
         scope_of(actor, episodes=given.episodes)
         by = self.by(given, actor)
         profile = self._filed(by, Stated(given.statement, note_of(actor), given.episodes))
-        return self.written({"stated": profile_shown(profile, shelf)}, by, profile)
+        return self.written({"stated": profile_shown(profile, registry)}, by, profile)
 
     def _filed(self, by: By, stated: Stated) -> Profile:
         """Under the statement; apart, where a theory that was filed under that says something else by now."""
         name, apart = theory_name(stated.statement), theory_name(stated.statement, by.operation_id)
-        if self.desk.has_done(by, profile_id("theory", apart)):
+        if self.profile_service.has_done(by, profile_id("theory", apart)):
             name = apart
         try:
-            return self.desk.create(by, "theory", name, stated=stated)
+            return self.profile_service.create(by, "theory", name, stated=stated)
         except ProfileConflict:
             claim = claim_of(stated.statement)
-            for head in self.desk.list(by.subject, "theory"):
+            for head in self.profile_service.list(by.subject, "theory"):
                 if head.statement is not None and claim_of(head.statement) == claim:
                     raise ProfileConflict(f"there is one that says so: id {head.id}, version {head.version}") from None
-        return self.desk.create(by, "theory", apart, stated=stated)
+        return self.profile_service.create(by, "theory", apart, stated=stated)
 
 
 class RefineTheoryTool(DeskTool):
@@ -71,16 +73,16 @@ class RefineTheoryTool(DeskTool):
     form = RefineTheory
     writes = in_worker = True
 
-    def run(self, given: RefineTheory, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(self, given: RefineTheory, actor: Actor, registry: SourceRegistry, _limits: SearchLimits) -> ProfileWritten:
         """See the port."""
-        old = self.desk.show(actor.subject, given.id).theory
+        old = self.profile_service.show(actor.subject, given.id).theory
         if old is None:
             raise ProfileInvalid("only a theory has a statement")
         _refuse_unquoted(given, actor, old.statement)
         stated = Stated(given.statement, note_of(actor), old.episodes)
         by = self.by(given, actor)
-        profile = self.desk.update(by, given.id, given.expected_version, stated=stated)
-        return self.written({"refined": profile_shown(profile, shelf)}, by, profile)
+        profile = self.profile_service.update(by, given.id, given.expected_version, stated=stated)
+        return self.written({"refined": profile_shown(profile, registry)}, by, profile)
 
 
 def theory_name(statement: str, apart: str = "") -> str:
@@ -103,8 +105,8 @@ def _refuse_unquoted(given: StateTheory | RefineTheory, actor: Actor, *kept: str
         raise ToolInvalid(f"the quote does not say {', '.join(unsaid[:MAX_TOLD])}: keep the theory in the user's words")
 
 
-def _listed(head: Head, shelf: Shelf, *, cited: bool) -> dict[str, Any]:
-    number = numbered(shelf, theory_source(head)) if cited else None
+def _listed(head: StoredHead, registry: SourceRegistry, *, cited: bool) -> dict[str, Any]:
+    number = numbered(registry, theory_source(head)) if cited else None
     return {
         "id": head.id,
         "version": head.version,
@@ -126,10 +128,10 @@ class GiveVerdictTool(DeskTool):
     form = GiveVerdict
     in_worker = True
 
-    def run(self, given: GiveVerdict, _actor: Actor, shelf: Shelf, _limits: Limits) -> Judged:
+    def run(self, given: GiveVerdict, _actor: Actor, registry: SourceRegistry, _limits: SearchLimits) -> VerdictGiven:
         """See the port."""
-        verdict = _among(given, evidence_of(shelf.sources))
-        return Judged(_told(verdict), verdict)
+        verdict = _among(given, evidence_of(registry.sources))
+        return VerdictGiven(_told(verdict), verdict)
 
 
 class RecordVerdictTool(DeskTool):
@@ -138,12 +140,14 @@ class RecordVerdictTool(DeskTool):
     form = RecordVerdict
     writes = in_worker = True
 
-    def run(self, given: RecordVerdict, actor: Actor, shelf: Shelf, _limits: Limits) -> Written:
+    def run(
+        self, given: RecordVerdict, actor: Actor, registry: SourceRegistry, _limits: SearchLimits
+    ) -> ProfileWritten:
         """See the port."""
-        theory = self.desk.show(actor.subject, given.id).theory
+        theory = self.profile_service.show(actor.subject, given.id).theory
         if theory is None:
             raise ProfileInvalid("that is no theory")
-        gathered = gathered_for(theory.statement, shelf.sources)
+        gathered = gathered_for(theory.statement, registry.sources)
         if not gathered:
             raise ToolInvalid(
                 "no evidence was gathered for this theory's statement: call gather_evidence with its id first. Where "
@@ -155,15 +159,15 @@ class RecordVerdictTool(DeskTool):
             Evidence(
                 side=one.side,
                 strength=one.strength,
-                proof=passage_proof(one.source, shelf.version_of(n)),
+                proof=passage_proof(one.source, registry.version_of(n)),
                 cited=n in cited,
             )
             for n, one in gathered.items()
             if one.side is not None
         ]
         by = self.by(given, actor)
-        profile = self.desk.judge(by, given.id, given.expected_version, given.verdict, evidence)
-        return self.written({"recorded": profile_shown(profile, shelf)}, by, profile, verdict)
+        profile = self.profile_service.judge(by, given.id, given.expected_version, given.verdict, evidence)
+        return self.written({"recorded": profile_shown(profile, registry)}, by, profile, verdict)
 
 
 def not_given(sources: Sequence[Source]) -> TheoryVerdict | None:
@@ -182,7 +186,7 @@ def verdict_line(verdict: TheoryVerdict) -> str:
     return f"Verdict: {verdict.verdict}. Passages for it: {len(verdict.for_)}; against it: {len(verdict.against)}."
 
 
-def _among(given: GiveVerdict, evidence: Mapping[str, Mapping[int, Weighed]]) -> TheoryVerdict:
+def _among(given: GiveVerdict, evidence: Mapping[str, Mapping[int, WeighedPassage]]) -> TheoryVerdict:
     """The verdict over evidence that was gathered for one statement, whichever."""
     refusals = []
     for gathered in reversed([*evidence.values()] or [{}]):
@@ -193,7 +197,7 @@ def _among(given: GiveVerdict, evidence: Mapping[str, Mapping[int, Weighed]]) ->
     raise refusals[0]
 
 
-def _checked(given: GiveVerdict, gathered: Mapping[int, Weighed]) -> TheoryVerdict:
+def _checked(given: GiveVerdict, gathered: Mapping[int, WeighedPassage]) -> TheoryVerdict:
     """A verdict needs evidence of its own side, and more than weak; what is named must stand on the side that is said.
 
     Raises:
@@ -220,7 +224,7 @@ def _checked(given: GiveVerdict, gathered: Mapping[int, Weighed]) -> TheoryVerdi
     )
 
 
-def _side(gathered: Mapping[int, Weighed], side: Side) -> tuple[VerdictPassage, ...]:
+def _side(gathered: Mapping[int, WeighedPassage], side: Side) -> tuple[VerdictPassage, ...]:
     return tuple(
         VerdictPassage(n=n, strength=strength_words(one.strength)) for n, one in gathered.items() if one.side == side
     )

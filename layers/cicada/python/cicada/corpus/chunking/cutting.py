@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise, takewhile, zip_longest
 
 from cicada.corpus.chunking.units import Edge, Unit, units_of
-from cicada.corpus.documents import Block
+from cicada.corpus.documents import DocumentBlock
 
 LEAST_SHARE = 0.4
 """Of ``chunk_size``: no cut leaves less on a side, unless another edge cannot be found."""
@@ -87,14 +87,14 @@ def _alike(_path: tuple[str, ...]) -> Hashable:
 @dataclass(frozen=True)
 class _Section:
     path: tuple[str, ...]
-    above: Sequence[Block]
+    above: Sequence[DocumentBlock]
     """Headings with nothing of their own, which its path tells."""
-    blocks: Sequence[Block]
+    blocks: Sequence[DocumentBlock]
     body: Sequence[Unit]
     """Without its heading, which its path tells."""
 
 
-def runs_of(blocks: Sequence[Block], limit: int, apart: Apart = _alike) -> Iterator[Sequence[Unit]]:
+def runs_of(blocks: Sequence[DocumentBlock], limit: int, apart: Apart = _alike) -> Iterator[Sequence[Unit]]:
     """The runs of a document, in order: no chunk has units of two.
 
     A heading begins a run, and is told by the ``section`` of the units below it. It stays in the text where nothing is
@@ -124,14 +124,14 @@ def common_path(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(names[0] for names in levels)
 
 
-def _sections(blocks: Sequence[Block], limit: int) -> Iterator[_Section]:
-    groups: list[list[Block]] = []
+def _sections(blocks: Sequence[DocumentBlock], limit: int) -> Iterator[_Section]:
+    groups: list[list[DocumentBlock]] = []
     for block in blocks:
         begins = block.kind in ("heading", "record") or not groups or block.section != groups[-1][0].section
         if begins or groups[-1][0].kind == "record":
             groups.append([])
         groups[-1].append(block)
-    above: list[Block] = []
+    above: list[DocumentBlock] = []
     for group, following in zip_longest(groups, groups[1:]):
         path = group[0].section
         told = group[0].kind == "heading" and path[-1:] == (group[0].text,)
@@ -155,7 +155,7 @@ def _together(small: Sequence[_Section], limit: int, least: int) -> Iterator[Seq
         yield shared[0].body if len(shared) == 1 else units_of([*_blocks(shared)], limit)
 
 
-def _blocks(shared: Sequence[_Section]) -> Iterator[Block]:
+def _blocks(shared: Sequence[_Section]) -> Iterator[DocumentBlock]:
     """The blocks of sections that share a run, with every heading that the path above all of them does not tell."""
     common = common_path([section.path for section in shared])
     for section in shared:

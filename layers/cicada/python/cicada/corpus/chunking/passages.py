@@ -23,7 +23,7 @@ from cicada.corpus.chunking.units import Edge, Unit, joined
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.declared.sectioning import Sectioning
 from cicada.corpus.documents import METADATA_KEYS, SECTION_SEPARATOR, Document
-from cicada.corpus.indexable import Indexable, Part
+from cicada.corpus.indexable import Indexable, WeightedText
 from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.text.sentences import pieces, sentences
 from cicada.text.token_estimates import estimated_tokens
@@ -32,11 +32,11 @@ WINDOW_TOKENS = 320
 """Of a window, about: what the estimate gives for the 256 word pieces that small models read."""
 
 
-def parts_of(text: str, headings: str) -> tuple[Part, ...]:
+def parts_of(text: str, headings: str) -> tuple[WeightedText, ...]:
     """The parts of a passage: its text, and its windows where it has more than one, each below its headings if any."""
     windows = windows_of(text)
     above = f"{headings}\n\n" if headings else ""
-    return tuple(Part(above + own, 1.0) for own in [text, *(windows if len(windows) > 1 else ())])
+    return tuple(WeightedText(above + own, 1.0) for own in [text, *(windows if len(windows) > 1 else ())])
 
 
 def windows_of(text: str) -> list[str]:
@@ -59,7 +59,7 @@ ID_DIGITS = 32
 
 
 @dataclass(frozen=True)
-class Chunk:
+class DocumentChunk:
     """A stretch of a document."""
 
     text: str
@@ -75,7 +75,7 @@ class Chunk:
 
 def chunks_of(
     document: Document, options: ChunkOptions, embed: Embed | None = None, sectioning: Sectioning | None = None
-) -> Iterator[Chunk]:
+) -> Iterator[DocumentChunk]:
     """Cut a document that is not a script, in order: no chunk has text of two declared sections.
 
     Raises:
@@ -90,7 +90,7 @@ def chunks_of(
             own = joined(group)
             repeated = _repeated(before, group, options)
             lead = f"{group[0].lead}\n" if group[0].lead else ""
-            yield Chunk(
+            yield DocumentChunk(
                 text=lead + joined([*repeated, *group]),
                 own=own,
                 section=common_path([unit.section for unit in group]),
@@ -148,7 +148,7 @@ def passages_of(
     return items
 
 
-def _id(source: str, chunk: Chunk, earlier: int) -> str:
+def _id(source: str, chunk: DocumentChunk, earlier: int) -> str:
     written = json.dumps([source, chunk.section, chunk.own, earlier])
     return hashlib.sha256(written.encode()).hexdigest()[:ID_DIGITS]
 

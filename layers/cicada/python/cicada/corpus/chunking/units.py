@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from cicada.corpus.documents import Block
+from cicada.corpus.documents import DocumentBlock
 from cicada.text.sentences import pieces, sentences
 from cicada.text.token_estimates import estimated_tokens, share_of_tokens
 
@@ -52,10 +52,10 @@ def joined(units: Sequence[Unit]) -> str:
     return (first.text + "".join(unit.separator + unit.text for unit in others)).strip()
 
 
-def units_of(blocks: Sequence[Block], limit: int) -> list[Unit]:
+def units_of(blocks: Sequence[DocumentBlock], limit: int) -> list[Unit]:
     """Take blocks apart; no unit has more than ``limit`` tokens."""
     units: list[Unit] = []
-    before: Block | None = None
+    before: DocumentBlock | None = None
     for block in blocks:
         edge, separator = _between(before, block)
         first = True
@@ -82,7 +82,7 @@ def units_of(blocks: Sequence[Block], limit: int) -> list[Unit]:
     return units
 
 
-def _between(before: Block | None, block: Block) -> tuple[Edge, str]:
+def _between(before: DocumentBlock | None, block: DocumentBlock) -> tuple[Edge, str]:
     if before is None:
         return Edge.BLOCK, "\n\n"
     if before.kind == "heading":
@@ -96,14 +96,14 @@ def _between(before: Block | None, block: Block) -> tuple[Edge, str]:
     return Edge.BLOCK, "\n\n"
 
 
-def _lead(block: Block, limit: int) -> str:
+def _lead(block: DocumentBlock, limit: int) -> str:
     if block.kind not in ("row", "record") or len(block.fields) < 2 or estimated_tokens(block.text) <= limit:
         return ""
     lead = f"{block.fields[0][0]}: {block.fields[0][1]}"
     return lead if estimated_tokens(lead) <= limit * LEAD_SHARE else ""
 
 
-def _parts(block: Block, limit: int) -> Iterator[tuple[str, Edge, bool]]:
+def _parts(block: DocumentBlock, limit: int) -> Iterator[tuple[str, Edge, bool]]:
     """A block's parts: the text, what stands before it where it is not the first, and whether it is prose."""
     if block.kind in ("paragraph", "quote"):
         yield from _by_sentences(block.text, limit)

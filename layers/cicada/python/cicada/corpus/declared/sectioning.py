@@ -11,7 +11,7 @@ from typing import Self
 
 from cicada.corpus.declared.declaration import OTHER_SECTION, CollectionDeclaration, NamesDeclared, Pattern, Word
 from cicada.corpus.declared.naming import DeclaredNames
-from cicada.corpus.documents import SECTION_SEPARATOR, Block
+from cicada.corpus.documents import SECTION_SEPARATOR, DocumentBlock
 from cicada.corpus.passages import CorpusModel
 
 NAME_FIELDS = ("name", "title")
@@ -51,7 +51,7 @@ class SectionRules(CorpusModel):
 class Sectioning:
     """The sections of one document; a script has no blocks."""
 
-    def __init__(self, rules: SectionRules, source: str, title: str, blocks: Sequence[Block] = ()) -> None:
+    def __init__(self, rules: SectionRules, source: str, title: str, blocks: Sequence[DocumentBlock] = ()) -> None:
         self._rules = rules
         self._source = source
         self._title = title
@@ -79,7 +79,7 @@ class Sectioning:
         names = () if about is None else self.names.filed_under(about)
         return tuple(dict.fromkeys((*names, *self.names.of(text))))
 
-    def _read(self, blocks: Sequence[Block]) -> tuple[Mapping[Path, str], list[str]]:
+    def _read(self, blocks: Sequence[DocumentBlock]) -> tuple[Mapping[Path, str], list[str]]:
         """What the headings and records of sections of names name: by their paths, and all."""
         at: dict[Path, str] = {}
         rows: list[str] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cicada.corpus.documents import METADATA_KEYS, Block, BlockKind, DocType
+from cicada.corpus.documents import METADATA_KEYS, BlockKind, DocType, DocumentBlock
 from cicada.corpus.messages import MAX_METADATA_VALUE_CHARS
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import DocumentTooLarge
@@ -46,7 +46,7 @@ class Blocks:
 
     def __init__(self, limits: ReadLimits) -> None:
         self.limits = limits
-        self._blocks: list[Block] = []
+        self._blocks: list[DocumentBlock] = []
         self._chars = 0
         self._headings: list[tuple[int, str]] = []
         self._tables = 0
@@ -56,7 +56,7 @@ class Blocks:
         if not (line := one_line(text)):
             return
         self.enter(line, level)
-        self._add(Block("heading", line, self._section(), page))
+        self._add(DocumentBlock("heading", line, self._section(), page))
 
     def enter(self, heading: str, level: int) -> None:
         """Let what follows stand under a heading that is no block of the text."""
@@ -71,7 +71,7 @@ class Blocks:
     def add(self, kind: BlockKind, text: str, page: int | None = None) -> None:
         """Add text. What is blank is left out."""
         if line := cleaned(text, indented=kind in ("list_item", "code")):
-            self._add(Block(kind, line, self._section(), page))
+            self._add(DocumentBlock(kind, line, self._section(), page))
 
     def new_table(self) -> int:
         """The number of the table whose rows come next."""
@@ -86,21 +86,21 @@ class Blocks:
         if len(kept) > self.limits.max_fields:
             raise DocumentTooLarge(f"has a {kind} of more than {self.limits.max_fields:,} fields (max_fields)")
         if kept:
-            self._add(Block(kind, rendered(kept), self._section(), page, kept, table))
+            self._add(DocumentBlock(kind, rendered(kept), self._section(), page, kept, table))
 
     def first_heading(self) -> str | None:
         """The first heading, if it comes before anything else: what many documents give their title by."""
         first = self._blocks[0] if self._blocks else None
         return first.text[:MAX_HEADING_CHARS] if first and first.kind == "heading" else None
 
-    def all(self) -> tuple[Block, ...]:
+    def all(self) -> tuple[DocumentBlock, ...]:
         """Every block, in reading order."""
         return tuple(self._blocks)
 
     def _section(self) -> tuple[str, ...]:
         return tuple(heading for _, heading in self._headings)
 
-    def _add(self, block: Block) -> None:
+    def _add(self, block: DocumentBlock) -> None:
         self._chars += len(block.text)
         if self._chars > self.limits.max_text_chars:
             raise DocumentTooLarge(f"holds more than {self.limits.max_text_chars:,} characters (max_text_chars)")
@@ -143,7 +143,7 @@ class Content:
     """The content of one file."""
 
     doc_type: DocType
-    blocks: tuple[Block, ...]
+    blocks: tuple[DocumentBlock, ...]
     title: str | None = None
     """What the file gives as its title; None where it gives none."""
     pages: int | None = None

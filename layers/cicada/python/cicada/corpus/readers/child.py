@@ -37,7 +37,7 @@ Reader = Callable[..., Document]
 def main(socket_number: int, reader_name: str) -> None:
     """Serve orders over a connected ``SOCK_SEQPACKET`` or ``SOCK_DGRAM`` socket until the parent is gone.
 
-    ``reader_name``: ``module:function`` of what reads, as :func:`cicada.corpus.readers.reading.read_document` does.
+    ``reader_name``: ``module:function`` of what reads, as :func:`cicada.corpus.readers.dispatch.read_document` does.
     """
     parent = socket.socket(fileno=socket_number)
     module, _, function = reader_name.partition(":")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from cicada import errors
-from cicada.corpus.documents import Block, BlockKind, DocType, Document
+from cicada.corpus.documents import BlockKind, DocType, Document, DocumentBlock
 from cicada.corpus.readers.blocks import rendered
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.corpus.readers.naming import MAX_TITLE_CHARS
@@ -109,12 +109,12 @@ def read_result(data: bytes) -> Document:
         raise MalformedResultError(type(error).__name__) from None
 
 
-def _block(written: Any, headings: list[tuple[str, ...]]) -> Block:
+def _block(written: Any, headings: list[tuple[str, ...]]) -> DocumentBlock:
     kind, text, section, page, pairs, table = written
     fields = tuple((_string(name), _string(value)) for name, value in pairs)
     text = rendered(fields) if fields else _string(text)
     _check(kind in _KINDS and bool(text.strip()))
-    return Block(kind, text, headings[section], _number(page), fields, _number(table))
+    return DocumentBlock(kind, text, headings[section], _number(page), fields, _number(table))
 
 
 def _string(value: Any) -> str:

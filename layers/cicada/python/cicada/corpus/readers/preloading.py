@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from cicada.corpus.documents import DocType
 from cicada.corpus.readers.detect import doc_type_of
-from cicada.corpus.readers.reading import read_document
+from cicada.corpus.readers.dispatch import read_document
 from cicada.errors import DocumentUnsupported
 
 PDF_MARK = b"%PDF-"

@@ -49,7 +49,7 @@ from cicada.errors import (
 
 logger = logging.getLogger(__name__)
 
-READER = "cicada.corpus.readers.reading:read_document"
+READER = "cicada.corpus.readers.dispatch:read_document"
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """What Python may need to start; everything else of the environment stays here."""
 _START = (

@@ -9,7 +9,7 @@ from itertools import chain, islice, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from cicada.corpus.indexable import Part
+from cicada.corpus.indexable import WeightedText
 from cicada.index.lexical import MAX_POSITION, MAX_WEIGHT_UNITS, WEIGHT_UNITS
 from cicada.index.lexical.codec import TermRows, stack
 from cicada.text.detection import indexed_language
@@ -26,7 +26,7 @@ MAX_LANGUAGES = 255
 UNKNOWN = ""
 
 
-def analyse(documents: Iterable[Sequence[Part]], languages: Iterable[str | None]) -> TermRows:
+def analyse(documents: Iterable[Sequence[WeightedText]], languages: Iterable[str | None]) -> TermRows:
     """Analyse passages.
 
     ``documents`` has the parts of each passage: its own text first, then other texts, whose words count by the part's
@@ -53,7 +53,7 @@ class _Analysis:
         self._given: dict[str, _Given] = {}
         self._several: list[list[int]] = []
 
-    def batch(self, passages: Sequence[tuple[Sequence[Part], str | None]]) -> TermRows:
+    def batch(self, passages: Sequence[tuple[Sequence[WeightedText], str | None]]) -> TermRows:
         """Analyse some passages. The vocabulary and the languages are those of the analysis, and not in the result."""
         if sum(map(len, self._given.values())) > MAX_REMEMBERED_TOKENS:
             self._given.clear()

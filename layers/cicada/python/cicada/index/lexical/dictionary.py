@@ -26,7 +26,7 @@ _BETWEEN = b"\0"
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 
 
-class Entry(NamedTuple):
+class TermEntry(NamedTuple):
     """What the dictionary knows of a term."""
 
     counts: tuple[int, ...]  # its postings in each block of 65,536 rows, those of deleted rows among them
@@ -76,7 +76,7 @@ def _packed(values: NDArray[np.int64]) -> tuple[bytes, int]:
     return values.astype(f"<u{width}").tobytes(), width
 
 
-class Dictionary:
+class TermDictionary:
     """The sparse index of a segment's dictionary: tells which block to read."""
 
     def __init__(self, head: memoryview, body_size: int) -> None:
@@ -111,7 +111,7 @@ class Dictionary:
         return self._ends[block], self._ends[block + 1] - self._ends[block]
 
 
-class Block:
+class DictionaryBlock:
     """One block of a dictionary."""
 
     def __init__(self, data: memoryview, row_blocks: int) -> None:
@@ -133,7 +133,7 @@ class Block:
         if self._text.count(_BETWEEN) != self._count + 1 or self._text[:1] != _BETWEEN or self._text[-1:] != _BETWEEN:
             raise IndexCorrupt("a block of the dictionary does not have its terms")
 
-    def find(self, term: bytes) -> Entry | None:
+    def find(self, term: bytes) -> TermEntry | None:
         """A term's entry, if it is here."""
         at = self._text.find(_BETWEEN + term + _BETWEEN)
         return None if at < 0 else self._entry(self._text.count(_BETWEEN, 0, at))
@@ -142,7 +142,7 @@ class Block:
         """All terms, in order."""
         return self._text[1:-1].split(_BETWEEN)
 
-    def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, Entry]]:
+    def starting_with(self, prefix: bytes) -> Iterator[tuple[bytes, TermEntry]]:
         """Terms with a prefix, in order."""
         terms = self.terms()
         for at in range(bisect_left(terms, prefix), len(terms)):
@@ -155,12 +155,12 @@ class Block:
         counts = np.frombuffer(self._data, f"<u{self._width}", self._count * self._row_blocks, self._counts_at)
         return counts.astype(np.int64).reshape(self._count, self._row_blocks)
 
-    def _entry(self, at: int) -> Entry:
+    def _entry(self, at: int) -> TermEntry:
         width, code = self._offset_width, self._offset_code
         counts_at = self._counts_at + at * self._row_blocks * self._width
         postings, postings_end = struct.unpack_from(f"<2{code}", self._data, self._postings_at + at * width)
         positions, positions_end = struct.unpack_from(f"<2{code}", self._data, self._positions_at + at * width)
-        return Entry(
+        return TermEntry(
             counts=struct.unpack_from(f"<{self._row_blocks}{self._count_code}", self._data, counts_at),
             postings_start=self._postings + postings,
             postings_size=postings_end - postings,

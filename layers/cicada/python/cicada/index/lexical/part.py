@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index import lexical
-from cicada.index.lexical.dictionary import Block, Dictionary, Entry
+from cicada.index.lexical.dictionary import DictionaryBlock, TermDictionary, TermEntry
 from cicada.index.lexical.postings import PostingList
 from cicada.index.segment_format import Sections, Span, whole
 
@@ -78,7 +78,7 @@ class LexicalPart:
         self.code_width, self.length_width = _number(meta, "code_width"), _number(meta, "length_width")
         self.languages = _languages(meta, count)
         self.average_length = _number(meta, "total_length") / max(count, 1)
-        self.dictionary = Dictionary(sections.head(lexical.BLOCKS), sections.size(lexical.DICTIONARY))
+        self.dictionary = TermDictionary(sections.head(lexical.BLOCKS), sections.size(lexical.DICTIONARY))
         self._postings_size, self._positions_size = sections.size(lexical.POSTINGS), sections.size(lexical.POSITIONS)
         values = sections.head(lexical.WEIGHTS)
         if (
@@ -93,13 +93,13 @@ class LexicalPart:
         ):
             raise IndexCorrupt("the sizes of the lexical part do not fit")
         self.frequencies = np.frombuffer(values, "<u2").astype(np.float32) / np.float32(lexical.WEIGHT_UNITS)
-        self._remembered: dict[bytes, Entry | None] = {}
+        self._remembered: dict[bytes, TermEntry | None] = {}
         self._norms: dict[float, NDArray[np.float32]] = {}
         self._alive: Alive | None = None
 
     # --- the dictionary ---
 
-    def remembered(self, term: bytes) -> tuple[bool, Entry | None]:
+    def remembered(self, term: bytes) -> tuple[bool, TermEntry | None]:
         """Whether a term's entry is known without a read, and the entry; None if the dictionary lacks the term."""
         try:
             return True, self._remembered[term]
@@ -117,11 +117,11 @@ class LexicalPart:
         """The bytes of one block of the dictionary."""
         return Span(self.sections, lexical.DICTIONARY, *self.dictionary.span(at))
 
-    def block(self, data: memoryview) -> Block:
+    def block(self, data: memoryview) -> DictionaryBlock:
         """One block, read."""
-        return Block(data, self.row_blocks)
+        return DictionaryBlock(data, self.row_blocks)
 
-    def look_up(self, term: bytes, block: Block) -> Entry | None:
+    def look_up(self, term: bytes, block: DictionaryBlock) -> TermEntry | None:
         """Find a term in its block, and remember what was found."""
         entry = block.find(term)
         if entry is not None:
@@ -131,7 +131,7 @@ class LexicalPart:
         self._remembered[term] = entry
         return entry
 
-    def check(self, entry: Entry) -> None:
+    def check(self, entry: TermEntry) -> None:
         """Raises IndexCorrupt if an entry points past its sections, or its postings are not of their number."""
         size = sum(entry.counts) * (2 + self.code_width)
         if (
@@ -144,11 +144,11 @@ class LexicalPart:
 
     # --- postings and lengths ---
 
-    def postings_span(self, entry: Entry) -> Span:
+    def postings_span(self, entry: TermEntry) -> Span:
         """The bytes of a term's postings."""
         return Span(self.sections, lexical.POSTINGS, entry.postings_start, entry.postings_size)
 
-    def positions_span(self, entry: Entry) -> Span:
+    def positions_span(self, entry: TermEntry) -> Span:
         """The bytes of a term's positions."""
         return Span(self.sections, lexical.POSITIONS, entry.positions_start, entry.positions_size)
 

@@ -27,7 +27,7 @@ _UNKNOWN = ""
 
 
 @dataclass(frozen=True)
-class Words:
+class QueryTerm:
     """A term, or several that count as one: what a word becomes in each of the index's languages."""
 
     alternatives: tuple[bytes, ...]
@@ -48,14 +48,14 @@ class Phrase:
     steps: tuple[tuple[int, tuple[bytes, ...]], ...]
 
 
-Clause = Words | Prefix | Phrase
+Clause = QueryTerm | Prefix | Phrase
 
 
 _terms = lru_cache(maxsize=8192)(terms_of)
 
 
 @lru_cache(maxsize=8192)
-def _looked_up(readings: tuple[tuple[str, str], ...]) -> tuple[Words, ...]:
+def _looked_up(readings: tuple[tuple[str, str], ...]) -> tuple[QueryTerm, ...]:
     """What a token is looked up as, given how it reads in each language."""
     places: dict[tuple[int, int], dict[bytes, None]] = {}
     for language, written in readings:
@@ -65,7 +65,7 @@ def _looked_up(readings: tuple[tuple[str, str], ...]) -> tuple[Words, ...]:
         if not is_unspaced(written):
             for code, _ in terms.beside:
                 places.setdefault((0, 0), {})[code.encode()] = None
-    return tuple(Words(tuple(alternatives)) for alternatives in places.values())
+    return tuple(QueryTerm(tuple(alternatives)) for alternatives in places.values())
 
 
 class QueryAnalyzer:
@@ -116,7 +116,7 @@ class QueryAnalyzer:
             for token, dotless in zip(read, turkish, strict=False)
         ]
 
-    def _words(self, text: str) -> Iterator[Words]:
+    def _words(self, text: str) -> Iterator[QueryTerm]:
         read = self._tokens(text)
         several = len(self._languages) > 1
         spoken = language_of(text, self._languages, self._usual) if several else self._usual

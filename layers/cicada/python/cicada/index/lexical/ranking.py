@@ -28,7 +28,7 @@ _BELOW = 1 - 1e-6  # floors are lowered by more than single precision rounds
 _WORTH_A_FLOOR = 512  # before a list of so many postings is read, a better floor is computed
 
 
-class Weighed(NamedTuple):
+class WeightedPostings(NamedTuple):
     """A list, and what its term adds to a score: ``weight`` x tf / (tf + norm), at most ``bound``."""
 
     postings: PostingList
@@ -53,7 +53,9 @@ def kth_largest(values: Floats, k: int) -> float:
     return float(np.partition(values, len(values) - k)[len(values) - k])
 
 
-def best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, floor: float) -> tuple[Rows, Floats]:
+def best_rows(
+    lists: Sequence[WeightedPostings], norms: Floats, mask: Mask, limit: int, floor: float
+) -> tuple[Rows, Floats]:
     """Rows that can be among the best ``limit`` (at least 1), with their scores, in no order.
 
     ``lists`` are at least one, in the query's order; ``norms``, shape ``(n,)``, BM25's length norms; ``mask``, shape
@@ -69,7 +71,9 @@ def best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, f
         raise
 
 
-def _best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, floor: float) -> tuple[Rows, Floats]:
+def _best_rows(
+    lists: Sequence[WeightedPostings], norms: Floats, mask: Mask, limit: int, floor: float
+) -> tuple[Rows, Floats]:
     rest = _rest(lists)
     totals = _SCRATCH.totals
     seen: list[Rows] = []
@@ -99,7 +103,7 @@ def _best_rows(lists: Sequence[Weighed], norms: Floats, mask: Mask, limit: int, 
     return rows, scores
 
 
-def scores_of(lists: Sequence[Weighed], norms: Floats, rows: Rows) -> Floats:
+def scores_of(lists: Sequence[WeightedPostings], norms: Floats, rows: Rows) -> Floats:
     """The scores of given rows, which ascend. Raises IndexCorrupt if postings have weights that do not exist."""
     scores = np.zeros(len(rows), np.float32)
     try:
@@ -110,7 +114,7 @@ def scores_of(lists: Sequence[Weighed], norms: Floats, rows: Rows) -> Floats:
     return scores
 
 
-def _rest(lists: Sequence[Weighed]) -> list[float]:
+def _rest(lists: Sequence[WeightedPostings]) -> list[float]:
     """For each list what it and the later ones can add; 0 after the last."""
     rest = [0.0]
     for item in reversed(lists):
@@ -118,7 +122,7 @@ def _rest(lists: Sequence[Weighed]) -> list[float]:
     return rest[::-1]
 
 
-def _contributions(item: Weighed, norms: Floats, mask: Mask) -> tuple[Rows, Floats]:
+def _contributions(item: WeightedPostings, norms: Floats, mask: Mask) -> tuple[Rows, Floats]:
     rows = item.postings.rows()
     added = item.postings.frequencies()
     if mask is not None:
@@ -131,7 +135,7 @@ def _contributions(item: Weighed, norms: Floats, mask: Mask) -> tuple[Rows, Floa
     return rows, added
 
 
-def _at_rows(item: Weighed, rows: Rows, norms: Floats) -> Floats:
+def _at_rows(item: WeightedPostings, rows: Rows, norms: Floats) -> Floats:
     added = item.postings.look_up(rows)
     below = norms.take(rows)
     below += added

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from cicada.errors import IndexCorrupt
 from cicada.index.lexical import K1, LENGTHS, POSITIONS, POSTINGS, TERMS_PER_BLOCK
-from cicada.index.lexical.dictionary import Entry
+from cicada.index.lexical.dictionary import TermEntry
 from cicada.index.lexical.part import Alive, LexicalPart
 from cicada.index.lexical.postings import CodedList, PostingList, merged, phrase_list
 from cicada.index.lexical.query_parser import Clause, Phrase, Prefix, QueryAnalyzer
-from cicada.index.lexical.ranking import Weighed, best_rows, kth_largest, scores_of
+from cicada.index.lexical.ranking import WeightedPostings, best_rows, kth_largest, scores_of
 from cicada.index.segment_format import Gather, Span
 
 MAX_EXPANSIONS = 256  # terms that a prefix stands for at most: the first in alphabetical order, over all parts
 _EXPANSION_BLOCKS = MAX_EXPANSIONS // TERMS_PER_BLOCK + 1
 
-Entries = list[dict[bytes, Entry]]  # for each part, the entries of the terms that it has
+Entries = list[dict[bytes, TermEntry]]  # for each part, the entries of the terms that it has
 
 
 def read_entries(
@@ -45,7 +45,7 @@ def read_entries(
         asked += [(number, at, wanted) for at, wanted in blocks.items()]
     spans = [*besides, *(parts[number].block_span(at) for number, at, _ in asked)]
     read = gather(spans) if spans else []
-    expansions: list[dict[bytes, dict[bytes, Entry]]] = [{prefix: {} for prefix in prefixes} for _ in parts]
+    expansions: list[dict[bytes, dict[bytes, TermEntry]]] = [{prefix: {} for prefix in prefixes} for _ in parts]
     for (number, _, wanted), data in zip(asked, read[len(besides) :], strict=True):
         _read_block(parts[number], data, wanted, entries[number], expansions[number])
     stands_for = _expanded(entries, expansions, prefixes) if prefixes else {}
@@ -53,7 +53,7 @@ def read_entries(
 
 
 def _expanded(
-    entries: Entries, expansions: Sequence[dict[bytes, dict[bytes, Entry]]], prefixes: Iterable[bytes]
+    entries: Entries, expansions: Sequence[dict[bytes, dict[bytes, TermEntry]]], prefixes: Iterable[bytes]
 ) -> dict[bytes, list[bytes]]:
     """The terms that each prefix stands for, over all parts; adds their entries to each part's."""
     stands_for = {
@@ -67,9 +67,9 @@ def _expanded(
 
 def _known_entries(
     part: LexicalPart, terms: Iterable[bytes], prefixes: Iterable[bytes]
-) -> tuple[dict[bytes, Entry], dict[int, list[bytes]]]:
+) -> tuple[dict[bytes, TermEntry], dict[int, list[bytes]]]:
     """The entries that need no read, and the dictionary's blocks to read with the terms to look up in each."""
-    known: dict[bytes, Entry] = {}
+    known: dict[bytes, TermEntry] = {}
     blocks: dict[int, list[bytes]] = {}
     for term in terms:
         told, entry = part.remembered(term)
@@ -87,8 +87,8 @@ def _read_block(
     part: LexicalPart,
     data: memoryview,
     wanted: Iterable[bytes],
-    entries: dict[bytes, Entry],
-    expansions: dict[bytes, dict[bytes, Entry]],
+    entries: dict[bytes, TermEntry],
+    expansions: dict[bytes, dict[bytes, TermEntry]],
 ) -> None:
     """Add what a block has of the wanted terms, and of the terms with each prefix."""
     block = part.block(data)
@@ -252,12 +252,12 @@ class LexicalQuery:
         order = sorted((at for at, df in enumerate(dfs) if df), key=lambda at: (dfs[at], at))
         self.asked, self.found = len(asked), len(order)
         self.ideal, self.asked_ideal = sum(weights[at] for at in order), sum(weights)
-        self._lists: list[list[Weighed]] = []
+        self._lists: list[list[WeightedPostings]] = []
         for part, of_part in zip(self._parts, lists, strict=True):
             # A row's norm shrinks at most by the factor of its segment's average length to that of all segments.
             scale = max(1.0, average / part.average_length) if part.average_length else 1.0
             weighed = (
-                Weighed(postings, np.float32(weights[at]), weights[at] * min(postings.bound * scale, 1.0))
+                WeightedPostings(postings, np.float32(weights[at]), weights[at] * min(postings.bound * scale, 1.0))
                 for at in order
                 if (postings := of_part[at]) is not None
             )

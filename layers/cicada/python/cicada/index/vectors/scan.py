@@ -56,7 +56,7 @@ their average rows; the best row lies more towards the query. 0.4 to 0.5 ranked 
 
 
 @dataclass(frozen=True)
-class Probe:
+class SegmentProbe:
     """One segment as one query sees it.
 
     Attributes:
@@ -79,7 +79,7 @@ class Probe:
     counts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, part: VectorPart, query: Floats, allowed: NDArray[np.bool_] | None) -> Probe:
+    def of(cls, part: VectorPart, query: Floats, allowed: NDArray[np.bool_] | None) -> SegmentProbe:
         """Compare the query with the segment's centroids. Raises ValueError if the mask has another length."""
         if allowed is None:
             counts = part.sizes
@@ -136,7 +136,7 @@ _SAMPLED = 16  # one row in so many is sampled for the first bound
 _MARGIN = 1.4  # the first bound is meant to let through so many times the wanted rows
 
 
-def scan(probes: Sequence[Probe], wanted: int) -> list[Indices]:
+def scan(probes: Sequence[SegmentProbe], wanted: int) -> list[Indices]:
     """Find the ``wanted`` rows that deserve an exact score, by probe, ascending; all codes must be in memory."""
     nearest = _Nearest(wanted)
     chosen = _likely_clusters(probes)
@@ -183,7 +183,7 @@ class _Nearest:
         self._places, self._distances, self._count = [places], [distances], len(places)
 
 
-def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
+def _likely_clusters(probes: Sequence[SegmentProbe]) -> list[NDArray[np.bool_]]:
     """For each probe a mask of the clusters to scan."""
     counts = np.concatenate([probe.counts for probe in probes])
     sizes = np.concatenate([probe.part.sizes for probe in probes])
@@ -200,7 +200,7 @@ def _likely_clusters(probes: Sequence[Probe]) -> list[NDArray[np.bool_]]:
 class _ClusterQueries:
     """For a query and each cluster of a segment: the query's signs, and the terms of the distance that rows share."""
 
-    def __init__(self, position: int, probe: Probe) -> None:
+    def __init__(self, position: int, probe: SegmentProbe) -> None:
         codes = probe.part.resident_codes()
         if codes is None:
             raise ValueError("the codes are not in memory")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cicada.errors import IndexCorrupt, IndexMismatch
 from cicada.index.segment_format import Gather
 from cicada.index.vectors.part import VectorPart, row_bytes
-from cicada.index.vectors.scan import Probe, scan, scratch, unit_query
+from cicada.index.vectors.scan import SegmentProbe, scan, scratch, unit_query
 
 Floats = NDArray[np.float32]
 Indices = NDArray[np.intp]
@@ -23,7 +23,7 @@ Indices = NDArray[np.intp]
 _BLOCK_NUMBERS = 1 << 17  # coordinates scored at a time: as float32 they stay in the second-level cache
 
 
-def stored_cosines(probe: Probe, rows: Indices, data: NDArray[np.uint8], first: int = 0) -> Floats:
+def stored_cosines(probe: SegmentProbe, rows: Indices, data: NDArray[np.uint8], first: int = 0) -> Floats:
     """Cosines of rows of a segment to the query, shape ``(m,)``.
 
     ``rows`` ascend, shape ``(m,)``; ``data`` are 8-bit rows of the segment, shape ``(any, d + 4)``, from the row
@@ -63,7 +63,7 @@ class RowRange:
     end: int
 
 
-def likely_ranges(probes: Sequence[Probe]) -> list[RowRange]:
+def likely_ranges(probes: Sequence[SegmentProbe]) -> list[RowRange]:
     """Choose what to read of segments whose rows are not in memory: the likeliest clusters of all segments.
 
     Of each cluster the rows from the first to the last that may be found are read.
@@ -103,7 +103,7 @@ def read_rows(parts: Sequence[VectorPart], ranges: Sequence[RowRange], gather: G
     return [parts[chosen.position].rows_of(data) for chosen, data in zip(ranges, found, strict=True)]
 
 
-def _allowed_extent(probe: Probe) -> tuple[Indices, Indices]:
+def _allowed_extent(probe: SegmentProbe) -> tuple[Indices, Indices]:
     """For each cluster the first row that may be found, and the end of such rows; equal if there are none."""
     starts, ends = probe.part.offsets[:-1], probe.part.offsets[1:]
     if probe.allowed is None:
@@ -206,14 +206,14 @@ def cosines(
             raise ValueError("a row that the segment does not have")
         data = part.resident_rows()
         if data is not None:
-            scores[position] = stored_cosines(Probe.of(part, rotated, None), rows, data)
+            scores[position] = stored_cosines(SegmentProbe.of(part, rotated, None), rows, data)
         else:
             ranges.extend(ranges_of_rows(position, part, rows))
             scores[position] = np.empty(len(rows), dtype=np.float32)
     for chosen, read in zip(ranges, read_rows(parts, ranges, gather), strict=True):
         rows = wanted[chosen.position][0]
         inside = slice(*np.searchsorted(rows, (chosen.start, chosen.end)))
-        probe = Probe.of(parts[chosen.position], rotated, None)
+        probe = SegmentProbe.of(parts[chosen.position], rotated, None)
         scores[chosen.position][inside] = stored_cosines(probe, rows[inside], read, chosen.start)
     for position, (_, inverse) in wanted.items():
         found[segment == position] = scores[position][inverse]
@@ -226,9 +226,11 @@ def rescored_rows(total: int, limit: int) -> int:
     return max(share, _RESCORED_PER_HIT * limit)
 
 
-def _probes(parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None]) -> list[Probe]:
+def _probes(
+    parts: Sequence[VectorPart], query: Floats, allowed: Sequence[NDArray[np.bool_] | None]
+) -> list[SegmentProbe]:
     rotated = unit_query(query, _dimensions(parts)) if parts else query
-    return [Probe.of(part, rotated, mask) for part, mask in zip(parts, allowed, strict=bool(parts))]
+    return [SegmentProbe.of(part, rotated, mask) for part, mask in zip(parts, allowed, strict=bool(parts))]
 
 
 def _dimensions(parts: Sequence[VectorPart]) -> int:
@@ -242,7 +244,7 @@ def _is_resident(part: VectorPart) -> bool:
     return all(part.sections.resident(name) is not None for name in part.body_names)
 
 
-def _candidates(probes: Sequence[Probe], limit: int) -> list[Indices]:
+def _candidates(probes: Sequence[SegmentProbe], limit: int) -> list[Indices]:
     """Rows that are scored, ascending for each probe."""
     total = sum(probe.total for probe in probes)
     if total <= max(DIRECT_ROWS, sum(probe.part.count for probe in probes) // _DIRECT_SHARE):
@@ -252,7 +254,7 @@ def _candidates(probes: Sequence[Probe], limit: int) -> list[Indices]:
     return scan(probes, rescored_rows(total, limit))
 
 
-def _cold_hits(probes: Sequence[Probe], cold: Sequence[int], gather: Gather) -> list[VectorHits]:
+def _cold_hits(probes: Sequence[SegmentProbe], cold: Sequence[int], gather: Gather) -> list[VectorHits]:
     parts = [probes[position].part for position in cold]
     ranges = likely_ranges([probes[position] for position in cold])
     found = []

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerIncomplete, BudgetSpent, ModelError, ModelRefused
 from cicada.ingest.contracts import spans
-from cicada.ingest.enrichment.kept import KeptForms, Spent
+from cicada.ingest.enrichment.kept_outputs import EnrichmentSpend, KeptOutputs
 from cicada.models.ports import Prompt
 from cicada.text.token_estimates import estimated_tokens
 
@@ -56,7 +56,7 @@ class Summarised(BaseModel):
     summary: str = Field(description="one or two sentences")
 
 
-class Named(BaseModel):
+class PassageNames(BaseModel):
     """What one passage names."""
 
     n: int = Field(description="the passage's number")
@@ -80,7 +80,7 @@ class Summaries(BaseModel):
 class NamesInPassages(BaseModel):
     """What the passages name, each once."""
 
-    passages: list[Named]
+    passages: list[PassageNames]
 
 
 class SummariesAndNames(BaseModel):
@@ -211,7 +211,7 @@ class Describer:
     """Has a model describe the passages of documents. Safe for several threads."""
 
     def __init__(
-        self, forms: KeptForms, *, summaries: bool, names: bool, time_budget_s: Callable[[], float], at_once: int
+        self, forms: KeptOutputs, *, summaries: bool, names: bool, time_budget_s: Callable[[], float], at_once: int
     ) -> None:
         """``time_budget_s``: seconds for one batch, retries included; ``at_once``: batches of a document at a time."""
         self._forms = forms
@@ -220,7 +220,7 @@ class Describer:
         self._time_budget_s = time_budget_s
         self._at_once = at_once
 
-    def describe(self, title: str, texts: Sequence[str], spent: Spent) -> Descriptions:
+    def describe(self, title: str, texts: Sequence[str], spent: EnrichmentSpend) -> Descriptions:
         """Describe passages; one that fails is reported, and the others go on. Raises IndexUnavailable if the store
         does not respond."""
         made: dict[int, Description] = {}
@@ -241,7 +241,7 @@ class Describer:
                     failures = 0 if batch.made else failures + 1
         return Descriptions(made, failed, refused)
 
-    def refuses_all(self, spent: Spent) -> bool:
+    def refuses_all(self, spent: EnrichmentSpend) -> bool:
         """Whether the model refuses any passage, asked with one now: then no document's text is at fault. Raises
         ModelBusy, ModelUnavailable, StreamBroken or BudgetSpent if it cannot be told."""
         prompt = passages_prompt("", [_PROBE], self._form)
@@ -265,7 +265,7 @@ class Describer:
         room = max(1, self._forms.max_tokens // self._answer_tokens)
         return batches(texts, most_texts=min(MAX_BATCH_TEXTS, room))
 
-    def _batch(self, title: str, texts: Sequence[str], places: range, spent: Spent) -> Descriptions:
+    def _batch(self, title: str, texts: Sequence[str], places: range, spent: EnrichmentSpend) -> Descriptions:
         """One call. Where its answer is not whole, one for each half: what one passage spoils is not lost for all."""
         prompt = passages_prompt(title, [texts[place] for place in places], self._form)
         try:
@@ -287,7 +287,7 @@ class Describer:
                 )
         return Descriptions(made, {place: LEFT_OUT for place in places if place not in made})
 
-    def _halves(self, title: str, texts: Sequence[str], places: range, spent: Spent) -> Descriptions:
+    def _halves(self, title: str, texts: Sequence[str], places: range, spent: EnrichmentSpend) -> Descriptions:
         middle = places.start + len(places) // 2
         first = self._batch(title, texts, range(places.start, middle), spent)
         second = self._batch(title, texts, range(middle, places.stop), spent)

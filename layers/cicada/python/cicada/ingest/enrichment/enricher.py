@@ -17,10 +17,10 @@ from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import EnrichmentOptions
 from cicada.ingest.enrichment.codes import MAX_CODES, codes_of
 from cicada.ingest.enrichment.describing import Describer, Description, Descriptions
-from cicada.ingest.enrichment.kept import KeptForms, Spent
+from cicada.ingest.enrichment.kept_outputs import EnrichmentSpend, KeptOutputs
 from cicada.ingest.enrichment.names import Names, codes_in, entities_in, names_of, summary_of
-from cicada.ingest.enrichment.summaries import Summaries
-from cicada.models.ports import Leash, StructuredModel, Usage
+from cicada.ingest.enrichment.summaries import DocumentSummaries
+from cicada.models.ports import CallScope, StructuredModel, Usage
 from cicada.models.prices import cost
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ TIME_BUDGET_S = 120.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EnrichmentEstimate:
     """About what enrichment would take, were nothing kept: rather too much."""
 
     calls: int
@@ -74,7 +74,7 @@ class Enricher:
         model: StructuredModel | None,
         store: ObjectStore,
         *,
-        leash: Leash | None = None,
+        call_scope: CallScope | None = None,
         time_budget_s: float = TIME_BUDGET_S,
         time_left_s: Callable[[], float] = lambda: math.inf,
         at_once: int = BATCHES_AT_ONCE,
@@ -85,7 +85,7 @@ class Enricher:
         SettingsInvalid if the options want a model, and there is none."""
         self._options = options
         self._describer: Describer | None = None
-        self._summaries: Summaries | None = None
+        self._summaries: DocumentSummaries | None = None
         summaries, names = options.summaries == "model", options.entities == "model"
         if not (summaries or names):
             return
@@ -94,14 +94,14 @@ class Enricher:
         self._model_id = model.model_id
         self._time_budget_s: Callable[[], float] = lambda: min(time_budget_s, time_left_s() / 2)
         self._describer = Describer(
-            KeptForms(store, model, leash=leash),
+            KeptOutputs(store, model, call_scope=call_scope),
             summaries=summaries,
             names=names,
             time_budget_s=self._time_budget_s,
             at_once=at_once,
         )
         if summaries:
-            self._summaries = Summaries(store, model, leash=leash, clock=clock)
+            self._summaries = DocumentSummaries(store, model, call_scope=call_scope, clock=clock)
 
     def enrich(self, document: Document, items: Sequence[Indexable]) -> Enriched:
         """Enrich a document's passages.
@@ -116,7 +116,7 @@ class Enricher:
             IndexUnavailable: the store does not respond.
         """
         texts = [item.passage.text for item in items]
-        spent = Spent()
+        spent = EnrichmentSpend()
         described = self._describer.describe(document.title, texts, spent) if self._describer else Descriptions()
         notes = _failures(described.failed, len(texts))
         summary: str | None = None
@@ -140,20 +140,27 @@ class Enricher:
         )
         return Enriched(enriched, summary, spent.cost_usd, spent.calls, tuple(notes), complete=not notes)
 
-    def estimate(self, texts: Sequence[str]) -> Estimate:
+    def estimate(self, texts: Sequence[str]) -> EnrichmentEstimate:
         """About what the passages of one document would take; nothing where no model is wanted."""
         if self._describer is None:
-            return Estimate(0, 0, 0, 0.0)
+            return EnrichmentEstimate(0, 0, 0, 0.0)
         works = [self._describer.work(texts)]
         if self._summaries is not None:
             works.append(self._summaries.work(texts))
         read = sum(work.input_tokens for work in works)
         written = sum(work.output_tokens for work in works)
         price = cost(self._model_id, Usage(read, written))
-        return Estimate(sum(work.calls for work in works), read, written, None if price is None else price.usd)
+        return EnrichmentEstimate(
+            sum(work.calls for work in works), read, written, None if price is None else price.usd
+        )
 
     def _summarised(
-        self, summaries: Summaries, document: Document, texts: Sequence[str], described: Descriptions, spent: Spent
+        self,
+        summaries: DocumentSummaries,
+        document: Document,
+        texts: Sequence[str],
+        described: Descriptions,
+        spent: EnrichmentSpend,
     ) -> str:
         if described.given_up:
             raise ModelUnavailable("the model failed for the passages before")

@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from cicada.corpus.declared.naming import DeclaredNames
-from cicada.corpus.documents import Block, Document
+from cicada.corpus.documents import Document, DocumentBlock
 from cicada.corpus.indexable import Indexable
 from cicada.ingest.enrichment.codes import MAX_CODE_CHARS, MAX_CODES, without_codes
 from cicada.ingest.enrichment.mentions import (
@@ -99,7 +99,7 @@ def names_of(document: Document, texts: Sequence[str], speakers: Collection[str]
     return Names(name for name in [*found, *known] if name.strip() and len(name) <= MAX_ENTITY_CHARS)
 
 
-def _told_by_blocks(blocks: Sequence[Block]) -> tuple[list[str], list[str]]:
+def _told_by_blocks(blocks: Sequence[DocumentBlock]) -> tuple[list[str], list[str]]:
     """The texts that prove names, and the values of cells that are names."""
     prose: list[str] = []
     given: list[str] = []

@@ -22,8 +22,8 @@ from cicada.ingest.enrichment.describing import (
     document_prompt,
     pieces,
 )
-from cicada.ingest.enrichment.kept import KeptForms, Spent
-from cicada.models.ports import Leash, StructuredModel
+from cicada.ingest.enrichment.kept_outputs import EnrichmentSpend, KeptOutputs
+from cicada.models.ports import CallScope, StructuredModel
 from cicada.text.token_estimates import estimated_tokens
 from cicada.text.visible import visible
 
@@ -47,7 +47,7 @@ class DocumentSummary:
     calls: int = 0
 
 
-class Summaries:
+class DocumentSummaries:
     """Gets or makes summaries of documents; one document at a time a thread, any number of threads."""
 
     def __init__(
@@ -55,17 +55,23 @@ class Summaries:
         store: ObjectStore,
         model: StructuredModel,
         *,
-        leash: Leash | None = None,
+        call_scope: CallScope | None = None,
         part_tokens: int = MAX_BATCH_TOKENS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``part_tokens``: of the texts that one call summarises, as estimated; ``clock``: monotonic seconds."""
-        self._forms = KeptForms(store, model, leash=leash)
+        self._forms = KeptOutputs(store, model, call_scope=call_scope)
         self._part_tokens = part_tokens
         self._clock = clock
 
     def get_or_make(
-        self, source: str, title: str, texts: Sequence[str], *, time_budget_s: float, spent: Spent | None = None
+        self,
+        source: str,
+        title: str,
+        texts: Sequence[str],
+        *,
+        time_budget_s: float,
+        spent: EnrichmentSpend | None = None,
     ) -> DocumentSummary:
         """The summary of a document: the one made before of just these texts by this model, or a new one.
 
@@ -84,7 +90,7 @@ class Summaries:
         if not left:
             raise ValueError("a document without text has no summary")
         deadline_s = self._clock() + time_budget_s
-        spent = spent or Spent()
+        spent = spent or EnrichmentSpend()
         made = False
         name = title or source
         while True:

@@ -14,7 +14,14 @@ from cicada.index.ports import ObjectStore
 from cicada.ingest.contracts import Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.incoming.bucket import UploadChanged, Uploads, UploadUnreadable
 from cicada.ingest.incoming.places import outcome_key
-from cicada.ingest.incoming.records import Batch, Outcome, Planned, put_record, read_record, read_record_if_there
+from cicada.ingest.incoming.run_records import (
+    Batch,
+    Planned,
+    UploadOutcome,
+    put_record,
+    read_record,
+    read_record_if_there,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +62,7 @@ def prepare(
     counts = {"prepared": 0, "refused": 0, "failed": 0, "superseded": 0}
     with tempfile.TemporaryDirectory(prefix="ingest-") as folder:
         for number, planned in enumerate(batch.items):
-            outcome = read_record_if_there(store, _key(batch, planned), Outcome)
+            outcome = read_record_if_there(store, _key(batch, planned), UploadOutcome)
             if outcome is None or not outcome.final:
                 if remaining_s() < TIME_MARGIN_S:
                     raise OutOfTime(f"{number} of {len(batch.items)} documents of batch {batch.number} are prepared")
@@ -66,20 +73,20 @@ def prepare(
 
 def _outcome(
     store: ObjectStore, batch: Batch, planned: Planned, uploads: Uploads, prepare_one: Prepare, path: Path
-) -> Outcome | None:
+) -> UploadOutcome | None:
     """Prepare one document, and keep what became of it; None if it is not there any more."""
     source = planned.item.source
     try:
-        outcome = Outcome(prepared=prepare_one(uploads.download(planned.item, path), path))
+        outcome = UploadOutcome(prepared=prepare_one(uploads.download(planned.item, path), path))
     except UploadChanged:
         return None  # the run looks again: whoever changed it has asked for that
     except DocumentRefused as error:
         logger.warning("a document is quarantined", extra={"code": error.code, "collection": batch.collection})
-        outcome = Outcome(refused=Quarantined(source=source, code=error.code, message=str(error)))
+        outcome = UploadOutcome(refused=Quarantined(source=source, code=error.code, message=str(error)))
     except UploadUnreadable as error:
-        outcome = Outcome(failed=Quarantined(source=source, code="upload_unreadable", message=str(error)))
+        outcome = UploadOutcome(failed=Quarantined(source=source, code="upload_unreadable", message=str(error)))
     except CicadaError as error:
-        outcome = Outcome(failed=Quarantined(source=source, code=error.code, message=error.told))
+        outcome = UploadOutcome(failed=Quarantined(source=source, code=error.code, message=error.told))
         put_record(store, _key(batch, planned), outcome)
         raise
     finally:
@@ -92,7 +99,7 @@ def _key(batch: Batch, planned: Planned) -> str:
     return outcome_key(batch.collection, batch.run, batch.round, planned.digest())
 
 
-def _word(outcome: Outcome | None) -> str:
+def _word(outcome: UploadOutcome | None) -> str:
     if outcome is None:
         return "superseded"
     return "prepared" if outcome.prepared else "refused" if outcome.refused else "failed"

@@ -24,16 +24,16 @@ from cicada.ingest.incoming.places import (
     report_key,
     runs_folder,
 )
-from cicada.ingest.incoming.records import (
+from cicada.ingest.incoming.run_records import (
     DeclarationPlanned,
     FinishedRun,
+    IngestPlan,
     Mirror,
     Mirrored,
-    Outcome,
-    Plan,
     Planned,
     Progress,
     RunReport,
+    UploadOutcome,
     put_record,
     read_mirror,
     read_record,
@@ -61,7 +61,7 @@ DIVIDED_OTHERWISE = Quarantined(
 )
 
 
-class Commit(Protocol):
+class CommitStep(Protocol):
     """Publishes prepared documents, see :func:`cicada.ingest.committing.commit`."""
 
     def __call__(
@@ -87,7 +87,7 @@ def finish(
     run: str,
     uploads: Uploads,
     store: ObjectStore,
-    commit: Commit,
+    commit: CommitStep,
     *,
     remaining_s: Callable[[], float],
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -106,7 +106,7 @@ def finish(
         IndexUnavailable, IndexMismatch, IndexCorrupt: as their names say.
         PublishConflict: somebody else changed the same documents, or the mirror, meanwhile: to be repeated.
     """
-    planned = read_record(store, plan_key(collection, run), Plan)
+    planned = read_record(store, plan_key(collection, run), IngestPlan)
     progress = read_record_if_there(store, progress_key(collection, run), Progress)
     if progress is None or progress.round != planned.round:
         progress = Progress(round=planned.round, report=_empty(planned))
@@ -135,12 +135,14 @@ def read_report(store: ObjectStore, key: str) -> RunReport:
     return read_record(store, key, RunReport)
 
 
-def _slice(store: ObjectStore, plan: Plan, start: int, there: dict[str, str], most: int, most_passages: int) -> _Slice:
+def _slice(
+    store: ObjectStore, plan: IngestPlan, start: int, there: dict[str, str], most: int, most_passages: int
+) -> _Slice:
     documents = plan.documents[start : start + most]
 
-    def read(planned: Planned) -> Outcome | None:
+    def read(planned: Planned) -> UploadOutcome | None:
         return read_record_if_there(
-            store, outcome_key(plan.collection, plan.run, plan.round, planned.digest()), Outcome
+            store, outcome_key(plan.collection, plan.run, plan.round, planned.digest()), UploadOutcome
         )
 
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="outcomes") as pool:
@@ -167,7 +169,7 @@ def _slice(store: ObjectStore, plan: Plan, start: int, there: dict[str, str], mo
 
 
 def _committed(
-    store: ObjectStore, plan: Plan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: Commit
+    store: ObjectStore, plan: IngestPlan, progress: Progress, one: _Slice, gone: tuple[str, ...], commit: CommitStep
 ) -> Progress:
     """Commit a slice and remember it; how far the run has come then."""
     declares = _declares(plan.declaration)
@@ -224,7 +226,7 @@ def _declares(planned: DeclarationPlanned | None) -> Declares:
     return planned.declaration
 
 
-def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> FinishedRun:
+def _ended(store: ObjectStore, plan: IngestPlan, progress: Progress, at: datetime) -> FinishedRun:
     report = progress.report
     key = report_key(plan.collection, plan.run, plan.round)
     told = RunReport(
@@ -255,7 +257,7 @@ def _ended(store: ObjectStore, plan: Plan, progress: Progress, at: datetime) -> 
     )
 
 
-def _empty(plan: Plan) -> IngestReport:
+def _empty(plan: IngestPlan) -> IngestReport:
     return IngestReport(
         collection=plan.collection,
         documents=len(plan.documents) + plan.held + sum(one.source != DECLARATION for one in plan.refused),
@@ -271,7 +273,7 @@ def _is_refusal(found: Quarantined) -> bool:
 
 def _remember(
     store: ObjectStore,
-    plan: Plan,
+    plan: IngestPlan,
     one: _Slice,
     refused: Sequence[Quarantined],
     failed: Sequence[Quarantined],

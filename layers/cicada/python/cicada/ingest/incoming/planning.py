@@ -15,12 +15,12 @@ from cicada.ingest.contracts import Quarantined, Recipe, SourceItem, spans
 from cicada.ingest.declaring import declaration_in, divided, published_declaration
 from cicada.ingest.incoming.bucket import Upload, UploadChanged, Uploads, UploadUnreadable
 from cicada.ingest.incoming.places import batches_key, plan_key, sections_key
-from cicada.ingest.incoming.records import (
+from cicada.ingest.incoming.run_records import (
     Batch,
     DeclarationPlanned,
+    IngestPlan,
     Mirror,
     Mirrored,
-    Plan,
     Planned,
     PlanSummary,
     put_record,
@@ -133,7 +133,7 @@ def plan(
 
 def _planned(
     uploads: Uploads, store: ObjectStore, collection: str, run: str, recipe: Recipe, held: Mapping[str, int]
-) -> tuple[Plan, SectionRules | None]:
+) -> tuple[IngestPlan, SectionRules | None]:
     mirror, _ = read_mirror(store, collection)
     found = list(uploads.uploads(collection))
     upload = next((upload for upload in found if upload.source == DECLARATION), None)
@@ -144,9 +144,9 @@ def _planned(
     same = {upload.source for upload in as_known}
     refused = (mirror.documents[source].refused for source in sorted(same))
     left = mirror.documents.keys() - {upload.source for upload in found}
-    before = read_record_if_there(store, plan_key(collection, run), Plan)
+    before = read_record_if_there(store, plan_key(collection, run), IngestPlan)
     still_refused = tuple(one for one in refused if one is not None)
-    planned = Plan(
+    planned = IngestPlan(
         collection=collection,
         run=run,
         round=before.round + 1 if before else 1,
@@ -173,7 +173,7 @@ def _is_as_known(upload: Upload, mirror: Mirror, recipe: Recipe, held: Mapping[s
 
 
 def _written(
-    store: ObjectStore, planned: Plan, rules: SectionRules | None, batch_documents: int, batch_bytes: int
+    store: ObjectStore, planned: IngestPlan, rules: SectionRules | None, batch_documents: int, batch_bytes: int
 ) -> PlanSummary:
     divided_by = ""
     if rules is not None:

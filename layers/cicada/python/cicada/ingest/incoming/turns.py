@@ -11,7 +11,7 @@ from collections.abc import Callable
 from cicada.errors import PublishConflict
 from cicada.index.ports import ObjectStore, PreconditionFailed
 from cicada.ingest.incoming.places import turn_key
-from cicada.ingest.incoming.records import Turn, read_or_new
+from cicada.ingest.incoming.run_records import CollectionTurn, read_or_new
 
 ATTEMPTS = 10
 """Of a conditional write that others get ahead of."""
@@ -27,9 +27,9 @@ def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callabl
     Raises PublishConflict if too many others change the turn at the same time.
     """
 
-    def taken(turn: Turn) -> Turn:
+    def taken(turn: CollectionTurn) -> CollectionTurn:
         if turn.run in ("", run) or not is_running(turn.run):
-            return Turn(run=run, rounds=turn.rounds if turn.run == run else 0)
+            return CollectionTurn(run=run, rounds=turn.rounds if turn.run == run else 0)
         return turn.model_copy(update={"again": True})
 
     return _change(store, collection, taken).run == run
@@ -41,12 +41,12 @@ def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool)
     Returns:
         Whether the run keeps its turn and is to look again, and after how many seconds.
     """
-    found, _ = read_or_new(store, turn_key(collection), Turn)
+    found, _ = read_or_new(store, turn_key(collection), CollectionTurn)
     if found.run != run:
         return False, 0  # it was taken away: whoever has it now looks at the whole folder
     decided: list[tuple[bool, int]] = []
 
-    def ended(turn: Turn) -> Turn:
+    def ended(turn: CollectionTurn) -> CollectionTurn:
         if turn.again:
             decided.append((True, 0))
             return turn.model_copy(update={"again": False})
@@ -54,15 +54,15 @@ def end_turn(store: ObjectStore, collection: str, run: str, *, unfinished: bool)
             decided.append((True, ROUND_WAIT_S))
             return turn.model_copy(update={"rounds": turn.rounds + 1})
         decided.append((False, 0))
-        return Turn()
+        return CollectionTurn()
 
     _change(store, collection, ended)
     return decided[-1]
 
 
-def _change(store: ObjectStore, collection: str, change: Callable[[Turn], Turn]) -> Turn:
+def _change(store: ObjectStore, collection: str, change: Callable[[CollectionTurn], CollectionTurn]) -> CollectionTurn:
     for _ in range(ATTEMPTS):
-        turn, etag = read_or_new(store, turn_key(collection), Turn)
+        turn, etag = read_or_new(store, turn_key(collection), CollectionTurn)
         changed = change(turn)
         if changed == turn and etag is not None:
             return changed

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from cicada.corpus.declared.declaration import OTHER_SECTION, SECTION
 from cicada.corpus.passages import Passage
 from cicada.protocol.events import Reason
-from cicada.retrieval.knowledge.contracts import Catalogue, CollectionPlan, Place
-from cicada.retrieval.knowledge.querying import Found, sections_of
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionPlan, NamedSection
+from cicada.retrieval.knowledge.querying import SearchHits, sections_of
 from cicada.retrieval.ports import Degradation, Hit
 from cicada.text.normal import folded, raised_apart
 
@@ -91,7 +91,7 @@ class ContextAssembler:
         self._min_score = min_score
         self._max_passages = max_passages
 
-    def assemble(self, found: Sequence[Found], plans: Sequence[CollectionPlan], catalogue: Catalogue) -> Context:
+    def assemble(self, found: Sequence[SearchHits], plans: Sequence[CollectionPlan], catalogue: Catalogue) -> Context:
         """Choose from what was found.
 
         A passage comes once. Of several with the same words the first is taken, and another one only where it is what
@@ -122,7 +122,7 @@ class ContextAssembler:
             held |= _places(passage, plans) | ({one.place} if one.place else set())
         return Context(tuple(chosen), len(distinct), tokens, _left_out(_wanted(found, plans), held))
 
-    def _in_order(self, found: Sequence[Found], reasons: _Reasons) -> Iterator[_Candidate]:
+    def _in_order(self, found: Sequence[SearchHits], reasons: _Reasons) -> Iterator[_Candidate]:
         """Every hit that may be chosen, the weightiest first; one may come several times."""
         named = [
             (one.asked.place, one.result.hits[0]) for one in found if one.asked.place is not None and one.result.hits
@@ -191,7 +191,7 @@ def section_of(passage: Passage) -> str:
     return passage.metadata.get(SECTION, OTHER_SECTION)
 
 
-def stands_in(passage: Passage, place: Place) -> bool:
+def stands_in(passage: Passage, place: NamedSection) -> bool:
     """Whether a passage is one of those that make a place of an entity."""
     here = passage.collection == place.collection and section_of(passage) == place.section
     return here and not set(place.spelt).isdisjoint(passage.entities)
@@ -208,10 +208,12 @@ def _words(passage: Passage) -> str:
     return folded(raised_apart(passage.text))
 
 
-def _by_collection(named: Sequence[tuple[Place, Hit]]) -> tuple[list[tuple[Place, Hit]], list[tuple[Place, Hit]]]:
+def _by_collection(
+    named: Sequence[tuple[NamedSection, Hit]],
+) -> tuple[list[tuple[NamedSection, Hit]], list[tuple[NamedSection, Hit]]]:
     """The best passage of every entity in every collection, and those of its other sections; the surest names first."""
-    first: dict[tuple[str, str], tuple[Place, Hit]] = {}
-    others: list[tuple[Place, Hit]] = []
+    first: dict[tuple[str, str], tuple[NamedSection, Hit]] = {}
+    others: list[tuple[NamedSection, Hit]] = []
     for place, hit in sorted(named, key=lambda pair: (-pair[0].confidence, -pair[1].score)):
         key = (place.entity, place.collection)
         if key in first:
@@ -221,7 +223,7 @@ def _by_collection(named: Sequence[tuple[Place, Hit]]) -> tuple[list[tuple[Place
     return list(first.values()), others
 
 
-def _place_key(place: Place) -> _PlaceKey:
+def _place_key(place: NamedSection) -> _PlaceKey:
     return place.collection, place.section, place.entity
 
 
@@ -230,7 +232,7 @@ def _places(passage: Passage, plans: Iterable[CollectionPlan]) -> set[_PlaceKey]
     return {_place_key(place) for plan in plans for place in plan.places if stands_in(passage, place)}
 
 
-def _wanted(found: Sequence[Found], plans: Iterable[CollectionPlan]) -> set[_PlaceKey]:
+def _wanted(found: Sequence[SearchHits], plans: Iterable[CollectionPlan]) -> set[_PlaceKey]:
     """The places of what is named, but those whose passages the question's own filters hold back."""
     held_back = {_place_key(one.asked.place) for one in found if one.asked.place and not one.result.hits}
     return {_place_key(place) for plan in plans for place in plan.places} - held_back

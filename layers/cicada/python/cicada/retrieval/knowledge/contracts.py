@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
 from cicada.index.manifest import Manifest
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.ports import SearchLimits
 
 MAX_NAMES = 12
 """Of a question: the surest. Each of them is looked for in every collection that is chosen."""
@@ -30,7 +30,7 @@ class Catalogue:
 
 
 @dataclass(frozen=True)
-class Choice:
+class CollectionChoice:
     """A collection that the question needs, and what it wants of it."""
 
     collection: str
@@ -40,7 +40,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedEntity:
     """Who or what a question names."""
 
     name: str
@@ -53,7 +53,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Place:
+class NamedSection:
     """One section of one collection in which an entity is found."""
 
     entity: str
@@ -80,16 +80,16 @@ class CollectionPlan:
     """What is asked of one collection."""
 
     collection: str
-    choices: tuple[Choice, ...]
+    choices: tuple[CollectionChoice, ...]
     sections: tuple[str, ...]
     """Those that the intentions need and those in which entities were found, each once."""
-    places: tuple[Place, ...]
+    places: tuple[NamedSection, ...]
 
 
 class Selector(Protocol):
     """Chooses collections and intentions."""
 
-    def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
+    def select(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[CollectionChoice, ...]:
         """What the question needs, surest first, none below its threshold. Uses of models are noted on ``limits``.
 
         Raises:
@@ -100,7 +100,7 @@ class Selector(Protocol):
 class Extractor(Protocol):
     """Finds who and what a question names."""
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         """The names, surest first, each once, none below its threshold. Uses of models are noted on ``limits``.
 
         Raises:
@@ -111,7 +111,9 @@ class Extractor(Protocol):
 class Resolver(Protocol):
     """Finds where entities stand."""
 
-    def resolve(self, names: Sequence[Named], collections: Sequence[str], limits: Limits) -> tuple[Place, ...]:
+    def resolve(
+        self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits
+    ) -> tuple[NamedSection, ...]:
         """Every place of every name in these collections, in the order of the names.
 
         Raises:

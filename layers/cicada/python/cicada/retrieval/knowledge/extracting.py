@@ -8,12 +8,12 @@ from xml.sax.saxutils import escape, quoteattr
 
 from cicada.defaults import MIN_ENTITY_CONFIDENCE
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Extractor, Named
-from cicada.retrieval.knowledge.forms import FILLING_TIME_BUDGET_S, NamesFound, fill_form
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Extractor, NamedEntity
 from cicada.retrieval.knowledge.gazetteer import NameSource
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import line_of, written_in
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.knowledge.structured_calls import FILLING_TIME_BUDGET_S, NamesFound, fill_form
+from cicada.retrieval.ports import SearchLimits
 from cicada.text.normal import folded
 
 PURPOSE = "extract_entities"
@@ -52,7 +52,7 @@ class ModelExtractor:
         """Wire the extractor.
 
         Args:
-            model: see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
+            model: see :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS` for its longest answer.
             names: knows how the index spells names; without it they are given as the question has them.
             min_confidence: names below it are dropped.
             time_budget_s: seconds at most, less where a question's limits leave less.
@@ -63,7 +63,7 @@ class ModelExtractor:
         self._time_budget_s = time_budget_s
         self._clock = clock
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         """See the port."""
         prompt = extracting_prompt(question, catalogue)
         found = fill_form(
@@ -82,10 +82,12 @@ def extracting_prompt(question: str, catalogue: Catalogue) -> Prompt:
     return Prompt(_SYSTEM.format(collections=collections), f"<question>\n{escape(question)}\n</question>")
 
 
-def named_of(question: str, found: NamesFound, known: KnownNames | None, min_confidence: float) -> tuple[Named, ...]:
+def named_of(
+    question: str, found: NamesFound, known: KnownNames | None, min_confidence: float
+) -> tuple[NamedEntity, ...]:
     """What a model found, as far as the question has it: each name once, surest first, none below the threshold."""
     asked = line_of(question)
-    surest: dict[str, Named] = {}
+    surest: dict[str, NamedEntity] = {}
     for one in found.names:
         matched = written_in(one.name, asked) if one.confidence >= min_confidence else None
         if matched is None:
@@ -98,7 +100,7 @@ def named_of(question: str, found: NamesFound, known: KnownNames | None, min_con
         ):
             name, confidence = spelt.name, min(confidence, spelt.confidence)
         if name not in surest or surest[name].confidence < confidence:
-            surest[name] = Named(name, confidence, matched, "model")
+            surest[name] = NamedEntity(name, confidence, matched, "model")
     return tuple(sorted(surest.values(), key=lambda one: -one.confidence)[:MAX_NAMES])
 
 
@@ -113,9 +115,9 @@ class BothExtractors:
         self._quick = quick
         self._thorough = thorough
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         """See the port. A name that both find has the confidence of the surer."""
-        surest: dict[str, Named] = {}
+        surest: dict[str, NamedEntity] = {}
         for extractor in (self._quick, self._thorough):
             for one in extractor.extract(question, catalogue, limits):
                 known = surest.get(folded(one.name))

@@ -18,13 +18,13 @@ from cicada.errors import CicadaError, OutOfTime
 from cicada.index.columns import METADATA
 from cicada.index.facets import count_values
 from cicada.index.list_columns import ENTITIES
-from cicada.index.loaded_index import COLLECTION, LoadedIndex, Scope
+from cicada.index.loaded_index import COLLECTION, LoadedIndex, RowScope
 from cicada.index.reader import IndexReader
 from cicada.models.ports import Stopped
-from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, Named
+from cicada.retrieval.knowledge.contracts import MAX_NAMES, Catalogue, NamedEntity
 from cicada.retrieval.knowledge.gazetteer_names import KnownNames
 from cicada.retrieval.knowledge.gazetteer_words import Filed
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
 from cicada.text.normal import folded
 from cicada.text.terms import terms_of
@@ -38,7 +38,7 @@ NAMES_HELD = 4
 class NameSource(Protocol):
     """Knows the names of collections."""
 
-    def names(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+    def names(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
         """The names of a catalogue's collections, of others too, or those of a version before.
 
         Raises:
@@ -81,7 +81,7 @@ class IndexNames:
         """The last that were read first."""
         self._making: _Making | None = None
 
-    def names(self, catalogue: Catalogue, limits: Limits = UNLIMITED) -> KnownNames:
+    def names(self, catalogue: Catalogue, limits: SearchLimits = UNLIMITED) -> KnownNames:
         """See the port. It fails only where no names are held; reading then goes on for later questions."""
         with self._changed:
             held = self._serving(catalogue)
@@ -95,7 +95,7 @@ class IndexNames:
         own = (one for one in serving if one.index_version == catalogue.index_version)
         return next(own, serving[0] if serving else None)
 
-    def _awaited(self, catalogue: Catalogue, limits: Limits) -> KnownNames:
+    def _awaited(self, catalogue: Catalogue, limits: SearchLimits) -> KnownNames:
         stopped: list[bool] = []
 
         def stop() -> None:
@@ -179,7 +179,7 @@ def entry_names(index: LoadedIndex, catalogue: Catalogue) -> frozenset[str]:
 class WordCounts:
     """How many passages of a scope have a word, in any of its forms. Safe for several threads."""
 
-    def __init__(self, index: LoadedIndex, scope: Scope) -> None:
+    def __init__(self, index: LoadedIndex, scope: RowScope) -> None:
         self._gather = index.rounds.gather
         self._parts = [segment.lexical for segment in scope.segments]
 
@@ -209,10 +209,10 @@ class Gazetteer:
         self._names = names
         self._min_confidence = min_confidence
 
-    def extract(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Named, ...]:
+    def extract(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[NamedEntity, ...]:
         """See the port. Of the limits it takes time, where the names have yet to be read."""
         sure = (
-            Named(one.name, one.confidence, one.matched, "gazetteer")
+            NamedEntity(one.name, one.confidence, one.matched, "gazetteer")
             for one in self._names.names(catalogue, limits).find(question)
             if one.confidence >= self._min_confidence
         )

@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA
 
 from cicada.retrieval.knowledge.gazetteer_words import (
     Filed,
-    Line,
+    GazetteerText,
     Word,
     forms_of_one,
     inflection_keys,
@@ -145,7 +145,7 @@ Counts = Callable[[str], int]
 
 
 @dataclass(frozen=True)
-class Found:
+class NameMatch:
     """A known name in a text."""
 
     name: str
@@ -227,22 +227,22 @@ class KnownNames:
         """How many names."""
         return len(self._names)
 
-    def find(self, text: str) -> tuple[Found, ...]:
+    def find(self, text: str) -> tuple[NameMatch, ...]:
         """The names in a text, each once, surest first, of equally sure ones in the text's order."""
         return self._find(line_of(text), told=False)
 
-    def _find(self, line: Line, *, told: bool) -> tuple[Found, ...]:
+    def _find(self, line: GazetteerText, *, told: bool) -> tuple[NameMatch, ...]:
         """See :meth:`find`; ``told`` if somebody says that it is a name, so that capitals need not tell."""
-        surest: dict[int, Found] = {}
+        surest: dict[int, NameMatch] = {}
         for found, names in self._found(line, told=told):
             for name in names:
                 if name not in surest or surest[name].confidence < found.confidence:
-                    surest[name] = Found(
+                    surest[name] = NameMatch(
                         self._names[name].name, found.confidence, found.matched, found.kind, found.start
                     )
         return tuple(sorted(surest.values(), key=lambda one: (-one.confidence, one.start, one.name)))
 
-    def spelling_of(self, name: str) -> Found | None:
+    def spelling_of(self, name: str) -> NameMatch | None:
         """The known name that a text is, whole; the surest, if it can be several."""
         line = line_of(name)
         for found in self._find(line, told=True):
@@ -251,12 +251,12 @@ class KnownNames:
                 return found
         return None
 
-    def _found(self, line: Line, *, told: bool) -> Iterable[tuple[Found, Sequence[int]]]:
+    def _found(self, line: GazetteerText, *, told: bool) -> Iterable[tuple[NameMatch, Sequence[int]]]:
         if line.run:
             for start, stop, names, alias in self._runs.find(line.run):
                 begins, ends = line.places[start], line.places[stop - 1] + 1
                 kind: Kind = "alias" if alias else "exact"
-                yield Found("", CONFIDENCE[kind], line.text[begins:ends], kind, begins), names
+                yield NameMatch("", CONFIDENCE[kind], line.text[begins:ends], kind, begins), names
         words = line.words
         readings = [self._readings(word.key) for word in words]
         taken = [False] * len(words)
@@ -285,8 +285,8 @@ class KnownNames:
                 of_word.update((known, _Reading("alike", likeness)) for known, likeness in alike)
 
     def _sequences(
-        self, line: Line, readings: Sequence[dict[str, _Reading]], taken: list[bool], *, told: bool
-    ) -> Iterable[tuple[Found, Sequence[int]]]:
+        self, line: GazetteerText, readings: Sequence[dict[str, _Reading]], taken: list[bool], *, told: bool
+    ) -> Iterable[tuple[NameMatch, Sequence[int]]]:
         """Whole names among the free words, which are taken then."""
         at = 0
         while at < len(readings):
@@ -297,7 +297,7 @@ class KnownNames:
             taken[at : match.stop] = [True] * (match.stop - at)
             here = line.words[at : match.stop]
             matched = line.text[here[0].start : here[-1].end]
-            yield Found("", match.confidence, matched, match.kind, here[0].start), match.key.names
+            yield NameMatch("", match.confidence, matched, match.kind, here[0].start), match.key.names
             at = match.stop
 
     def _longest(
@@ -349,8 +349,8 @@ class KnownNames:
         return self._names[name].given or self._counts is None or self._seldom_apart(key.words[0], name)
 
     def _in_part(
-        self, line: Line, readings: Sequence[dict[str, _Reading]], taken: Sequence[bool], *, told: bool
-    ) -> Iterable[tuple[Found, Sequence[int]]]:
+        self, line: GazetteerText, readings: Sequence[dict[str, _Reading]], taken: Sequence[bool], *, told: bool
+    ) -> Iterable[tuple[NameMatch, Sequence[int]]]:
         """Names of which free words, one after the other, are parts that no other name has together."""
         at = 0
         while at < len(line.words):
@@ -371,7 +371,7 @@ class KnownNames:
             if len(owners) == 1 and (told or count > 1 or self._stands_for(line.words[at], min(owners))):
                 here = line.words[at:stop]
                 matched = line.text[here[0].start : here[-1].end]
-                yield Found("", CONFIDENCE["part"] * confidence, matched, "part", here[0].start), tuple(owners)
+                yield NameMatch("", CONFIDENCE["part"] * confidence, matched, "part", here[0].start), tuple(owners)
             at = max(stop, at + 1)
 
     def _stands_for(self, word: Word, name: int) -> bool:
@@ -406,7 +406,7 @@ _EXACT = _Reading("exact", 1.0)
 _INFLECTED = _Reading("inflected", 1.0)
 
 
-def _significant(line: Line) -> int:
+def _significant(line: GazetteerText) -> int:
     """How many words a text has but for an article at its beginning."""
     words = [word.key for word in line.words]
     return len(words) - (len(words) > 1 and words[0] in ARTICLES)

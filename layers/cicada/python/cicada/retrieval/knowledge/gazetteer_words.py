@@ -49,7 +49,7 @@ class Word(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class GazetteerText:
     """A text, read."""
 
     text: str
@@ -63,7 +63,7 @@ class Line:
     """Where each character of ``run`` stands in the text."""
 
 
-def line_of(text: str) -> Line:
+def line_of(text: str) -> GazetteerText:
     """Read a text; any string is one."""
     plain = compatible(text[:MAX_TEXT_CHARS])
     found: list[Word] = []
@@ -77,10 +77,10 @@ def line_of(text: str) -> Line:
         end = start + len(bare)
         found.append(Word(start, end, key, bare[:1].isupper(), opens))
     run, places = _run_of(plain)
-    return Line(plain, tuple(found), run, places)
+    return GazetteerText(plain, tuple(found), run, places)
 
 
-def written_in(name: str, text: Line) -> str | None:
+def written_in(name: str, text: GazetteerText) -> str | None:
     """A name as a text has it, which may be with another ending; None if it has not."""
     wanted = line_of(name)
     if wanted.run:
@@ -159,7 +159,9 @@ def _without_plural(word: str) -> set[str]:
 
 
 def _run_of(plain: str) -> tuple[str, tuple[int, ...]]:
-    """See :class:`Line`. What joins a name's parts (``・``) parts nothing, nor does a space beside such a script."""
+    """See :class:`GazetteerText`.
+
+    What joins a name's parts (``・``) parts nothing, nor does a space beside such a script."""
     if plain.isascii() or not any(map(is_unspaced, plain)):
         return "", ()
     characters: list[str] = []

@@ -10,12 +10,12 @@ from typing import Literal
 
 from cicada.concurrency import Concurrency
 from cicada.corpus.declared.declaration import SECTION
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice, CollectionPlan, Place
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice, CollectionPlan, NamedSection
 from cicada.retrieval.ports import Retriever, SearchQuery, SearchResult
 
 
 def plan_queries(
-    choices: Sequence[Choice], places: Sequence[Place], catalogue: Catalogue
+    choices: Sequence[CollectionChoice], places: Sequence[NamedSection], catalogue: Catalogue
 ) -> tuple[CollectionPlan, ...]:
     """Plan one query a collection, those that were chosen surest first, then those that only an entity leads to.
 
@@ -36,16 +36,16 @@ def plan_queries(
     return tuple(plans)
 
 
-def sections_of(choice: Choice, catalogue: Catalogue) -> tuple[str, ...]:
+def sections_of(choice: CollectionChoice, catalogue: Catalogue) -> tuple[str, ...]:
     """The sections that a choice's intention needs; none where the catalogue does not have it."""
     declared = catalogue.find(choice.collection)
     intention = None if declared is None else declared.intention(choice.intention)
     return () if intention is None else tuple(dict.fromkeys(intention.sections))
 
 
-def _each_once(choices: Sequence[Choice]) -> tuple[Choice, ...]:
+def _each_once(choices: Sequence[CollectionChoice]) -> tuple[CollectionChoice, ...]:
     """The surest choice of each intention; they come surest first."""
-    best: dict[str, Choice] = {}
+    best: dict[str, CollectionChoice] = {}
     for one in choices:
         best.setdefault(one.intention, one)
     return tuple(best.values())
@@ -72,14 +72,14 @@ class CollectionQuery:
     why: Literal["intention", "entity", "section", "similarity"]
     """``section``: near to the question, in sections that only an entity led to; ``similarity``: in all that it may
     search."""
-    choice: Choice | None = None
+    choice: CollectionChoice | None = None
     """Of an intention's search."""
-    place: Place | None = None
+    place: NamedSection | None = None
     """Of an entity's search."""
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchHits:
     """What a search brought."""
 
     asked: CollectionQuery
@@ -104,12 +104,14 @@ def plain_query(asked: SearchQuery, collections: Sequence[str]) -> CollectionQue
     return CollectionQuery(replace(asked, filters=filters), "similarity")
 
 
-def search_all(queries: Sequence[CollectionQuery], retriever: Retriever, concurrency: Concurrency) -> tuple[Found, ...]:
+def search_all(
+    queries: Sequence[CollectionQuery], retriever: Retriever, concurrency: Concurrency
+) -> tuple[SearchHits, ...]:
     """Run the searches side by side, :data:`AT_ONCE` at most, and return what they found in their order."""
     lanes = [range(first, len(queries), AT_ONCE) for first in range(min(AT_ONCE, len(queries)))]
 
-    def run(lane: range) -> list[tuple[int, Found]]:
-        return [(at, Found(queries[at], retriever.search(queries[at].query))) for at in lane]
+    def run(lane: range) -> list[tuple[int, SearchHits]]:
+        return [(at, SearchHits(queries[at], retriever.search(queries[at].query))) for at in lane]
 
     found = [one for lane in concurrency.each(run, lanes) for one in lane]
     return tuple(one for _, one in sorted(found, key=lambda pair: pair[0]))
@@ -128,17 +130,17 @@ def _of_plan(
         yield CollectionQuery(_within(asked, plan.collection, included, A_SECTION), "section")
 
 
-def _in_turn(places: Sequence[Place]) -> list[Place]:
+def _in_turn(places: Sequence[NamedSection]) -> list[NamedSection]:
     """Places so that what stands in many sections leaves room for what stands in few."""
     seen: Counter[tuple[str, str]] = Counter()
-    turns: list[tuple[int, Place]] = []
+    turns: list[tuple[int, NamedSection]] = []
     for place in sorted(places, key=lambda place: -place.confidence):
         turns.append((seen[place.entity, place.collection], place))
         seen[place.entity, place.collection] += 1
     return [place for _, place in sorted(turns, key=lambda pair: pair[0])]
 
 
-def _of_place(place: Place, asked: SearchQuery) -> CollectionQuery:
+def _of_place(place: NamedSection, asked: SearchQuery) -> CollectionQuery:
     within = _within(asked, place.collection, (place.section,), AN_ENTITY)
     named = replace(within, filters=replace(within.filters, entities=place.spelt))
     return CollectionQuery(named, "entity", place=place)

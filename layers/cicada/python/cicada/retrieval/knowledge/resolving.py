@@ -21,8 +21,8 @@ from cicada.index.facets import load_field
 from cicada.index.list_columns import ENTITIES, Postings
 from cicada.index.loaded_index import COLLECTION, LoadedIndex, OpenSegment
 from cicada.index.reader import IndexReader
-from cicada.retrieval.knowledge.contracts import Catalogue, Named, Place
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.knowledge.contracts import Catalogue, NamedEntity, NamedSection
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.shards import read_index
 from cicada.text.names import bare_key, spelling_key
 from cicada.text.normal import folded
@@ -175,13 +175,13 @@ class IndexResolver:
         """Of the version that was looked in last."""
 
     def resolve(
-        self, names: Sequence[Named], collections: Sequence[str], limits: Limits = UNLIMITED
-    ) -> tuple[Place, ...]:
+        self, names: Sequence[NamedEntity], collections: Sequence[str], limits: SearchLimits = UNLIMITED
+    ) -> tuple[NamedSection, ...]:
         """See the port. Of an entity that two names lead to, the places are told once, of the surer name."""
 
-        def found(index: LoadedIndex) -> tuple[Place, ...]:
+        def found(index: LoadedIndex) -> tuple[NamedSection, ...]:
             catalogue = self._catalogue_of(index)
-            best: dict[tuple[str, str, str], Place] = {}
+            best: dict[tuple[str, str, str], NamedSection] = {}
             for name in names:
                 for collection in dict.fromkeys(collections):
                     if limits.time_left_s() <= 0:
@@ -294,9 +294,9 @@ def _most_frequent(counts: Counter[str]) -> str:
     return min(counts, key=lambda value: (-counts[value], value))
 
 
-def _place(name: Named, collection: str, spot: _Spot) -> Place:
+def _place(name: NamedEntity, collection: str, spot: _Spot) -> NamedSection:
     confidence = name.confidence if spot.whole else name.confidence * PART_CONFIDENCE
-    return Place(
+    return NamedSection(
         entity=spot.entity,
         collection=collection,
         section=spot.section,

@@ -14,39 +14,39 @@ from cicada.defaults import DEFAULT_KNOWLEDGE_BUDGET_S, DEFAULT_PASSAGES_PER_COL
 from cicada.errors import OutOfTime
 from cicada.models.ports import ModelUse, Stopped, Usage
 from cicada.models.stopping import Stoppable
+from cicada.request_trace import log_event
 from cicada.retrieval.knowledge.assembling import Chosen, ContextAssembler
 from cicada.retrieval.knowledge.contracts import (
     Catalogue,
-    Choice,
+    CollectionChoice,
     CollectionPlan,
     Extractor,
-    Named,
-    Place,
+    NamedEntity,
+    NamedSection,
     Resolver,
     Selector,
 )
 from cicada.retrieval.knowledge.querying import (
     CollectionQuery,
-    Found,
+    SearchHits,
     collection_queries,
     plain_query,
     plan_queries,
     search_all,
 )
-from cicada.retrieval.ports import Degradation, Limits, Retriever, SearchQuery
-from cicada.story import tell
+from cicada.retrieval.ports import Degradation, Retriever, SearchLimits, SearchQuery
 
 R = TypeVar("R")
 S = TypeVar("S")
 
 
 class StoppableLimits(Stoppable):
-    """:class:`cicada.retrieval.ports.Limits` within others', with less time, that can be stopped by themselves.
+    """:class:`cicada.retrieval.ports.SearchLimits` within others', with less time, that can be stopped by themselves.
 
     As a context they hear the others' stop. Thread-safe.
     """
 
-    def __init__(self, limits: Limits, time_s: float, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: SearchLimits, time_s: float, clock: Callable[[], float]) -> None:
         super().__init__()
         self._limits = limits
         self._clock = clock
@@ -80,7 +80,10 @@ class StoppableLimits(Stoppable):
 
 
 def both(
-    one: Callable[[Limits], R], other: Callable[[Limits], S], limits: StoppableLimits, concurrency: Concurrency
+    one: Callable[[SearchLimits], R],
+    other: Callable[[SearchLimits], S],
+    limits: StoppableLimits,
+    concurrency: Concurrency,
 ) -> tuple[R, S]:
     """Do two things at the same time, and return what both give.
 
@@ -130,8 +133,8 @@ class Gathered:
     searched: int
     """Passages that were ranked: of each collection as many as the largest of its searches ranked."""
     engine: str
-    choices: tuple[Choice, ...]
-    named: tuple[Named, ...]
+    choices: tuple[CollectionChoice, ...]
+    named: tuple[NamedEntity, ...]
     plans: tuple[CollectionPlan, ...]
     """What was asked of each collection; empty after a plain search."""
     degraded: tuple[Degradation, ...] = ()
@@ -240,7 +243,7 @@ class KnowledgeSearch:
 
     def _wanted(
         self, question: str, catalogue: Catalogue, limits: StoppableLimits, timings_ms: dict[str, float]
-    ) -> tuple[tuple[Choice, ...], tuple[Named, ...]]:
+    ) -> tuple[tuple[CollectionChoice, ...], tuple[NamedEntity, ...]]:
         """What the question wants, and names: two calls, side by side."""
         with self._timed("select_extract", timings_ms):
             return both(
@@ -251,8 +254,12 @@ class KnowledgeSearch:
             )
 
     def _places(
-        self, choices: tuple[Choice, ...], named: tuple[Named, ...], catalogue: Catalogue, limits: Limits
-    ) -> tuple[Place, ...]:
+        self,
+        choices: tuple[CollectionChoice, ...],
+        named: tuple[NamedEntity, ...],
+        catalogue: Catalogue,
+        limits: SearchLimits,
+    ) -> tuple[NamedSection, ...]:
         """Where what is named stands, in the collections that were chosen; where none was, in all."""
         if limits.time_left_s() <= 0:
             raise OutOfTime("no time was left to search")
@@ -262,7 +269,7 @@ class KnowledgeSearch:
 
     def _found(
         self, asked: SearchQuery, plans: tuple[CollectionPlan, ...], catalogue: Catalogue
-    ) -> tuple[tuple[Found, ...], tuple[Degradation, ...]]:
+    ) -> tuple[tuple[SearchHits, ...], tuple[Degradation, ...]]:
         """What the searches brought, and whether what was chosen had to be done without.
 
         Collections that declare nothing cannot be chosen, and are always searched too.
@@ -278,7 +285,7 @@ class KnowledgeSearch:
             return found, ()
         return (*found, *self._search(plain_query(asked, ()))), (_NOTHING_THERE,)
 
-    def _search(self, *queries: CollectionQuery) -> tuple[Found, ...]:
+    def _search(self, *queries: CollectionQuery) -> tuple[SearchHits, ...]:
         return search_all(queries, self._retriever, self._concurrency)
 
     @contextmanager
@@ -299,7 +306,7 @@ def in_play(catalogue: Catalogue, collections: Sequence[str]) -> Catalogue:
     )
 
 
-def _searched(found: Sequence[Found]) -> int:
+def _searched(found: Sequence[SearchHits]) -> int:
     most: dict[tuple[str, ...], int] = {}
     for one in found:
         collections = one.asked.query.filters.collections
@@ -309,7 +316,7 @@ def _searched(found: Sequence[Found]) -> int:
 
 def _tell(gathered: Gathered) -> None:
     """Tell how the context came about in the request's story: names and words of the question are not told."""
-    tell(
+    log_event(
         logger,
         "gathered",
         "context gathered",

@@ -12,9 +12,15 @@ from xml.sax.saxutils import escape, quoteattr
 from cicada.corpus.declared.declaration import CollectionDeclaration, IntentionDeclared
 from cicada.defaults import MIN_INTENTION_CONFIDENCE
 from cicada.models.ports import Prompt, StructuredModel
-from cicada.retrieval.knowledge.contracts import Catalogue, Choice
-from cicada.retrieval.knowledge.forms import BETWEEN, FILLING_TIME_BUDGET_S, Selection, fill_form, selection_form
-from cicada.retrieval.ports import Limits
+from cicada.retrieval.knowledge.contracts import Catalogue, CollectionChoice
+from cicada.retrieval.knowledge.structured_calls import (
+    BETWEEN,
+    FILLING_TIME_BUDGET_S,
+    Selection,
+    fill_form,
+    selection_form,
+)
+from cicada.retrieval.ports import SearchLimits
 
 MAX_CHOICES = 6
 """Of a question: the surest. What wants more is asked in parts."""
@@ -59,7 +65,7 @@ class ModelSelector:
         """Wire the selector.
 
         Args:
-            model: see :data:`cicada.retrieval.knowledge.forms.FILLING_MAX_TOKENS` for its longest answer.
+            model: see :data:`cicada.retrieval.knowledge.structured_calls.FILLING_MAX_TOKENS` for its longest answer.
             min_confidence: choices below it are dropped.
             examples_shown: of each intention's examples, at most.
             time_budget_s: seconds at most, less where a question's limits leave less.
@@ -72,7 +78,7 @@ class ModelSelector:
         self._held: OrderedDict[tuple[str, ...], tuple[type[Selection], str]] = OrderedDict()
         self._making = threading.Lock()
 
-    def select(self, question: str, catalogue: Catalogue, limits: Limits) -> tuple[Choice, ...]:
+    def select(self, question: str, catalogue: Catalogue, limits: SearchLimits) -> tuple[CollectionChoice, ...]:
         """See the port. With an empty catalogue it chooses nothing and calls no model."""
         if not catalogue.collections:
             return ()
@@ -95,17 +101,17 @@ class ModelSelector:
         return found
 
 
-def choices_of(selection: Selection, catalogue: Catalogue, min_confidence: float) -> tuple[Choice, ...]:
+def choices_of(selection: Selection, catalogue: Catalogue, min_confidence: float) -> tuple[CollectionChoice, ...]:
     """A model's needs as choices: each once, surest first, none below the threshold and none that is not declared."""
     surest: dict[str, float] = {}
     for one in selection.needs:
         surest[one.need] = max(one.confidence, surest.get(one.need, 0.0))
-    choices: list[Choice] = []
+    choices: list[CollectionChoice] = []
     for need, confidence in sorted(surest.items(), key=lambda item: -item[1]):
         collection, _, intention = need.partition(BETWEEN)
         declared = catalogue.find(collection)
         if confidence >= min_confidence and declared is not None and declared.intention(intention) is not None:
-            choices.append(Choice(collection, intention, confidence))
+            choices.append(CollectionChoice(collection, intention, confidence))
     return tuple(choices[:MAX_CHOICES])
 
 

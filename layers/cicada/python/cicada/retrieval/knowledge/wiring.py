@@ -19,15 +19,15 @@ from cicada.models.ports import StructuredModel
 from cicada.retrieval.knowledge.assembling import ContextAssembler
 from cicada.retrieval.knowledge.contracts import Catalogue, Extractor, catalogue_of
 from cicada.retrieval.knowledge.extracting import BothExtractors, ModelExtractor
-from cicada.retrieval.knowledge.forms import FILLING_MAX_TOKENS
 from cicada.retrieval.knowledge.gazetteer import Gazetteer, IndexNames
 from cicada.retrieval.knowledge.resolving import IndexResolver
 from cicada.retrieval.knowledge.search import KnowledgeSearch
 from cicada.retrieval.knowledge.selecting import ModelSelector
+from cicada.retrieval.knowledge.structured_calls import FILLING_MAX_TOKENS
 from cicada.retrieval.ports import Hit, Retriever
 
 if TYPE_CHECKING:
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
 
 ExtractorName = Literal["model", "gazetteer", "both"]
 
@@ -57,7 +57,7 @@ def build_knowledge(
     *,
     reader: IndexReader,
     retriever: Retriever,
-    models: Models,
+    models: ModelFactory,
     tokens_of: Callable[[Hit], int],
     guard_model: Callable[[StructuredModel], StructuredModel] = lambda model: model,
 ) -> KnowledgeSearch:

@@ -12,7 +12,7 @@ from cicada.retrieval.pipelines.pipeline import FacetCounter, Pipelines
 from cicada.retrieval.ports import Retriever
 
 if TYPE_CHECKING:
-    from cicada.models.choosing import Models
+    from cicada.models.choosing import ModelFactory
 
 MARKING_MAX_TOKENS = 1_024
 """The longest answer of a model that marks a batch of passages."""
@@ -35,7 +35,7 @@ def build_pipelines(
     *,
     retriever: Retriever,
     embedder: Embedder,
-    models: Models,
+    models: ModelFactory,
     bedrock: Callable[[], Any],
     facets: FacetCounter | None = None,
     guard_reranker: Callable[[Reranker], Reranker] = lambda reranker: reranker,
@@ -67,7 +67,7 @@ def is_reranking_model(model_id: str) -> bool:
     return name.startswith("rerank")
 
 
-def reranker_of(model_id: str, models: Models, bedrock: Callable[[], Any]) -> Reranker:
+def reranker_of(model_id: str, models: ModelFactory, bedrock: Callable[[], Any]) -> Reranker:
     """A re-ranker: a re-ranking model on Bedrock, or any other model, which marks passages."""
     if is_reranking_model(model_id):
         from cicada.models.bedrock_rerank import BedrockReranker

@@ -9,7 +9,7 @@ from cicada.index.embedding import Vectors, unit_vectors
 from cicada.models.ports import Embedder, Usage
 from cicada.retrieval.calibration import calibration_of
 from cicada.retrieval.pipelines.api import Caption, Highlight
-from cicada.retrieval.pipelines.stages import Allowance
+from cicada.retrieval.pipelines.stages import StageBudget
 from cicada.text.detection import indexed_language
 from cicada.text.frequent import FREQUENT
 from cicada.text.normal import normalised
@@ -115,7 +115,9 @@ class _Candidate:
     sentence: str
 
 
-def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Allowance) -> list[tuple[Caption, ...]]:
+def captions(
+    query: str, texts: Sequence[str], embedder: Embedder, stage_budget: StageBudget
+) -> list[tuple[Caption, ...]]:
     """One or two captions a text, the best first; none of a text without words.
 
     A few sentences of each text are embedded, together with the query; scores are the calibrated similarity to it. Only
@@ -131,7 +133,7 @@ def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Al
     made: list[list[Caption]] = [[] for _ in texts]
     if chosen:
         distinct = list(dict.fromkeys([query, *(one.sentence for one in chosen)]))
-        vectors = _embedded(distinct, embedder, allowance)
+        vectors = _embedded(distinct, embedder, stage_budget)
         cosines = dict(zip(distinct, (vectors @ vectors[0]).tolist(), strict=True))
         calibration = calibration_of(embedder.model_id)
         for one in chosen:
@@ -141,11 +143,11 @@ def captions(query: str, texts: Sequence[str], embedder: Embedder, allowance: Al
     return [_best(found) for found in made]
 
 
-def _embedded(texts: Sequence[str], embedder: Embedder, allowance: Allowance) -> Vectors:
+def _embedded(texts: Sequence[str], embedder: Embedder, stage_budget: StageBudget) -> Vectors:
     """The vectors of a query and of sentences, in that order."""
     _, *sentences_of_all = texts
     usage = Usage(input_tokens=sum(map(estimated_tokens, sentences_of_all)))
-    with allowance.time_for_model() as time_s, allowance.use(EMBED_SENTENCES, embedder.model_id) as use:
+    with stage_budget.time_for_model() as time_s, stage_budget.use(EMBED_SENTENCES, embedder.model_id) as use:
         use.allow(embedder.model_id, usage)
         for _ in sentences_of_all:
             use.call()

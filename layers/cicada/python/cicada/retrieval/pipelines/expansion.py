@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from pydantic import BaseModel, Field
 
 from cicada.models.ports import Form, Prompt, StructuredModel
-from cicada.retrieval.pipelines.stages import Allowance, StageSkipped, most_of
+from cicada.retrieval.pipelines.stages import StageBudget, StageSkipped, most_of
 from cicada.text.detection import language_of
 from cicada.text.frequent import EVIDENCE
 from cicada.text.languages import CAPITALISES_NOUNS
@@ -23,7 +23,7 @@ from cicada.text.quotes import quotations
 from cicada.text.scripts import katakana_in, stands_in
 from cicada.text.sentences import opens_sentence
 from cicada.text.terms import accent_folded
-from cicada.text.tokens import Written, tokens, written_tokens
+from cicada.text.tokens import WrittenToken, tokens, written_tokens
 from cicada.text.words import POSSESSIVE, is_among
 
 
@@ -59,7 +59,7 @@ def keeps(wording: str, needed: tuple[str, ...]) -> bool:
     return all(_has(anchor, text, words) for anchor in needed)
 
 
-def _is_name(word: Written, text: str) -> bool:
+def _is_name(word: WrittenToken, text: str) -> bool:
     if not word.text[0].isupper():
         return False
     common = normalised(POSSESSIVE.sub("", word.text))
@@ -117,13 +117,13 @@ class HypotheticalPassage(BaseModel):
     passage: Annotated[str, Field(description="three to five sentences")]
 
 
-def wordings(query: str, model: StructuredModel, allowance: Allowance) -> tuple[str, ...]:
+def wordings(query: str, model: StructuredModel, stage_budget: StageBudget) -> tuple[str, ...]:
     """At most :data:`MAX_WORDINGS` other wordings of a query, each with all of its names and numbers.
 
     Raises:
         ModelError, OutOfTime, StageSkipped: the model could not write any, or none that can be used.
     """
-    written = _filled(model, Prompt(EXPAND_SYSTEM, _question(query)), Wordings, "expand_query", allowance)
+    written = _filled(model, Prompt(EXPAND_SYSTEM, _question(query)), Wordings, "expand_query", stage_budget)
     kept = usable(query, written.queries)
     if not kept:
         raise StageSkipped(NOTHING_USABLE, "No other wording of the query kept its names and numbers.")
@@ -148,23 +148,23 @@ def usable(query: str, written: Sequence[str]) -> tuple[str, ...]:
     return tuple(kept[:MAX_WORDINGS])
 
 
-def hypothetical(query: str, model: StructuredModel, allowance: Allowance) -> str:
+def hypothetical(query: str, model: StructuredModel, stage_budget: StageBudget) -> str:
     """A made-up passage that might answer a query, for the search by meaning alone.
 
     Raises:
         ModelError, OutOfTime, StageSkipped: the model could not write one, or left it empty.
     """
-    written = _filled(model, Prompt(HYDE_SYSTEM, _question(query)), HypotheticalPassage, "hyde", allowance)
+    written = _filled(model, Prompt(HYDE_SYSTEM, _question(query)), HypotheticalPassage, "hyde", stage_budget)
     passage = " ".join(written.passage.split())[:MAX_HYPOTHETICAL_CHARS]
     if not _words(passage):
         raise StageSkipped(NOTHING_USABLE, "The model wrote no passage.")
     return passage
 
 
-def _filled(model: StructuredModel, prompt: Prompt, form: type[Form], purpose: str, allowance: Allowance) -> Form:
+def _filled(model: StructuredModel, prompt: Prompt, form: type[Form], purpose: str, stage_budget: StageBudget) -> Form:
     most = most_of(prompt, model.max_tokens)
-    with allowance.time_for_model() as time_s, allowance.use(purpose, model.model_id, most) as use:
-        filled = model.fill(prompt, form, time_budget_s=time_s, leash=use)
+    with stage_budget.time_for_model() as time_s, stage_budget.use(purpose, model.model_id, most) as use:
+        filled = model.fill(prompt, form, time_budget_s=time_s, call_scope=use)
         use.took(filled.usage)
     return filled.value
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
 from cicada.corpus.passages import Passage
-from cicada.retrieval.pipelines.state import Candidate, Ranking, identity
+from cicada.retrieval.pipelines.state import Candidate, SearchRanking, identity
 
 K = 60
 """How little the first ranks stand out among those after them: the published value.
@@ -37,7 +37,7 @@ HYDE_WEIGHT = 1.0
 """What the search by a made-up passage counts beside that for another wording, which counts 1."""
 
 
-def candidates_of(rankings: Sequence[Ranking], original_weight: float) -> tuple[Candidate, ...]:
+def candidates_of(rankings: Sequence[SearchRanking], original_weight: float) -> tuple[Candidate, ...]:
     """The passages of several searches, best first; of one alone, as it ranked them, with its scores.
 
     Several are fused by their ranks; the first, of the query as asked, counts ``original_weight``, the others 1. A

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape
 from pydantic import BaseModel, Field
 
 from cicada.errors import AnswerMalformed, CicadaError, ModelError, ModelUnavailable, OutOfTime
-from cicada.models.ports import Prompt, Purse, Reranked, StructuredModel, Usage
+from cicada.models.ports import Prompt, Reranked, StructuredModel, TokenBudget, Usage
 from cicada.retrieval.pipelines.stages import OpenUse, most_of
 from cicada.retrieval.waiting import within
 
@@ -86,7 +86,7 @@ class ModelReranker:
         """The service's id of the model."""
         return self._model.model_id
 
-    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, leash: Purse) -> Reranked:
+    def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         """See the port. A blank text scores 0 unseen; if no batch succeeds, the first one's failure is raised."""
         ends_s = self._clock() + time_budget_s
         shown = [place for place, text in enumerate(texts) if text.strip()]
@@ -96,7 +96,7 @@ class ModelReranker:
             for first in range(0, len(shown), self._batch_texts):
                 places = tuple(shown[first : first + self._batch_texts])
                 uses: list[OpenUse] = []
-                ask = partial(self._asked, query, ends_s=ends_s, leash=leash, uses=uses)
+                ask = partial(self._asked, query, ends_s=ends_s, call_scope=call_scope, uses=uses)
                 marking = pool.submit(_marked, ask, [texts[place] for place in places])
                 batches.append(_Batch(places, uses, marking))
             outcomes = [_outcome(batch, ends_s - self._clock()) for batch in batches]
@@ -122,16 +122,16 @@ class ModelReranker:
         return Reranked(tuple(scores.get(place, 0.0) for place in range(len(texts))), uses_made, unscored)
 
     def _asked(
-        self, query: str, texts: Sequence[str], *, ends_s: float, leash: Purse, uses: list[OpenUse]
+        self, query: str, texts: Sequence[str], *, ends_s: float, call_scope: TokenBudget, uses: list[OpenUse]
     ) -> dict[int, float]:
         """The scores of a batch's texts, by their places in it. The use that it takes is added to ``uses``."""
         prompt = marking_prompt(query, texts)
         most = most_of(prompt, self._model.max_tokens)
-        use = OpenUse("rerank", self._model.model_id, self._clock, leash=leash, most=most)
+        use = OpenUse("rerank", self._model.model_id, self._clock, call_scope=call_scope, most=most)
         uses.append(use)
         with use:
             left_s = max(0.0, ends_s - self._clock())
-            filled = self._model.fill(prompt, PassageMarks, time_budget_s=left_s, leash=use)
+            filled = self._model.fill(prompt, PassageMarks, time_budget_s=left_s, call_scope=use)
             use.took(filled.usage)
         return scores_of(filled.value, len(texts))
 

@@ -26,7 +26,7 @@ from cicada.retrieval.pipelines.documents import document_of
 from cicada.retrieval.pipelines.expansion import hypothetical, wordings
 from cicada.retrieval.pipelines.fusion import by_score, candidates_of
 from cicada.retrieval.pipelines.searching import SEMANTIC_RANKED, search
-from cicada.retrieval.pipelines.stages import Allowance, Course, Stage, StageSkipped, stage_uses
+from cicada.retrieval.pipelines.stages import Course, Stage, StageBudget, StageSkipped, stage_uses
 from cicada.retrieval.pipelines.state import Candidate, State, Wanted
 from cicada.retrieval.ports import Filters, Retriever
 
@@ -162,13 +162,13 @@ class Pipelines:
             "facets": ((counting,),),
         }
 
-    def _expand(self, state: State, allowance: Allowance) -> Change:
-        found = wordings(state.wanted.query, self._needed_model("the query's other wordings"), allowance)
+    def _expand(self, state: State, stage_budget: StageBudget) -> Change:
+        found = wordings(state.wanted.query, self._needed_model("the query's other wordings"), stage_budget)
         return lambda now: replace(now, wordings=found)
 
-    def _hyde(self, state: State, allowance: Allowance) -> Change:
+    def _hyde(self, state: State, stage_budget: StageBudget) -> Change:
         self._check_language(state)
-        passage = hypothetical(state.wanted.query, self._needed_model("a made-up passage"), allowance)
+        passage = hypothetical(state.wanted.query, self._needed_model("a made-up passage"), stage_budget)
         return lambda now: replace(now, hypothetical=passage)
 
     def _needed_model(self, purpose: str) -> StructuredModel:
@@ -181,8 +181,8 @@ class Pipelines:
         if trust_in(self._embedder.model_id, state.wanted.query, {}) < 1:
             raise StageSkipped(UNKNOWN_LANGUAGE, "The embedding model does not know the query's language.")
 
-    def _search(self, state: State, allowance: Allowance) -> Change:
-        found, rankings = search(state, allowance, self._retriever, self._clock)
+    def _search(self, state: State, stage_budget: StageBudget) -> Change:
+        found, rankings = search(state, stage_budget, self._retriever, self._clock)
         return lambda now: replace(
             now,
             rankings=rankings,
@@ -192,30 +192,30 @@ class Pipelines:
             engine=found.engine,
         )
 
-    def _fuse(self, state: State, allowance: Allowance) -> Change:  # noqa: ARG002 - it uses nothing
+    def _fuse(self, state: State, stage_budget: StageBudget) -> Change:  # noqa: ARG002 - it uses nothing
         together = candidates_of(state.rankings, self._original_weight)
         return lambda now: replace(now, candidates=together)
 
-    def _rank(self, state: State, allowance: Allowance) -> Change:
+    def _rank(self, state: State, stage_budget: StageBudget) -> Change:
         self._check_language(state)
-        captioned = self._captioned(state, SEMANTIC_RANKED, allowance)
+        captioned = self._captioned(state, SEMANTIC_RANKED, stage_budget)
         scored = [replace(one, reranker_score=one.captions[0].score if one.captions else 0.0) for one in captioned]
         ranked = (*by_score(scored, lambda one: one.reranker_score), *state.candidates[SEMANTIC_RANKED:])
         return lambda now: replace(now, candidates=ranked)
 
-    def _rerank(self, state: State, allowance: Allowance) -> Change:
+    def _rerank(self, state: State, stage_budget: StageBudget) -> Change:
         reranker = self._reranker
         if reranker is None:
             raise StageSkipped(NOT_CONFIGURED, "No re-ranking model is set up.")
         judged, behind = state.candidates[:MAX_RERANKED], state.candidates[MAX_RERANKED:]
         texts = [one.passage.context for one in judged]
-        with allowance.time_for_model(_RERANK_SHARE) as time_s, allowance.use("rerank", reranker.model_id) as use:
-            reranked = reranker.rerank(state.wanted.query, texts, time_budget_s=time_s, leash=use)
-        allowance.note(reranked.uses, instead_of=use)
+        with stage_budget.time_for_model(_RERANK_SHARE) as time_s, stage_budget.use("rerank", reranker.model_id) as use:
+            reranked = reranker.rerank(state.wanted.query, texts, time_budget_s=time_s, call_scope=use)
+        stage_budget.note(reranked.uses, instead_of=use)
         if reranked.unscored:
             fault = next((one.fault for one in reranked.uses if one.fault is not None), NOT_ALL_MARKED)
             told = f"{len(reranked.unscored)} of {len(texts)} passages could not be re-ranked, and kept their places."
-            allowance.lacks(fault, told)
+            stage_budget.lacks(fault, told)
         unscored = frozenset(reranked.unscored)
         scored = [
             one if place in unscored else replace(one, rerank_score=score)
@@ -224,25 +224,25 @@ class Pipelines:
         ranked = (*by_score(scored, lambda one: one.rerank_score), *behind)
         return lambda now: replace(now, candidates=ranked, reranked=True)
 
-    def _caption(self, state: State, allowance: Allowance) -> Change:
+    def _caption(self, state: State, stage_budget: StageBudget) -> Change:
         count = min(CAPTIONED, state.wanted.top_k)
-        captioned = (*self._captioned(state, count, allowance), *state.candidates[count:])
+        captioned = (*self._captioned(state, count, stage_budget), *state.candidates[count:])
         return lambda now: replace(now, candidates=captioned)
 
-    def _captioned(self, state: State, count: int, allowance: Allowance) -> tuple[Candidate, ...]:
+    def _captioned(self, state: State, count: int, stage_budget: StageBudget) -> tuple[Candidate, ...]:
         """The first candidates, those without captions with some."""
         first = state.candidates[:count]
         texts = [one.passage.text for one in first if one.captions is None]
-        made = iter(captions(state.wanted.query, texts, self._embedder, allowance))
+        made = iter(captions(state.wanted.query, texts, self._embedder, stage_budget))
         return tuple(replace(one, captions=next(made)) if one.captions is None else one for one in first)
 
-    def _count(self, state: State, allowance: Allowance) -> Change:
+    def _count(self, state: State, stage_budget: StageBudget) -> Change:
         if self._facets is None:
             raise SettingsInvalid("facets: nothing that counts is set up")
         wanted = state.wanted
         counted = self._facets.count(wanted.facets, wanted.filters, limit=MAX_FACET_VALUES)
         for one in counted.degraded:
-            allowance.lacks(one.code, one.message)
+            stage_budget.lacks(one.code, one.message)
         facets = tuple(
             Facet(
                 field=field.field,
@@ -262,7 +262,7 @@ def _found(state: State) -> bool:
     return bool(state.candidates)
 
 
-def _answer(state: State, allowance: Allowance) -> Change:  # noqa: ARG001 - it uses nothing
+def _answer(state: State, stage_budget: StageBudget) -> Change:  # noqa: ARG001 - it uses nothing
     """Captions that are near enough to the query to be its answer; a question is none."""
     told = [
         SemanticAnswer(text=best.text, score=best.score, highlights=best.highlights, document_id=one.passage.id)

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from functools import partial
 
 from cicada.errors import CicadaError, OutOfTime
-from cicada.retrieval.pipelines.stages import Allowance
-from cicada.retrieval.pipelines.state import Ranking, State
-from cicada.retrieval.ports import Limits, Retriever, SearchQuery, SearchResult, TimeLimit
+from cicada.retrieval.pipelines.stages import StageBudget
+from cicada.retrieval.pipelines.state import SearchRanking, State
+from cicada.retrieval.ports import Retriever, SearchLimits, SearchQuery, SearchResult, TimeLimit
 from cicada.retrieval.waiting import beside, within
 
 OVER_RETRIEVAL = 3
@@ -29,24 +29,24 @@ _WITHOUT_MEANING = "mode_fallback"
 
 
 def search(
-    state: State, allowance: Allowance, retriever: Retriever, clock: Callable[[], float]
-) -> tuple[SearchResult, tuple[Ranking, ...]]:
+    state: State, stage_budget: StageBudget, retriever: Retriever, clock: Callable[[], float]
+) -> tuple[SearchResult, tuple[SearchRanking, ...]]:
     """Search for everything at once: the query's result, and the rankings of all, its own first.
 
     Other searches that fail are left out and named; the query's own raises IndexFailure, ModelError or OutOfTime.
     """
-    patient_until_s = clock() + PATIENCE * allowance.time_left_s()
+    patient_until_s = clock() + PATIENCE * stage_budget.time_left_s()
     (_, first), *others = [
         (text, beside(partial(retriever.search, asked), "search"))
-        for text, asked in _queries(state, TimeLimit(allowance.time_left_s))
+        for text, asked in _queries(state, TimeLimit(stage_budget.time_left_s))
     ]
-    found = within(first, allowance.time_left_s())
+    found = within(first, stage_budget.time_left_s())
     for lack in found.degraded:
         if lack.code != TOP_K_CAPPED or len(found.hits) < state.wanted.top_k:  # else it only had fewer to choose from
-            allowance.lacks(lack.code, lack.message)
-    rankings = [Ranking(found.hits, state.wanted.query)]
+            stage_budget.lacks(lack.code, lack.message)
+    rankings = [SearchRanking(found.hits, state.wanted.query)]
     for text, result in others:
-        ranking = _ranking(text, result, found, max(0.0, patient_until_s - clock()), allowance)
+        ranking = _ranking(text, result, found, max(0.0, patient_until_s - clock()), stage_budget)
         rankings += [] if ranking is None else [ranking]
     return found, tuple(rankings)
 
@@ -59,7 +59,7 @@ def depth_of(state: State) -> int:
     return max(wanted.top_k, min(depth, MAX_DEPTH))
 
 
-def _queries(state: State, limits: Limits) -> Iterator[tuple[str | None, SearchQuery]]:
+def _queries(state: State, limits: SearchLimits) -> Iterator[tuple[str | None, SearchQuery]]:
     """Each search's wording, and what is asked of the retriever; a made-up passage is searched by meaning alone."""
     wanted, depth = state.wanted, depth_of(state)
     for text in (wanted.query, *state.wordings):
@@ -69,23 +69,23 @@ def _queries(state: State, limits: Limits) -> Iterator[tuple[str | None, SearchQ
 
 
 def _ranking(
-    query: str | None, result: Future[SearchResult], original: SearchResult, time_s: float, allowance: Allowance
-) -> Ranking | None:
+    query: str | None, result: Future[SearchResult], original: SearchResult, time_s: float, stage_budget: StageBudget
+) -> SearchRanking | None:
     what = "a made-up passage" if query is None else "another wording"
     try:
         found = within(result, time_s)
     except OutOfTime:
-        allowance.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
+        stage_budget.lacks(OutOfTime.code, f"The search for {what} took longer than it may, and was left out.")
         return None
     except CicadaError as error:
-        allowance.lacks(error.code, f"The search for {what} was left out: {error.told}")
+        stage_budget.lacks(error.code, f"The search for {what} was left out: {error.told}")
         return None
     if found.index_version != original.index_version or found.engine != original.engine:
-        allowance.lacks(INDEX_CHANGED, f"The search for {what} saw another version of the index, and was left out.")
+        stage_budget.lacks(INDEX_CHANGED, f"The search for {what} saw another version of the index, and was left out.")
         return None
     if query is None and any(lack.code == _WITHOUT_MEANING for lack in found.degraded):
-        allowance.lacks(
+        stage_budget.lacks(
             _WITHOUT_MEANING, "The engine has no search by meaning alone, so the made-up passage was left out."
         )
         return None
-    return Ranking(found.hits, query)
+    return SearchRanking(found.hits, query)

@@ -16,21 +16,21 @@ from types import TracebackType
 from typing import Generic, TypeVar
 
 from cicada.errors import CicadaError, ModelError, ModelUnavailable, OutOfTime
-from cicada.models.ports import ModelUse, Prompt, Purse, Stopped, Unheld, Usage
+from cicada.models.ports import ModelUse, Prompt, Stopped, TokenBudget, Unbounded, Usage
 from cicada.models.prices import cost
 from cicada.models.stopping import Stoppable
 from cicada.retrieval.pipelines.api import SkippedStage, StageName, StageUse
-from cicada.retrieval.ports import UNLIMITED, Limits
+from cicada.retrieval.ports import UNLIMITED, SearchLimits
 from cicada.retrieval.waiting import beside, within
 from cicada.text.token_estimates import estimated_tokens
 
-_UNHELD = Unheld()
+_UNHELD = Unbounded()
 
 
 class OpenUse(Stoppable):
-    """One use of a model that is under way: a :class:`cicada.models.ports.Purse`, and an account at any time.
+    """One use of a model that is under way: a :class:`cicada.models.ports.TokenBudget`, and an account at any time.
 
-    As a context it hears its own leash's stop, and notes how the use ends. After a stop no further call goes out, and
+    As a context it hears its call scope's stop, and notes how the use ends. After a stop no further call goes out, and
     one that is under way is given up. Thread-safe: who waits for the use reads its account while the use goes on.
     """
 
@@ -40,15 +40,15 @@ class OpenUse(Stoppable):
         model_id: str,
         clock: Callable[[], float],
         *,
-        leash: Purse = _UNHELD,
+        call_scope: TokenBudget = _UNHELD,
         most: Usage | None = None,
     ) -> None:
-        """``leash`` holds this use in turn; ``most`` is what each of its calls can take, if known beforehand."""
+        """``call_scope`` holds this use in turn; ``most`` is what each of its calls can take, if known beforehand."""
         super().__init__()
         self._purpose = purpose
         self._model_id = model_id
         self._clock = clock
-        self._leash = leash
+        self._call_scope = call_scope
         self._most = most
         self._began_s = clock()
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class OpenUse(Stoppable):
         self._took_s: float | None = None
 
     def __enter__(self) -> OpenUse:
-        self._unhear = self._leash.on_stop(self.stop)
+        self._unhear = self._call_scope.on_stop(self.stop)
         return self
 
     def __exit__(
@@ -78,8 +78,8 @@ class OpenUse(Stoppable):
     def call(self) -> None:
         """See the port. Raises Stopped after :meth:`stop`."""
         if self._most is not None:
-            self._leash.allow(self._model_id, self._most)
-        self._leash.call()
+            self._call_scope.allow(self._model_id, self._most)
+        self._call_scope.call()
         with self._lock:
             if self.stopped:
                 raise Stopped
@@ -87,7 +87,7 @@ class OpenUse(Stoppable):
 
     def allow(self, model_id: str, most: Usage) -> None:
         """See the port."""
-        self._leash.allow(model_id, most)
+        self._call_scope.allow(model_id, most)
 
     def took(self, usage: Usage) -> None:
         """Note what the service reported."""
@@ -150,10 +150,12 @@ class StageSkipped(Exception):
         self.told = told
 
 
-class Allowance:
+class StageBudget:
     """What a stage may take, and where it says what it did without. Thread-safe."""
 
-    def __init__(self, stage: StageName, time_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
+    def __init__(
+        self, stage: StageName, time_s: float, clock: Callable[[], float], limits: SearchLimits = UNLIMITED
+    ) -> None:
         self._stage = stage
         self._clock = clock
         self._limits = limits
@@ -182,7 +184,7 @@ class Allowance:
 
     def use(self, purpose: str, model_id: str, most: Usage | None = None) -> OpenUse:
         """Begin to use a model, each of whose calls can take so much; it is stopped when the stage is late."""
-        use = OpenUse(purpose, model_id, self._clock, leash=self._limits, most=most)
+        use = OpenUse(purpose, model_id, self._clock, call_scope=self._limits, most=most)
         with self._lock:
             self._uses.append(use)
             late = self._closed
@@ -219,7 +221,7 @@ class Stage(Generic[S]):
     share: float
     """Of the whole time budget, how much it may take at most."""
     enabled: Callable[[S], bool]
-    run: Callable[[S, Allowance], Callable[[S], S]]
+    run: Callable[[S, StageBudget], Callable[[S], S]]
     """Works on the state as the stages before left it, and returns how it changes it."""
     required: bool = False
     """Whether there is no result without it: its failure is that of the whole."""
@@ -228,7 +230,7 @@ class Stage(Generic[S]):
 class Course(Generic[S]):
     """Runs stages, and keeps the account."""
 
-    def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: Limits = UNLIMITED) -> None:
+    def __init__(self, time_budget_s: float, clock: Callable[[], float], limits: SearchLimits = UNLIMITED) -> None:
         """``time_budget_s`` is for all stages together, at most; ``limits`` bound all models."""
         self._time_budget_s = min(time_budget_s, limits.time_left_s())
         self._clock = clock
@@ -272,10 +274,10 @@ class Course(Generic[S]):
     def _start(self, stage: Stage[S], state: S) -> _Started[S]:
         left_s = max(0.0, self._ends_s - self._clock())
         time_s = min(left_s, stage.share * self._time_budget_s)
-        allowance = Allowance(stage.name, time_s, self._clock, self._limits)
+        stage_budget = StageBudget(stage.name, time_s, self._clock, self._limits)
         began_s = self._clock()
-        change = beside(lambda: stage.run(state, allowance), stage.name) if left_s > 0 else None
-        return _Started(stage, allowance, began_s, change)
+        change = beside(lambda: stage.run(state, stage_budget), stage.name) if left_s > 0 else None
+        return _Started(stage, stage_budget, began_s, change)
 
     def _finish(self, one: _Started[S], state: S) -> S:
         stage = one.stage
@@ -295,12 +297,12 @@ class Course(Generic[S]):
         try:
             if one.change is None:
                 raise OutOfTime(f"no time was left for {one.stage.name}")
-            return within(one.change, one.allowance.time_left_s(), stopped=self._stopped)
+            return within(one.change, one.stage_budget.time_left_s(), stopped=self._stopped)
         finally:
             self._close(one)
 
     def _close(self, one: _Started[S]) -> None:
-        lacks, uses = one.allowance.close()
+        lacks, uses = one.stage_budget.close()
         self.timings_ms[one.stage.name] = round((self._clock() - one.began_s) * 1000, 3)
         self.degraded += lacks
         self.uses += [(one.stage.name, use) for use in uses]
@@ -309,7 +311,7 @@ class Course(Generic[S]):
 @dataclass(frozen=True)
 class _Started(Generic[S]):
     stage: Stage[S]
-    allowance: Allowance
+    stage_budget: StageBudget
     began_s: float
     change: Future[Callable[[S], S]] | None
     """None where no time was left to begin."""

@@ -92,7 +92,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Ranking:
+class SearchRanking:
     """What one of several searches found."""
 
     hits: tuple[Hit, ...]
@@ -109,7 +109,7 @@ class State:
     """Other wordings of the query."""
     hypothetical: str | None = None
     """A made-up passage: never shown, and no source."""
-    rankings: tuple[Ranking, ...] = ()
+    rankings: tuple[SearchRanking, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     """Best first."""
     index_version: str = ""

@@ -24,9 +24,9 @@ from cicada.index.manifest import CURRENT_KEY, parse_manifest
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, put
 from cicada.index.segment import SegmentFile
 from cicada.index.segment_reader import read_tombstones
-from cicada.retrieval.s3vectors.held import HELD_KEY, Held, parse_held
-from cicada.retrieval.s3vectors.records import OVERFLOW_PREFIX, Record, record_of
-from cicada.retrieval.s3vectors.setup import IndexCalls, VectorIndex
+from cicada.retrieval.s3vectors.collection_state import HELD_KEY, CollectionState, parse_collection_state
+from cicada.retrieval.s3vectors.setup import IndexCalls, VectorIndexSettings
+from cicada.retrieval.s3vectors.vector_records import OVERFLOW_PREFIX, VectorRecord, record_of
 
 BATCH = 500
 """Vectors of one PutVectors or DeleteVectors at most. Source: Amazon S3 User Guide, "Limitations and restrictions"."""
@@ -92,7 +92,7 @@ class Loader:
         self._calls = calls
         self._store = store
         self._now = now
-        self._settings = VectorIndex(calls)
+        self._settings = VectorIndexSettings(calls)
 
     def load(self, source: Version, told: Told = lambda *_: None, *, language: str | None = None) -> Loaded:
         """Make the vector index hold exactly the passages of a version, and report progress to ``told``.
@@ -144,7 +144,7 @@ class Loader:
         """Put what is not there. What is there and belongs to the version is taken out of ``present``."""
         done = _Put()
 
-        def missing() -> Iterator[Record]:
+        def missing() -> Iterator[VectorRecord]:
             for passage, vector in source.passages():
                 record = record_of(passage, vector)
                 if record.overflow is not None:
@@ -156,7 +156,7 @@ class Loader:
                 else:
                     yield record
 
-        def put_batch(batch: Sequence[Record]) -> int:
+        def put_batch(batch: Sequence[VectorRecord]) -> int:
             claim.check()
             self._calls("put_vectors", vectors=[record.put_input() for record in batch])
             return len(batch)
@@ -211,7 +211,7 @@ class _Put:
 class _Claim:
     """A load's right to the vector index: whoever wrote the record last has it."""
 
-    def __init__(self, store: ObjectStore, held: Held, etag: str, now: Callable[[], datetime]) -> None:
+    def __init__(self, store: ObjectStore, held: CollectionState, etag: str, now: Callable[[], datetime]) -> None:
         self._store = store
         self._held = held
         self._etag = etag
@@ -227,10 +227,10 @@ class _Claim:
         except ObjectMissing:
             pass
         else:
-            etag, before = found.etag, parse_held(found.data)
+            etag, before = found.etag, parse_collection_state(found.data)
             if before.index_arn == index_arn:
                 previous = before.version if before.status == "ready" else before.previous
-        held = Held(
+        held = CollectionState(
             index_arn=index_arn,
             status="loading",
             version=source.version,
@@ -258,7 +258,7 @@ class _Claim:
         self._write(self._store, whole, self._etag)
 
     @staticmethod
-    def _write(store: ObjectStore, held: Held, replaces: str | None) -> str:
+    def _write(store: ObjectStore, held: CollectionState, replaces: str | None) -> str:
         data = held.to_bytes()
         try:
             return store.write(HELD_KEY, data, replaces=replaces)
@@ -272,9 +272,9 @@ class _Claim:
             raise PublishConflict(_OVERTAKEN) from error
 
 
-def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def batches(records: Iterable[VectorRecord]) -> Iterator[list[VectorRecord]]:
     """Cut records into requests of at most :data:`BATCH` vectors and :data:`BATCH_BYTES` bytes."""
-    batch: list[Record] = []
+    batch: list[VectorRecord] = []
     size_bytes = 0
     for record in records:
         record_bytes = record.most_bytes

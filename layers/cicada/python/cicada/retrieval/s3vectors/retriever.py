@@ -15,9 +15,9 @@ from cicada.retrieval.calibration import Calibration, calibration_of
 from cicada.retrieval.managed import read_failure, top_k_capped
 from cicada.retrieval.ports import Degradation, Hit, Laps, SearchQuery, SearchResult
 from cicada.retrieval.query_vectors import EMBED_BUDGET_S, query_vector
-from cicada.retrieval.s3vectors.held import Held, HeldReader
-from cicada.retrieval.s3vectors.records import SEARCHED_KEYS, metadata_filter, passage_of, passes
+from cicada.retrieval.s3vectors.collection_state import CollectionState, CollectionStateReader
 from cicada.retrieval.s3vectors.setup import NAME
+from cicada.retrieval.s3vectors.vector_records import SEARCHED_KEYS, metadata_filter, passage_of, passes
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class S3VectorsRetriever:
         embedder: Embedder,
         store: ObjectStore,
         *,
-        held: HeldReader | None = None,
+        held: CollectionStateReader | None = None,
         calibration: Calibration | None = None,
         embed_budget_s: float = EMBED_BUDGET_S,
     ) -> None:
@@ -65,7 +65,7 @@ class S3VectorsRetriever:
         self._index_arn = index_arn
         self._embedder = embedder
         self._store = store
-        self._held = held or HeldReader(store, index_arn)
+        self._held = held or CollectionStateReader(store, index_arn)
         self._calibration = calibration or calibration_of(embedder.model_id)
         self._embed_budget_s = embed_budget_s
         members = client.meta.service_model.operation_model("QueryVectors").input_shape.members
@@ -182,7 +182,7 @@ class S3VectorsRetriever:
         weight_of_a_unique_word = math.log(1 + (max(passages, 1) - 0.5) / 1.5)  # BM25's, for one passage that has it
         return max(meaning, WORDS_CALIBRATION.score(max(matched) / weight_of_a_unique_word))
 
-    def _check_model(self, held: Held) -> None:
+    def _check_model(self, held: CollectionState) -> None:
         asked = (self._embedder.model_id, self._embedder.dimensions)
         if (held.embedding_model_id, held.dimensions) != asked:
             raise IndexMismatch(
@@ -191,7 +191,7 @@ class S3VectorsRetriever:
             )
 
     @staticmethod
-    def _version(held: Held) -> tuple[str, tuple[Degradation, ...]]:
+    def _version(held: CollectionState) -> tuple[str, tuple[Degradation, ...]]:
         """The version to name, with degradations; raises IndexUnavailable while the first version is being loaded."""
         if held.status == "ready":
             return held.version, ()

@@ -12,7 +12,7 @@ from botocore.config import Config
 from cicada.errors import IndexMismatch, IndexUnavailable
 from cicada.models.retries import RetryPolicy
 from cicada.retrieval.managed import may_pass, read_failure
-from cicada.retrieval.s3vectors.records import NON_FILTERABLE_KEYS, SEARCHED_KEYS
+from cicada.retrieval.s3vectors.vector_records import NON_FILTERABLE_KEYS, SEARCHED_KEYS
 
 NAME = "Amazon S3 Vectors"
 CALL_BUDGET_S = 300.0
@@ -73,7 +73,7 @@ ANALYZER_BUDGET_S = 3600.0
 """How long the service may build its full-text index over what is there already."""
 
 
-class VectorIndex:
+class VectorIndexSettings:
     """One vector index's settings."""
 
     def __init__(self, calls: IndexCalls) -> None:

@@ -9,7 +9,7 @@ from cicada.corpus.readers.blocks import Blocks, one_line
 from cicada.corpus.readers.docx.paragraphs import (
     BULLET,
     TITLE,
-    Numbering,
+    ListNumbering,
     Pages,
     Style,
     Styles,
@@ -30,11 +30,11 @@ _CONTENTS = "toc "
 """Styles of the lines of a table of contents begin so."""
 
 
-class Body:
+class BodyReader:
     """Reads a body, and everything that is built like one: cells, text boxes, notes."""
 
     def __init__(
-        self, blocks: Blocks, styles: Styles, numbering: Numbering, notes: Mapping[str, Element], pages: Pages
+        self, blocks: Blocks, styles: Styles, numbering: ListNumbering, notes: Mapping[str, Element], pages: Pages
     ) -> None:
         self.title: str | None = None
         """The first paragraph in the style of a title."""

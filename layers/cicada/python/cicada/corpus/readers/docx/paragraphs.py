@@ -28,7 +28,7 @@ class Pages:
 
 
 @dataclass
-class Words:
+class ParagraphText:
     """What was read of a paragraph."""
 
     parts: list[str] = field(default_factory=list)
@@ -47,16 +47,16 @@ class Words:
         return "".join(self.parts)
 
 
-def words_of(paragraph: Element, pages: Pages) -> Words:
+def words_of(paragraph: Element, pages: Pages) -> ParagraphText:
     """The paragraph's text. What stands in text boxes comes apart from it."""
-    words = Words(page=pages.number)
+    words = ParagraphText(page=pages.number)
     if paragraph.has("pPr", "pageBreakBefore"):
         pages.turn(rendered=False)
     _read(paragraph, words, pages)
     return words
 
 
-def _read(element: Element, words: Words, pages: Pages) -> None:
+def _read(element: Element, words: ParagraphText, pages: Pages) -> None:
     for child in element.children:
         name = child.name
         if name in _LEFT_OUT or (name == "r" and child.has("rPr", "vanish")):
@@ -107,7 +107,7 @@ class _Level:
 _UNKNOWN = _Level("bullet", "", 1)
 
 
-class Numbering:
+class ListNumbering:
     """The lists of a document (``numbering.xml``), counted on as its paragraphs come."""
 
     def __init__(self, part: Element | None) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from cicada.corpus.readers.blocks import Blocks
-from cicada.corpus.readers.pdf.lines import Line, without_running
+from cicada.corpus.readers.pdf.lines import TextLine, without_running
 
 _LARGER = 1.12
 """A heading's letters are at least so many times those of the text."""
@@ -40,7 +40,7 @@ class Bookmark:
     page: int
 
 
-def add_pages(blocks: Blocks, pages: Sequence[Sequence[Line]], bookmarks: Sequence[Bookmark]) -> bool:
+def add_pages(blocks: Blocks, pages: Sequence[Sequence[TextLine]], bookmarks: Sequence[Bookmark]) -> bool:
     """Add the blocks of all pages; page numbers count from 1.
 
     Headings are the lines that the outline names, or, in a document without one, those in larger letters, and bold
@@ -59,7 +59,7 @@ def add_pages(blocks: Blocks, pages: Sequence[Sequence[Line]], bookmarks: Sequen
 class _Look:
     """What is usual in the document."""
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[TextLine]) -> None:
         sizes: Counter[float] = Counter()
         bold = 0
         for line in lines:
@@ -75,7 +75,7 @@ class _Look:
         self.bold_level = len(set(self._levels.values())) + 1
         self.hyphenated = {word for line in lines for word in _HYPHENATED.findall(line.text)}
 
-    def level(self, line: Line, above: Line | None, below: Line | None) -> int | None:
+    def level(self, line: TextLine, above: TextLine | None, below: TextLine | None) -> int | None:
         """Of a heading by its looks, from 1; None of other text."""
         if not any(char.isalpha() for char in line.text):
             return None
@@ -87,21 +87,21 @@ class _Look:
         return None
 
 
-def _continues(above: Line, below: Line) -> bool:
+def _continues(above: TextLine, below: TextLine) -> bool:
     """Whether two lines look alike and stand close: they may be of one heading."""
     alike = above.bold == below.bold and abs(above.size - below.size) <= _SAME_SIZE * max(above.size, below.size)
     return alike and 0 < above.y - below.y <= 1.8 * below.size
 
 
 def _add_page(
-    blocks: Blocks, page: int, lines: Sequence[Line], look: _Look, marks: Sequence[Bookmark], *, outlined: bool
+    blocks: Blocks, page: int, lines: Sequence[TextLine], look: _Look, marks: Sequence[Bookmark], *, outlined: bool
 ) -> None:
     at, unmet = _met(lines, marks) if outlined else ({}, [])
     for mark in unmet:
         blocks.enter(mark.title, mark.level)
     usual = _usual_gap(lines)
-    paragraph: list[Line] = []
-    heading: tuple[int, list[Line]] | None = None
+    paragraph: list[TextLine] = []
+    heading: tuple[int, list[TextLine]] | None = None
 
     def end() -> None:
         nonlocal heading
@@ -130,7 +130,7 @@ def _add_page(
     end()
 
 
-def _met(lines: Sequence[Line], marks: Sequence[Bookmark]) -> tuple[Mapping[int, int], list[Bookmark]]:
+def _met(lines: Sequence[TextLine], marks: Sequence[Bookmark]) -> tuple[Mapping[int, int], list[Bookmark]]:
     """The levels of the lines that a page's bookmarks name, by the lines' numbers, and the bookmarks that name none."""
     found: dict[int, int] = {}
     unmet: list[Bookmark] = []
@@ -153,7 +153,7 @@ def _key(title: str) -> str:
     return "".join(char for char in (bare or title).casefold() if char.isalnum())
 
 
-def _usual_gap(lines: Sequence[Line]) -> float:
+def _usual_gap(lines: Sequence[TextLine]) -> float:
     """The distance between lines of one paragraph: the lower quartile, for pages of short paragraphs."""
     gaps = sorted(
         gap for above, below in pairwise(lines) if (gap := above.y - below.y) >= _CLOSEST * max(above.size, below.size)
@@ -161,7 +161,7 @@ def _usual_gap(lines: Sequence[Line]) -> float:
     return gaps[len(gaps) // 4] if gaps else 0.0
 
 
-def _begins(paragraph: Sequence[Line], line: Line, usual: float) -> bool:
+def _begins(paragraph: Sequence[TextLine], line: TextLine, usual: float) -> bool:
     """Whether a line begins another paragraph."""
     last = paragraph[-1]
     gap = last.y - line.y
@@ -176,7 +176,7 @@ def _begins(paragraph: Sequence[Line], line: Line, usual: float) -> bool:
     return indented or (usual > 0 and gap > _GAP * min(usual, 2 * line.size))
 
 
-def _joined(lines: Sequence[Line], hyphenated: set[str]) -> str:
+def _joined(lines: Sequence[TextLine], hyphenated: set[str]) -> str:
     """One text. A word that is divided at a line's end is put together, unless it is hyphenated elsewhere, too."""
     text = lines[0].text
     for line in lines[1:]:

@@ -33,7 +33,7 @@ _BOLD = re.compile(r"bold|black|heavy|semibold|cmbx", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of text."""
 
     text: str
@@ -55,9 +55,9 @@ class _Piece:
     bold: bool
 
 
-def lines_of(page: PageObject) -> list[Line]:
+def lines_of(page: PageObject) -> list[TextLine]:
     """The page's lines in the order in which they are drawn, which is the reading order of nearly all documents."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     pieces: list[_Piece] = []
 
     def end_line() -> None:
@@ -97,7 +97,7 @@ def _apart(last: _Piece, x: float, size: float) -> bool:
     return x - ends > _GAP * size or x < last.x
 
 
-def _line(pieces: list[_Piece]) -> Line | None:
+def _line(pieces: list[_Piece]) -> TextLine | None:
     text = " ".join("".join(piece.text for piece in pieces).split()).translate(_SIGNS)
     if not text:
         return None
@@ -106,7 +106,7 @@ def _line(pieces: list[_Piece]) -> Line | None:
         sizes[round(piece.size, 1)] = sizes.get(round(piece.size, 1), 0) + len(piece.text)
     size = max(sizes, key=sizes.__getitem__)
     bold = all(piece.bold for piece in pieces if piece.text.strip())
-    return Line(text, pieces[0].x, pieces[0].y, size, bold)
+    return TextLine(text, pieces[0].x, pieces[0].y, size, bold)
 
 
 _EDGE_ROWS = 2
@@ -130,14 +130,14 @@ _LONE_NUMBER = re.compile(
     r"(?:page\s+|seite\s+|[-–—]\s*)?\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?(?:\s*[-–—])?", re.IGNORECASE
 )
 
-_Row = Sequence[Line]
+_Row = Sequence[TextLine]
 _Key = tuple[str, str, int]
 """What stands before the number and behind it, and how much more it is than the page's."""
-_Counted = tuple[int, Line]
+_Counted = tuple[int, TextLine]
 """A page, and a line with a number on it."""
 
 
-def without_running(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+def without_running(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]:
     """The pages' lines without running heads and page numbers. A page of nothing else keeps them."""
     rows = [_rows(page) for page in pages]
     size = _usual_size(pages)
@@ -160,9 +160,9 @@ def without_running(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     return [[line for line in page if id(line) not in left_out] or list(page) for page in pages]
 
 
-def _rows(page: Sequence[Line]) -> list[_Row]:
+def _rows(page: Sequence[TextLine]) -> list[_Row]:
     """A page's lines by their heights, from the top."""
-    rows: list[list[Line]] = []
+    rows: list[list[TextLine]] = []
     for line in sorted(page, key=lambda line: -line.y):
         if not rows or rows[-1][0].y - line.y > _SAME_HEIGHT * line.size:
             rows.append([])
@@ -170,7 +170,7 @@ def _rows(page: Sequence[Line]) -> list[_Row]:
     return list(rows)
 
 
-def _usual_size(pages: Sequence[Sequence[Line]]) -> float:
+def _usual_size(pages: Sequence[Sequence[TextLine]]) -> float:
     sizes: Counter[float] = Counter()
     for page in pages:
         for line in page:
@@ -193,7 +193,9 @@ def _edge(inwards: Sequence[_Row], apart: float) -> list[_Row]:
     return []
 
 
-def _may_count(page: Sequence[_Row], edges: Sequence[Sequence[_Row]], same: set[str], size: float) -> Iterator[Line]:
+def _may_count(
+    page: Sequence[_Row], edges: Sequence[Sequence[_Row]], same: set[str], size: float
+) -> Iterator[TextLine]:
     """The lines of a page that may be its number: by themselves, but for what is the same on all pages."""
     for edge in edges:
         own = [line for row in edge for line in _others(row, same)]
@@ -205,7 +207,7 @@ def _may_count(page: Sequence[_Row], edges: Sequence[Sequence[_Row]], same: set[
             yield row[0]
 
 
-def _others(row: _Row, same: set[str]) -> list[Line]:
+def _others(row: _Row, same: set[str]) -> list[TextLine]:
     return [line for line in row if line.text not in same]
 
 

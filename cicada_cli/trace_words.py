@@ -1,0 +1,268 @@
+"""The steps of a request's story in words, a sentence each, and its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from cicada.request_trace import MOST_LINES
+from cicada_cli.request_trace import AttemptTrace, LogLine, RequestTrace, TracedSpend, came_to_nothing
+from cicada_cli.text import counted
+
+_SUPERSEDED = {
+    "gone": "the request is not kept any more",
+    "claimed": "another execution drives the request",
+    "ended": "the request was over",
+}
+
+CUT = f" It has more lines than the {MOST_LINES:,} that a query returns: later ones but its end are missing here."
+
+
+def sentence(line: LogLine) -> str:
+    """What a line says; the message itself of one that is no step."""
+    words = _WORDS.get(line.step or "")
+    if words is None:
+        error = line.text("exception_name")
+        return f"{line.message} ({error})" if error else line.message
+    return words(line)
+
+
+def _said(line: LogLine, name: str) -> str:
+    """A field that the words of a step are not whole without."""
+    return line.text(name) or "?"
+
+
+def seconds(ms: float) -> str:
+    """``0.08 s``, ``12.3 s``."""
+    return f"{ms / 1000:.2f} s" if ms < 10_000 else f"{ms / 1000:.1f} s"
+
+
+def spent_words(spent: TracedSpend) -> str:
+    """Calls, tokens and cost."""
+    if not spent.calls:
+        return "no model call"
+    tokens = f"{counted(spent.input_tokens, 'token')} in, {spent.output_tokens:,} out"
+    return " · ".join((counted(spent.calls, "model call"), tokens, " and ".join(_costs(spent))))
+
+
+def _costs(spent: TracedSpend) -> Iterator[str]:
+    if spent.cost_usd or not spent.unpriced:
+        yield _dollars(spent.cost_usd)
+    if spent.unpriced:
+        yield f"{counted(spent.unpriced, 'call')} of unknown cost"
+
+
+def _dollars(usd: float) -> str:
+    return f"${usd:.5f}" if usd else "free"
+
+
+def attempt_words(attempt: AttemptTrace) -> str:
+    """How an attempt went."""
+    how = {
+        "answered": "answered",
+        "failed": f"failed ({attempt.code or 'no code'})",
+        "superseded": "was superseded",
+        "cut_off": "was cut off: its worker told of no end",
+        "under_way": "has told of no end yet",
+    }[attempt.outcome]
+    return f"{attempt.strategy} {how}, {seconds(attempt.took_ms)}"
+
+
+def verdict(story: RequestTrace) -> str:
+    """How the request ended, in a line."""
+    return f"{_ending(story)}{CUT}" if story.cut else _ending(story)
+
+
+def _ending(story: RequestTrace) -> str:
+    end = story.end
+    if end is None:
+        return (
+            f"Not ended, as far as the log tells: its last line came {seconds(story.took_ms)} after the first. Whoever "
+            "resumes it, or the next sweep, takes it up if nobody works on it."
+        )
+    failed = end.texts("failed")
+    after = f" after {', '.join(failed)}" if failed else ""
+    if end.step == "complete":
+        ground = "grounded" if end.fields.get("grounded") else "not grounded"
+        return f"Answered by {_said(end, 'answered_by')}{after}, {ground}, in {seconds(story.took_ms)}."
+    return f"Ended with {_said(end, 'code')}{after}, in {seconds(story.took_ms)}."
+
+
+def sums(story: RequestTrace) -> str:
+    """What the whole request took, in a line."""
+    return " · ".join((counted(len(story.attempts), "attempt"), spent_words(story.spent), *_happenings(story)))
+
+
+def _happenings(story: RequestTrace) -> Iterator[str]:
+    for step, word in (("resumed", "resume"), ("recovered", "recovery"), ("fault", "fault")):
+        if many := len(story.all(step)):  # type: ignore[arg-type]
+            yield counted(many, word, "recoveries" if word == "recovery" else None)
+    posts = story.all("delivered")
+    if posts:
+        sent, lost = (sum(line.count(name) for line in posts) for name in ("posts", "posts_failed"))
+        yield counted(sent, "post") + (f", {lost:,} failed" if lost else "")
+    first_ms = story.end.number("first_chunk_ms") if story.end else None
+    if first_ms is not None:
+        yield f"first words after {seconds(first_ms)}"
+
+
+# --- steps ---
+
+
+def _accepted(line: LogLine) -> str:
+    confidence = line.number("confidence")
+    sure = f", {confidence:.0%} sure" if confidence is not None else ""
+    return f"route {_said(line, 'route')}{sure}; enters at {_said(line, 'strategy')}"
+
+
+def _recovered(line: LogLine) -> str:
+    done = {"restarted": "started again", "ended": "ended"}.get(_said(line, "action"), _said(line, "action"))
+    return f"{done} by the {_said(line, 'by')}: {_said(line, 'why')}"
+
+
+def _attempt(line: LogLine) -> str:
+    failed = line.texts("failed")
+    after = f" after {', '.join(failed)}" if failed else ""
+    return f"{_said(line, 'strategy')} begins{after} (worker {line.text('worker') or 'not named'})"
+
+
+def _looked_up(line: LogLine) -> str:
+    found = {
+        "answer": "an earlier answer is given again",
+        "contexts": "an earlier answer's passages are used",
+        "miss": "no earlier answer fits",
+    }.get(_said(line, "outcome"), _said(line, "outcome"))
+    return _joined(
+        found,
+        _measure(line, "similarity", "similarity {:.2f}"),
+        counted(line.count("compared"), "answer") + " compared" if line.number("compared") is not None else None,
+        _took(line),
+    )
+
+
+def _gathered(line: LogLine) -> str:
+    chosen = line.texts("intentions")
+    steps = {"select_extract": "selected", "resolve": "resolved", "query": "queried", "assemble": "assembled"}
+    return _joined(
+        f"intentions {', '.join(chosen)}" if chosen else "no collection chosen",
+        f"{counted(line.count('named'), 'name')} in {counted(line.count('places'), 'section')}",
+        f"{counted(line.count('chosen'), 'passage')} chosen",
+        *(_measure(line, f"{step}_ms", word + " in {:,.0f} ms") for step, word in steps.items()),
+    )
+
+
+def _retrieved(line: LogLine) -> str:
+    cached = line.count("used_from_cache")
+    degraded = line.texts("degraded")
+    return _joined(
+        f"{counted(line.count('found'), 'passage')} found, {line.count('used'):,} used",
+        f"{cached:,} of them from earlier answers" if cached else None,
+        f"of {line.count('searched'):,} searched" if line.count("searched") else None,
+        f"{_said(line, 'engine')}, version {_said(line, 'index_version')}",
+        _measure(line, "took_ms", "search {:,.0f} ms"),
+        _measure(line, "cache_ms", "earlier answers {:,.0f} ms"),
+        f"without the whole: {', '.join(degraded)}" if degraded else None,
+    )
+
+
+def _tool_call(line: LogLine) -> str:
+    by = {"code": "by our code", "model": "by the model"}.get(_said(line, "by"), _said(line, "by"))
+    repeated = ", the same as before" if line.fields.get("repeated") else ""
+    return _joined(
+        f"{_said(line, 'tool')} called {by}{repeated}",
+        f"{counted(line.count('given_chars'), 'character')} in, {line.count('reply_chars'):,} out",
+        counted(line.count("sources"), "passage") + " so far",
+        _took(line),
+        f"ended by {line.text('fault')}" if line.text("fault") else None,
+    )
+
+
+_PURPOSES = {
+    "complete_question": " to complete the question",
+    "retrieval": " for the search",
+    "agent": " for a turn of the agent",
+}
+"""What a model was called for, unless it wrote the answer."""
+
+
+def _model_call(line: LogLine) -> str:
+    what = _PURPOSES.get(line.text("purpose") or "", "")
+    fault, cost = line.text("fault"), line.number("cost_usd")
+    tokens = f"{counted(line.count('input_tokens'), 'token')} in, {line.count('output_tokens'):,} out"
+    charged = (tokens, "cost not known" if cost is None else _dollars(cost))
+    return _joined(
+        _said(line, "model_id") + what,
+        f"{line.count('calls')} calls" if line.count("calls") > 1 else None,
+        *(() if came_to_nothing(line) else charged),
+        _measure(line, "first_piece_ms", "first piece {:,.0f} ms"),
+        _took(line),
+        f"ended by {fault}" if fault else None,
+    )
+
+
+def _fault(line: LogLine) -> str:
+    where = f" [{line.text('dependency')}]" if line.text("dependency") else ""
+    code = f" ({line.text('code')})" if line.text("code") else ""
+    why = f": {line.text('why')}" if line.text("why") else ""
+    return f"{line.message or 'something went wrong'}{where}{code}{why}"
+
+
+def _superseded(line: LogLine) -> str:
+    why = line.text("why") or ""
+    return f"{line.message}: {_SUPERSEDED.get(why, why)}"
+
+
+def _delivered(line: LogLine) -> str:
+    failed = line.count("posts_failed")
+    return _joined(
+        f"up to event {line.count('last_seq')}",
+        counted(line.count("writes"), "write"),
+        counted(line.count("posts"), "post") + (f", {failed:,} failed" if failed else ""),
+    )
+
+
+def _complete(line: LogLine) -> str:
+    way = " → ".join(line.texts("attempted")) or line.text("answered_by") or "?"
+    ground = "grounded" if line.fields.get("grounded") else "not grounded"
+    return _joined(f"answered by way of {way}", line.text("model_id"), line.text("stop_reason"), ground)
+
+
+def _ended(line: LogLine) -> str:
+    failed = line.texts("failed")
+    return f"error {_said(line, 'code')}" + (f" after {', '.join(failed)}" if failed else "")
+
+
+def _joined(*parts: str | None) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _measure(line: LogLine, name: str, form: str) -> str | None:
+    value = line.number(name)
+    return None if value is None else form.format(value)
+
+
+def _took(line: LogLine) -> str | None:
+    return _measure(line, "took_ms", "{:,.0f} ms")
+
+
+_WORDS: dict[str, Callable[[LogLine], str]] = {
+    "accepted": _accepted,
+    "started": lambda line: f"workflow started at {_said(line, 'strategy')}",
+    "asked_again": lambda line: f"the same question once more; the log stands at event {line.count('last_seq')}",
+    "resumed": lambda line: (
+        f"from event {line.count('after')} on, the log stands at {line.count('last_seq')}: {_said(line, 'outcome')}"
+    ),
+    "recovered": _recovered,
+    "attempt": _attempt,
+    "question_completed": lambda line: _joined(f"from the conversation, by {_said(line, 'by')}", _took(line)),
+    "looked_up": _looked_up,
+    "gathered": _gathered,
+    "retrieved": _retrieved,
+    "tool_call": _tool_call,
+    "model_call": _model_call,
+    "fault": _fault,
+    "superseded": _superseded,
+    "delivered": _delivered,
+    "complete": _complete,
+    "ended": _ended,
+    "kept": lambda line: f"the answer is kept in the {line.text('where')}" if line.text("where") else line.message,
+}

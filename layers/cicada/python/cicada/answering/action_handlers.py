@@ -1,0 +1,266 @@
+"""What the message processor does with a client's frame: one method an action, each returning the reply frame.
+
+Imported by the function that must answer fast: no numpy below this module.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, assert_never
+
+from cicada.answering.profile_api import ProfileApi
+from cicada.answering.recovery import Recovery
+from cicada.attempts.chain import entry_strategy
+from cicada.delivery.decide import START_GRACE_S, with_subscriber
+from cicada.delivery.outbox import Post
+from cicada.delivery.ports import Conflict, Connections, RequestLog, StoreFault
+from cicada.delivery.posting import CONTENTION_TRIES, end_request, post_frames
+from cicada.delivery.record import LogEntry, Question, RequestHead, RequestKey, Subscriber
+from cicada.errors import (
+    Cancelled,
+    CicadaError,
+    ConfirmationUnknown,
+    DeliveryUnavailable,
+    ProfileConflict,
+    ProfileInvalid,
+    RequestConflict,
+    RequestExpired,
+    RequestUnknown,
+    Unauthorized,
+)
+from cicada.identity import Caller
+from cicada.protocol.actions import Ask, Cancel, ClientAction, ConfirmChange, ManageProfile, Ping, Resume
+from cicada.protocol.events import (
+    Accepted,
+    Confirm,
+    Failed,
+    Pong,
+    Refused,
+    Resumed,
+    dump_event,
+    load_event,
+    reply_frame,
+)
+from cicada.request_trace import log_event
+from cicada.routing.classifier import classify
+
+logger = logging.getLogger(__name__)
+
+REPLAY_BUDGET_S = 5.0
+"""How long one resume may replay: well within the time that its reply may take."""
+
+
+class ActionHandlers:
+    """Handles a client's actions."""
+
+    def __init__(
+        self,
+        log: RequestLog,
+        connections: Connections,
+        recovery: Recovery,
+        profiles: ProfileApi,
+        *,
+        retention_s: int,
+        knowledge: bool = False,
+        agents: bool = True,
+        now_s: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._connections = connections
+        self._recovery = recovery
+        self._profiles = profiles
+        self._retention_s = retention_s
+        self._knowledge = knowledge
+        self._agents = agents
+        self._now_s = now_s
+        self._monotonic = monotonic
+
+    def handle(self, action: ClientAction, caller: Caller) -> str:
+        """Carry out an action and return the reply frame. An action that fails is refused, in the reply.
+
+        So is one during which the caller's token expires: it is carried out, and can be sent again.
+        """
+        request_id = None if isinstance(action, Ping) else action.request_id
+        reply = self._carry_out(action, caller, request_id)
+        if _subscriber(caller).expired(self._now_s()):
+            return reply_frame(Refused.of(Unauthorized(), request_id))
+        return reply
+
+    def _carry_out(self, action: ClientAction, caller: Caller, request_id: str | None) -> str:
+        try:
+            match action:
+                case Ask():
+                    return self._ask(action, caller)
+                case Resume():
+                    return self._resume(action, caller)
+                case Cancel():
+                    return self._cancel(action, caller)
+                case ConfirmChange():
+                    return self._confirm(action, caller)
+                case Ping():
+                    return reply_frame(Pong())
+                case ManageProfile():
+                    return reply_frame(self._profiles.handle(action, caller.owner))
+                case _:
+                    assert_never(action)
+        except StoreFault as fault:
+            logger.warning("the log is not available", extra={"why": str(fault)})
+            return reply_frame(Refused.of(DeliveryUnavailable(), request_id))
+        except (ProfileConflict, ProfileInvalid) as error:  # their messages are written for whoever asked
+            logger.info("action refused", extra={"action": action.action, "code": error.code})
+            return reply_frame(Refused.of(error, request_id, detail=str(error)))
+        except CicadaError as error:
+            logger.info("action refused", extra={"action": action.action, "code": error.code, "why": str(error)})
+            return reply_frame(Refused.of(error, request_id))
+
+    # --- ask ---
+
+    def _ask(self, ask: Ask, caller: Caller) -> str:
+        question = Question(ask.query, ask.session_id, ask.collections, ask.episodes, ask.top_k, caller.tenant)
+        classification = classify(ask.query)
+        strategy = entry_strategy(classification.route, knowledge=self._knowledge, agents=self._agents)
+        accepted = dump_event(
+            Accepted(
+                route=classification.route,
+                confidence=classification.confidence,
+                reasoning=classification.reasoning,
+                strategy=strategy,
+            )
+        )
+        now_s = self._now_s()
+        head = RequestHead(
+            key=RequestKey(caller.owner, ask.request_id),
+            question=question,
+            origin=caller.frame_id,
+            accepted_at_ms=int(now_s * 1000),
+            expires_at=int(now_s) + self._retention_s,
+            lease_until=int(now_s) + START_GRACE_S,
+            log_bytes=len(accepted.encode()),
+            subscribers=(_subscriber(caller),),
+        )
+        try:
+            self._log.create(head, accepted)
+        except Conflict as conflict:
+            # The same frame again is our own write whose acknowledgement was lost.
+            if conflict.head.origin != caller.frame_id:
+                return self._ask_again(question, conflict.head, caller)
+        log_event(
+            logger,
+            "accepted",
+            "request accepted",
+            route=classification.route,
+            confidence=classification.confidence,
+            strategy=strategy,
+        )
+        self._recovery.start(head, strategy)
+        return head.frame(1, accepted)
+
+    def _ask_again(self, question: Question, head: RequestHead, caller: Caller) -> str:
+        """The same ``requestId`` twice is one request: the repeated ask is answered like a resume from the start."""
+        if head.expired(self._now_s()):
+            raise RequestExpired(head.key.request_id)
+        if head.question != question:
+            raise RequestConflict(head.key.request_id)
+        log_event(logger, "asked_again", "the same question once more", last_seq=head.last_seq)
+        _, entries, _ = self._tail(head.key, _subscriber(caller), after=1)
+        return entries[0].frame(head.key.request_id)
+
+    # --- resume ---
+
+    def _resume(self, resume: Resume, caller: Caller) -> str:
+        key = RequestKey(caller.owner, resume.request_id)
+        try:
+            head, entries, replayed = self._tail(key, _subscriber(caller), resume.after)
+        except RequestUnknown:
+            return reply_frame(Resumed(request_id=resume.request_id, outcome="unknown"))
+        except RequestExpired:
+            return reply_frame(Resumed(request_id=resume.request_id, outcome="expired"))
+        outcome: Literal["live", "finished"] = "finished" if head.state != "open" and replayed else "live"
+        log_event(logger, "resumed", "request resumed", after=resume.after, last_seq=len(entries), outcome=outcome)
+        return reply_frame(Resumed(request_id=resume.request_id, outcome=outcome, last_seq=len(entries)))
+
+    def _tail(
+        self, key: RequestKey, subscriber: Subscriber, after: int
+    ) -> tuple[RequestHead, tuple[LogEntry, ...], bool]:
+        """Make a connection a subscriber, then replay to it every event above ``after``.
+
+        In this order: an event that is appended between the two is both replayed and pushed, never neither.
+
+        Returns:
+            The head, all entries, and whether the replay is whole. It is cut short where the connection takes no more
+            frames or time runs out; the client sees by ``lastSeq`` what it lacks, and resumes from there.
+
+        Raises:
+            RequestUnknown, RequestExpired, StoreFault.
+        """
+        head = self._log.head(key)
+        if head.expired(self._now_s()):
+            raise RequestExpired(key.request_id)
+        head = self._recovery.recover(head, "resume")
+        if head.state == "open":
+            self._subscribe(head, subscriber)
+        head, entries = self._log.read(key)
+        return head, entries, self._replay(head, entries[after:], subscriber)
+
+    def _replay(self, head: RequestHead, entries: Sequence[LogEntry], subscriber: Subscriber) -> bool:
+        deadline = self._monotonic() + REPLAY_BUDGET_S
+        for entry in entries:
+            if self._monotonic() > deadline:
+                return False
+            frame = entry.frame(head.key.request_id)
+            if post_frames(self._connections, Post(subscriber, (frame,)), self._now_s) != "delivered":
+                return False
+        return True
+
+    def _subscribe(self, head: RequestHead, subscriber: Subscriber) -> None:
+        for _ in range(CONTENTION_TRIES):
+            wanted = with_subscriber(head.subscribers, subscriber)
+            if wanted == head.subscribers:
+                return
+            try:
+                self._log.set_subscribers(head, wanted)
+            except Conflict as conflict:
+                head = conflict.head
+            else:
+                return
+        raise DeliveryUnavailable("the subscribers keep changing")
+
+    # --- cancel ---
+
+    def _cancel(self, cancel: Cancel, caller: Caller) -> str:
+        """End a request. The reply is its terminal event: the cancellation, or what came before it."""
+        key = RequestKey(caller.owner, cancel.request_id)
+        head = self._log.head(key)
+        if head.expired(self._now_s()):
+            raise RequestExpired(key.request_id)
+        end_request(
+            self._log,
+            self._connections,
+            head,
+            Failed.of(Cancelled(), head.failed),
+            still=lambda head: True,  # noqa: ARG005 - whoever asked may end it at any time
+            now_s=self._now_s,
+            spare=caller.connection_id,
+        )
+        _, entries = self._log.read(key)
+        return entries[-1].frame(key.request_id)
+
+    # --- confirm ---
+
+    def _confirm(self, action: ConfirmChange, caller: Caller) -> str:
+        """Carry out, or decline, what an event ``confirm`` of this user's request asks for."""
+        head, entries = self._log.read(RequestKey(caller.owner, action.request_id))
+        if head.expired(self._now_s()):
+            raise RequestExpired(action.request_id)
+        for entry in entries:
+            event = load_event(entry.body)
+            if isinstance(event, Confirm) and event.confirmation_id == action.confirmation_id:
+                return reply_frame(self._profiles.confirm(event, action, caller.owner))
+        raise ConfirmationUnknown(action.confirmation_id)
+
+
+def _subscriber(caller: Caller) -> Subscriber:
+    return Subscriber(caller.connection_id, caller.expires_at)

@@ -1,0 +1,75 @@
+"""What an answer took: its metrics, and its line in the story."""
+
+from __future__ import annotations
+
+import logging
+
+from cicada.attempts.budgets import AttemptBudget
+from cicada.attempts.chain import WORKER_LOSSES
+from cicada.attempts.strategy import Answered, Retrieved
+from cicada.delivery.record import RequestHead
+from cicada.models.prices import price_date
+from cicada.protocol.events import Complete, Metrics
+from cicada.request_trace import log_event
+
+logger = logging.getLogger(__name__)
+
+
+def metrics_of(
+    head: RequestHead,
+    retrieved: Retrieved | None,
+    answered: Answered,
+    attempt_budget: AttemptBudget,
+    *,
+    started: float,
+    first_chunk_at: float | None,
+    now_s: float,
+) -> Metrics:
+    """The metrics of an answer that is whole.
+
+    Args:
+        head: the request, with what its earlier attempts spent.
+        spending: of this attempt.
+        started: when the attempt began, on the clock of ``attempt_budget``.
+        first_chunk_at: when its first text was committed, on the same clock; None if all of it is still to be.
+    """
+    now = attempt_budget.monotonic()
+    accepted_ago_ms = now_s * 1000 - head.accepted_at_ms
+    # A text so short that none of it has gone out yet goes out with the event that carries this.
+    waited_s = 0.0 if first_chunk_at is None else now - first_chunk_at
+    spent = head.spent + attempt_budget.spent
+    # A worker that was lost could not say what it had spent.
+    usd = None if any(one.code in WORKER_LOSSES for one in head.failed) else spent.usd
+    used = () if retrieved is None or retrieved.offered else retrieved.sources
+    return Metrics(
+        latency_ms=max(0, round(accepted_ago_ms)),
+        attempt_ms=round((now - started) * 1000),
+        first_chunk_ms=max(0, round(accepted_ago_ms - waited_s * 1000)),
+        retrieval_latency_ms=retrieved.retrieval_ms if retrieved else None,
+        cache_latency_ms=retrieved.cache_ms if retrieved else None,
+        model_calls=spent.calls,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=usd,
+        price_date=None if usd is None else price_date(),
+        sources_found=retrieved.found if retrieved else 0,
+        sources_used=len({source.origin for source in used}),
+        passages_cited=answered.passages_cited,
+    )
+
+
+def tell_complete(complete: Complete) -> None:
+    """Tell of an answer in the request's story."""
+    log_event(
+        logger,
+        "complete",
+        "answer complete",
+        attempt=complete.attempt,
+        answered_by=complete.answered_by,
+        attempted=list(complete.attempted),
+        failed=[f"{one.strategy}: {one.code}" for one in complete.failed],
+        model_id=complete.model,
+        grounded=complete.grounded,
+        stop_reason=complete.stop_reason,
+        **complete.metrics.model_dump(exclude_none=True),
+    )

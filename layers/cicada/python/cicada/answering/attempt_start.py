@@ -1,0 +1,104 @@
+"""How an attempt becomes the one that answers its request, or finds out that it may not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cicada.answering.workflow import AttemptTask
+from cicada.attempts.budgets import RequestBudget
+from cicada.attempts.chain import allotted_calls, strategy_failures
+from cicada.delivery.decide import NotYours, begin, has_landed
+from cicada.delivery.ports import Conflict, RequestLog, StoreFault
+from cicada.delivery.posting import CONTENTION_TRIES
+from cicada.delivery.record import Commit, Question, RequestHead, RequestKey
+from cicada.errors import DeliveryUnavailable, RequestUnknown
+
+CLOSING_RESERVE_S = 8.0
+"""Seconds at the end of a worker's time that no strategy may use: the last events are stored and posted in them."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The attempt answers the request."""
+
+    head: RequestHead
+    """After the commit."""
+    commit: Commit
+    """That began it."""
+
+
+@dataclass(frozen=True)
+class Late:
+    """The request's time was up before the attempt could begin."""
+
+    head: RequestHead
+
+
+class Beginning:
+    """Begins attempts, and tells whether they still answer."""
+
+    def __init__(self, log: RequestLog, budget: RequestBudget, now_s: Callable[[], float]) -> None:
+        self._log = log
+        self._budget = budget
+        self._now_s = now_s
+
+    def begin(self, task: AttemptTask, worker: str) -> Begun | NotYours | Late:
+        """Begin an attempt by one write.
+
+        Raises:
+            DeliveryUnavailable: it cannot be written.
+            RequestUnknown: the request is gone.
+        """
+        try:
+            return self._begin(task, worker)
+        except StoreFault as fault:
+            raise DeliveryUnavailable(str(fault)) from fault
+
+    def left_s(self, head: RequestHead) -> float:
+        """Seconds that a request's strategies have left."""
+        return head.accepted_at_ms / 1000 + self._budget.time_s - self._now_s() - CLOSING_RESERVE_S
+
+    def is_answering(self, mine: RequestHead) -> bool:
+        """Whether an attempt is still the one that answers its request. Raises DeliveryUnavailable."""
+        try:
+            head = self._log.head(mine.key)
+        except RequestUnknown:
+            return False
+        except StoreFault as fault:
+            raise DeliveryUnavailable(str(fault)) from fault
+        ours = (head.attempt, head.worker) == (mine.attempt, mine.worker)
+        return ours and head.state == "open" and not head.expired(self._now_s())
+
+    def _begin(self, task: AttemptTask, worker: str) -> Begun | NotYours | Late:
+        failed = strategy_failures(task.failures, task.entry)
+        # A first attempt nearly always finds the log as it was created: it needs no read before its write.
+        head = self._log.head(task.key) if failed else _as_created(task.key)
+        for _ in range(CONTENTION_TRIES):
+            commit = begin(
+                head,
+                task.strategy,
+                failed,
+                execution=task.execution,
+                worker=worker,
+                now_s=self._now_s(),
+                allot=allotted_calls,
+            )
+            if isinstance(commit, NotYours):
+                return commit
+            if head.accepted_at_ms and self.left_s(head) <= 0:
+                return Late(head)
+            try:
+                return Begun(self._log.commit(head, commit), commit)
+            except Conflict as conflict:
+                head, entries = conflict.head, conflict.entries
+            except StoreFault:
+                head, entries = self._log.read(task.key)
+            if has_landed(commit, head, entries):
+                return Begun(head, commit)
+        raise DeliveryUnavailable("the attempt could not be begun")
+
+
+def _as_created(key: RequestKey) -> RequestHead:
+    """A request's head as its creation leaves it, as far as a fence needs it; what lands returns the true one."""
+    return RequestHead(key=key, question=Question(""), origin="", accepted_at_ms=0, expires_at=0)

@@ -1,0 +1,237 @@
+"""What one attempt may spend: time, calls to models, and the tokens and the cost of each call.
+
+A request's bounds on tokens and cost are split evenly over the calls that it may make. So they hold whatever fails,
+without a count that a killed worker could lose: no call may take more than its share. Where a pipeline's stages call
+models, too, retrieval has a part of each call's share, and may make some calls for each that the attempt is allotted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from cicada.attempts.chain import MAX_MODEL_CALLS
+from cicada.delivery.record import RequestSpend
+from cicada.errors import BudgetSpent
+from cicada.models.ports import Prompt, Usage
+from cicada.models.prices import cost
+from cicada.models.stopping import Stoppable
+from cicada.protocol.events import StrategyName
+from cicada.text.token_estimates import estimated_tokens
+
+RETRIEVAL_SHARE = 0.5
+"""Of each call's share of tokens and cost, what retrieval has where a pipeline's stages call models: with the two calls
+that a first attempt is allotted, a quarter of the request's bounds."""
+RETRIEVAL_CALLS_A_CALL = 8
+"""Calls of a pipeline's stages, retries included, for each call that an attempt is allotted."""
+
+AGENT_CALLS_A_CALL = 8
+"""Calls of an agent and its tools, retries included, for each call that an attempt is allotted."""
+
+
+def retrieval_share(pipeline: str, *, knowledge: bool = False, confirms: bool = False) -> float:
+    """Of each call's share, what retrieval has: nothing where it calls no text model."""
+    return RETRIEVAL_SHARE if knowledge or confirms or pipeline != "standard" else 0.0
+
+
+@dataclass(frozen=True)
+class RequestBudget:
+    """What one request may spend over all its attempts."""
+
+    time_s: float = 300.0
+    """From its acceptance to its terminal event."""
+    tokens: int = 120_000
+    """Input and output of all model calls together."""
+    cost_usd: float = 0.40
+    retrieval_share: float = 0.0
+    """Of each call's share of tokens and cost, what retrieval has for calls of its own, in [0, 1)."""
+
+    @property
+    def tokens_a_call(self) -> int:
+        """A call's share, without what retrieval has of it."""
+        return self.tokens // MAX_MODEL_CALLS - self.retrieval_tokens_a_call
+
+    @property
+    def cost_usd_a_call(self) -> float:
+        """A call's share, without what retrieval has of it."""
+        return self.cost_usd / MAX_MODEL_CALLS - self.retrieval_cost_usd_a_call
+
+    @property
+    def retrieval_tokens_a_call(self) -> int:
+        """What retrieval has of a call's share."""
+        return int(self.tokens // MAX_MODEL_CALLS * self.retrieval_share)
+
+    @property
+    def retrieval_cost_usd_a_call(self) -> float:
+        """What retrieval has of a call's share."""
+        return self.cost_usd / MAX_MODEL_CALLS * self.retrieval_share
+
+
+Purpose = Literal["answer", "complete_question", "retrieval", "agent", "judge"]
+
+
+@dataclass(frozen=True)
+class ModelCall:
+    """What one use of a text model took, retries included."""
+
+    purpose: Purpose
+    model_id: str
+    calls: int
+    """Requests that went out."""
+    usage: Usage
+    took_ms: int
+    first_piece_ms: int | None
+    """Until the first piece of text; None if none came."""
+    fault: str | None = None
+    """The code of the error that ended it, if one did."""
+
+    @property
+    def spent(self) -> RequestSpend:
+        """What it took; its cost is not known where a request went out whose usage was not reported."""
+        price = cost(self.model_id, self.usage)
+        known = price is not None and (self.usage.reported or not self.calls)
+        usd = price.usd if price is not None and known else None
+        return RequestSpend(self.calls, self.usage.input_tokens, self.usage.output_tokens, usd)
+
+
+class SubBudget:
+    """What an attempt may take for calls beside the writing of its answer, as a token budget. Thread-safe.
+
+    It is cut from the attempt's own allotment, which the request's head holds: a worker that is killed loses all of it,
+    so no count of it can be lost.
+    """
+
+    def __init__(self, whose: str, *, calls: int, tokens: int, cost_usd: float) -> None:
+        self._lock = threading.Lock()
+        self._whose = whose
+        self._calls = calls
+        self._tokens = tokens
+        self._cost_usd = cost_usd
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.CallScope`."""
+        with self._lock:
+            if self._calls <= 0:
+                raise BudgetSpent(f"the attempt's {self._whose} has no call left")
+            self._calls -= 1
+
+    def allow(self, model_id: str, most: Usage) -> None:
+        """See :class:`cicada.models.ports.TokenBudget`."""
+        tokens, usd = _takes(model_id, most)
+        with self._lock:
+            if tokens > self._tokens:
+                raise BudgetSpent(f"the {self._whose}'s call could take {tokens} tokens of {self._tokens}")
+            if usd > self._cost_usd:
+                raise BudgetSpent(f"the {self._whose}'s call could cost {usd:.4f} USD of {self._cost_usd:.4f}")
+            self._tokens -= tokens
+            self._cost_usd -= usd
+
+    def settle(self, model_id: str, most: Usage, taken: Usage) -> None:
+        """A call that could take ``most``, by :meth:`allow`, has taken so much: the rest is there again."""
+        allowed, taken_by = _takes(model_id, most), _takes(model_id, taken)
+        with self._lock:
+            self._tokens += allowed[0] - taken_by[0]
+            self._cost_usd += allowed[1] - taken_by[1]
+
+
+def retrieval_budget(allotted: int, budget: RequestBudget) -> SubBudget:
+    """What the retrieval of an attempt may take that is allotted so many calls."""
+    return SubBudget(
+        "retrieval",
+        calls=allotted * RETRIEVAL_CALLS_A_CALL,
+        tokens=allotted * budget.retrieval_tokens_a_call,
+        cost_usd=allotted * budget.retrieval_cost_usd_a_call,
+    )
+
+
+def _takes(model_id: str, usage: Usage) -> tuple[int, float]:
+    """Tokens and US dollars; a model without a known price costs nothing that could be counted."""
+    price = cost(model_id, usage)
+    return usage.input_tokens + usage.output_tokens, 0.0 if price is None else price.usd
+
+
+class AttemptBudget(Stoppable):
+    """An attempt's allowance, a :class:`cicada.models.ports.CallScope` among it. Thread-safe."""
+
+    def __init__(
+        self,
+        strategy: StrategyName,
+        *,
+        calls: int,
+        deadline: float,
+        budget: RequestBudget | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Allow ``calls`` to text models until ``deadline``, on the monotonic clock."""
+        super().__init__()
+        self.strategy = strategy
+        self.budget = budget or RequestBudget()
+        self.monotonic = monotonic
+        self.made: list[ModelCall] = []
+        """What was used so far, in order."""
+        self.retrieval = retrieval_budget(calls, self.budget)
+        self._allotted = calls
+        self._calls_left = calls
+        self._deadline = deadline
+        self._lock = threading.Lock()
+
+    @property
+    def calls_left(self) -> int:
+        """How many calls may still go out."""
+        with self._lock:
+            return self._calls_left
+
+    def time_left_s(self) -> float:
+        """Seconds until the deadline; negative past it."""
+        return self._deadline - self.monotonic()
+
+    def call(self) -> None:
+        """See :class:`cicada.models.ports.CallScope`."""
+        with self._lock:
+            if self._calls_left <= 0:
+                raise BudgetSpent(f"a request may call models {MAX_MODEL_CALLS} times; this attempt has no call left")
+            self._calls_left -= 1
+
+    def agent_sub_budget(self) -> SubBudget:
+        """All that is left of the attempt's allotment, for an agent and its tools; no call of another kind is left.
+
+        The whole of each call's share is in it, retrieval's part too, less what was used before.
+
+        Raises:
+            BudgetSpent: no call is left.
+        """
+        with self._lock:
+            if self._calls_left <= 0:
+                raise BudgetSpent("this attempt has no call left that an agent could use")
+            self._calls_left = 0
+            made = tuple(self.made)
+        share_tokens, share_usd = self.budget.tokens // MAX_MODEL_CALLS, self.budget.cost_usd / MAX_MODEL_CALLS
+        tokens, usd = self._allotted * share_tokens, self._allotted * share_usd
+        for call in made:
+            spent = call.spent
+            known = spent.usd is not None and (call.usage.reported or not call.calls)
+            tokens -= spent.input_tokens + spent.output_tokens if known else call.calls * share_tokens
+            usd -= spent.usd if known and spent.usd is not None else call.calls * share_usd
+        return SubBudget("agent", calls=self._allotted * AGENT_CALLS_A_CALL, tokens=tokens, cost_usd=usd)
+
+    def admit(self, model_id: str, prompt: Prompt, max_tokens: int) -> None:
+        """Raise BudgetSpent if a call could take more tokens, or cost more, than its share of the request's budget."""
+        tokens = estimated_tokens(prompt.system) + estimated_tokens(prompt.user)
+        if tokens + max_tokens > self.budget.tokens_a_call:
+            raise BudgetSpent(f"the call could take {tokens + max_tokens} tokens of {self.budget.tokens_a_call}")
+        price = cost(model_id, Usage(input_tokens=tokens, output_tokens=max_tokens))
+        if price is not None and price.usd > self.budget.cost_usd_a_call:
+            raise BudgetSpent(f"the call could cost {price.usd:.4f} USD of {self.budget.cost_usd_a_call:.4f}")
+
+    def note(self, call: ModelCall) -> None:
+        """Note what a call took."""
+        with self._lock:
+            self.made.append(call)
+
+    @property
+    def spent(self) -> RequestSpend:
+        """What all calls took together."""
+        return sum((call.spent for call in self.made), RequestSpend())

@@ -1,0 +1,123 @@
+"""Sessions of conversations: the store they need, and its adapter in DynamoDB, replaced under a condition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
+from cicada.delivery.ports import StoreFault
+
+
+class SessionChanged(Exception):
+    """Somebody else has written the session meanwhile; ``stored`` is what stands."""
+
+    def __init__(self, stored: Stored) -> None:
+        super().__init__(f"the session is at version {stored.version}")
+        self.stored = stored
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A session and its version, 0 before its first write."""
+
+    session: ConversationSession
+    version: int
+
+
+class Sessions(Protocol):
+    """The store of sessions. Every method raises :class:`cicada.delivery.ports.StoreFault` when the store fails."""
+
+    def read(self, key: SessionKey) -> Stored:
+        """A consistent read; an empty session of version 0 where there is none."""
+        ...
+
+    def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
+        """Replace a session.
+
+        Args:
+            over: the version that it replaces; its own is one more.
+            expires_at: epoch seconds from which the store may delete it.
+
+        Raises:
+            SessionChanged: another version stands.
+        """
+        ...
+
+
+SESSION_CONFIG = Config(connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 2})
+"""Time-outs in seconds. An answer goes on without its conversation rather than wait longer."""
+_SK = "turns"
+
+
+class DynamoDbSessions:
+    """:class:`cicada.conversation.sessions.Sessions` over the table of requests."""
+
+    def __init__(self, client: Any, table: str) -> None:
+        """``client``: a DynamoDB client made with :data:`SESSION_CONFIG`."""
+        self._client = client
+        self._table = table
+
+    def read(self, key: SessionKey) -> Stored:
+        """See the port."""
+        try:
+            found = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
+        except (ClientError, BotoCoreError) as error:
+            raise StoreFault(str(error)) from error
+        return _stored(found.get("Item"))
+
+    def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
+        """See the port.
+
+        A write that is repeated because its acknowledgement was lost finds its own version: what it raises then holds
+        what was to be written.
+        """
+        turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
+        try:
+            self._client.put_item(
+                TableName=self._table,
+                Item={
+                    **_key(key),
+                    "version": {"N": str(over + 1)},
+                    "turns": {"S": turns.encode("utf-8", "replace").decode()},
+                    "forgotten_until_ms": {"N": str(session.forgotten_until_ms)},
+                    "expires_at": {"N": str(expires_at)},
+                },
+                ConditionExpression="attribute_not_exists(pk)" if over == 0 else "#version = :over",
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                **(
+                    {}
+                    if over == 0
+                    else {
+                        "ExpressionAttributeNames": {"#version": "version"},
+                        "ExpressionAttributeValues": {":over": {"N": str(over)}},
+                    }
+                ),
+            )
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
+                raise StoreFault(str(error)) from error
+            raise SessionChanged(_stored(error.response.get("Item"))) from error
+        except BotoCoreError as error:
+            raise StoreFault(str(error)) from error
+
+
+def _key(key: SessionKey) -> dict[str, Any]:
+    return {"pk": {"S": f"session#{key.digest}"}, "sk": {"S": _SK}}
+
+
+def _stored(item: Mapping[str, Any] | None) -> Stored:
+    """An item that DynamoDB has deleted is a session without turns, and so is one written in another form."""
+    if item is None:
+        return Stored(ConversationSession(), 0)
+    version, forgotten_until_ms = (int(item.get(name, {}).get("N", 0)) for name in ("version", "forgotten_until_ms"))
+    try:
+        turns = tuple(ConversationTurn(**turn) for turn in json.loads(item["turns"]["S"]))
+    except (KeyError, ValueError, TypeError):  # another release's: better forgotten than an answer failed
+        turns = ()
+    return Stored(ConversationSession(turns, forgotten_until_ms), version)

@@ -1,0 +1,277 @@
+"""The semantic cache itself: looks earlier answers up, and keeps new ones."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from cicada.attempts.strategy import AnswerGiven, AskedQuestion
+from cicada.errors import CicadaError
+from cicada.index.embedding import unit_vectors
+from cicada.models.ports import Embedder
+from cicada.request_trace import log_event, log_fault
+from cicada.retrieval.ports import SearchLimits
+from cicada.semantic_cache.admission import reason_not_to_keep, reason_to_leave_out, still_holds
+from cicada.semantic_cache.decision import (
+    CANDIDATES,
+    CacheChoice,
+    Confirm,
+    Thresholds,
+    decide,
+    serves,
+    thresholds_of,
+)
+from cicada.semantic_cache.entries import (
+    BodyTooLarge,
+    CachedAnswer,
+    CacheEntry,
+    CacheStore,
+    Vector,
+    pack_body,
+    pack_vector,
+)
+from cicada.semantic_cache.entry_lists import KnownEntries
+from cicada.semantic_cache.ports import Looked
+from cicada.semantic_cache.scope import CacheScope, Sharing, language_of, shared_by
+from cicada.text.normal import compared
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_TTL_S = 7 * 24 * 3600
+DEFAULT_MAX_ENTRIES = 1_000
+"""Answers of one scope; the newest stay."""
+MAX_BODIES_READ = 3
+"""Bodies that one look-up reads at most."""
+KEEP_BUDGET_S = 3.0
+"""Seconds for embedding the question of an answer that is kept; a remembered one takes none."""
+SURPLUS_DELETED = 25
+"""Of what is beyond ``max_entries``, how much one keeping deletes: more than it adds, so that a lower bound comes
+true."""
+_ID_BYTES = 4
+
+
+class NoEarlierAnswers:
+    """Stands in the cache's place where none is kept."""
+
+    def look_up(self, *_: object, **__: object) -> Looked:
+        """See :class:`cicada.semantic_cache.ports.EarlierAnswers`."""
+        return Looked("miss")
+
+
+class SemanticCache:
+    """Finds earlier answers by meaning, and is a :class:`cicada.attempts.strategy.AnswerSink` of new ones.
+
+    Safe for several threads.
+    """
+
+    def __init__(
+        self,
+        store: CacheStore,
+        embedder: Embedder,
+        *,
+        sharing: Sharing = "user",
+        thresholds: Thresholds | None = None,
+        confirm: Confirm | None = None,
+        generation_model_id: str,
+        prompt_version: str,
+        ttl_s: int = DEFAULT_TTL_S,
+        max_entries: int = DEFAULT_MAX_ENTRIES,
+        now_s: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+        on_look_up: Callable[[str], None] = lambda _use: None,
+        new_suffix: Callable[[], str] = lambda: secrets.token_hex(_ID_BYTES),
+    ) -> None:
+        """Wire the cache.
+
+        Args:
+            embedder: one that remembers: the same query is embedded for the search as well.
+            thresholds: how near is near; those of the embedding model when absent.
+            confirm: asked of the nearest question that is not the same to the word; none is, where it is absent.
+            on_look_up: told what each look-up gave (``answer``, ``contexts`` or ``miss``), for the metrics.
+            new_suffix: tells entries of one millisecond apart; random letters or digits.
+        """
+        self._store = store
+        self._embedder = embedder
+        self._sharing: Sharing = sharing
+        self._thresholds = thresholds or thresholds_of(embedder.model_id)
+        self._confirm = confirm
+        self._generation_model_id = generation_model_id
+        self._prompt_version = prompt_version
+        self._ttl_s = ttl_s
+        self._max_entries = max_entries
+        self._now_s = now_s
+        self._monotonic = monotonic
+        self._on_look_up = on_look_up
+        self._new_suffix = new_suffix
+        self._known = KnownEntries(
+            store, embedder.dimensions, max_entries=max_entries, now_s=now_s, monotonic=monotonic
+        )
+
+    def look_up(
+        self, asked: AskedQuestion, index_version: str, limits: SearchLimits, *, time_budget_s: float
+    ) -> Looked:
+        """Find an earlier answer that can be given again, or whose contexts are of use.
+
+        Warm, it costs one Query for what is newer than what this worker knows, and a read of each body that is used.
+
+        Args:
+            index_version: that a search would use now.
+            time_budget_s: seconds, for embedding the question and for reading. No call is begun after it; one that is
+                under way ends by its own time-out.
+
+        Raises:
+            CacheUnavailable: the store does not answer.
+            OutOfTime: no time is left to ask it.
+            ModelBusy, ModelUnavailable, ModelRefused: the question could not be embedded.
+            IndexMismatch: the embedding model gave a vector of no use.
+        """
+        started = self._monotonic()
+        left_out = reason_to_leave_out(asked)
+        if left_out is None:
+            looked = self._look_up(asked, index_version, limits, started + time_budget_s, time_budget_s)
+        else:
+            looked = Looked(use="miss", index_version=index_version)
+        log_event(
+            logger,
+            "looked_up",
+            "earlier answers looked up",
+            outcome=looked.use,
+            similarity=round(looked.similarity, 4),
+            compared=looked.compared,
+            why=left_out,
+            took_ms=round((self._monotonic() - started) * 1000),
+        )
+        self._on_look_up(looked.use)
+        return looked
+
+    def _look_up(
+        self, asked: AskedQuestion, index_version: str, limits: SearchLimits, deadline: float, time_budget_s: float
+    ) -> Looked:
+        vector = self._vector(asked.query, time_budget_s)
+        scope = self._scope(asked, index_version)
+        digest = scope.digest
+        held = self._known.refreshed(digest, deadline)
+        known = held.snapshot
+        now_s = self._now_s()
+        nearest = known.nearest(vector, at_least=-1.0, limit=CANDIDATES, now_s=now_s)
+        confirm = self._confirm
+        confirms = None if confirm is None else lambda earlier: confirm(asked.query, earlier, limits)
+        choices = decide(asked.query, nearest, self._thresholds, confirms)
+        miss = Looked(
+            use="miss",
+            compared=known.alive(now_s),
+            similarity=_share(nearest[0][1]) if nearest else 0.0,
+            index_version=index_version,
+        )
+        for choice in choices[:MAX_BODIES_READ]:
+            body = self._known.body(digest, held, choice.entry, deadline)
+            if body is None:
+                continue
+            if choice.use == "answer" and not still_holds(body):
+                logger.warning("an earlier answer does not hold any more", extra={"entry": choice.entry.id})
+                held.forget(choice.entry.id)
+            elif choice.use == "answer" or serves(asked.query, body):
+                return _found(miss, choice, body)
+        return miss
+
+    def keep(self, given: AnswerGiven) -> None:
+        """Keep an answer that may be given again: see :class:`cicada.attempts.strategy.AnswerSink`."""
+        reason = reason_not_to_keep(given)
+        if reason is None:
+            try:
+                reason = self._keep(given)
+            except BodyTooLarge as error:
+                reason = f"too large: {error}"
+            except CicadaError as error:
+                log_fault(logger, "an answer was not kept", error, dependency="cache")
+                return
+        if reason is None:
+            log_event(logger, "kept", "the answer can be given again", where="cache")
+        else:
+            logger.debug("the answer is not kept in the cache", extra={"why": reason})
+
+    def _keep(self, given: AnswerGiven) -> str | None:
+        """Write an answer in the place of what was kept for the same question; returns why not, if it does not."""
+        retrieved, asked = given.retrieved, given.asked
+        assert retrieved is not None  # see reason_not_to_keep
+        body = pack_body(
+            CachedAnswer(
+                question=asked.query,
+                text=given.text,
+                sources=retrieved.sources,
+                citations=given.answered.citations or (),
+                model_id=given.answered.model_id,
+                stop_reason=given.answered.stop_reason,
+                found=retrieved.found,
+            )
+        )
+        now_s = self._now_s()
+        expires_at = given.at_ms // 1000 + self._ttl_s
+        if expires_at <= now_s:
+            return "expired"
+        vector = self._vector(asked.query, KEEP_BUDGET_S)
+        digest = self._scope(asked, retrieved.index_version).digest
+        held = self._known.refreshed(digest, self._monotonic() + KEEP_BUDGET_S)
+        entry = CacheEntry(
+            id=f"{given.at_ms:013d}-{self._new_suffix()}",
+            question=asked.query,
+            vector=pack_vector(vector),
+            answered_at_ms=given.at_ms,
+            expires_at=expires_at,
+        )
+        plain = compared(asked.query)
+        gone = {old.id for old in held.snapshot.entries if compared(old.question) == plain}
+        if gone and max(gone) > entry.id:
+            return "a newer one is kept"
+        self._store.put(digest, entry, body)
+        self._known.add(held, [entry])
+        gone |= held.take_forgotten()
+        newest = held.snapshot.entries
+        if len(newest) >= self._max_entries:
+            gone |= set(self._store.older(digest, before=newest[0].id, limit=SURPLUS_DELETED))
+        if gone:
+            self._store.delete(digest, sorted(gone))
+        return None
+
+    def _vector(self, query: str, time_budget_s: float) -> Vector:
+        vector: Vector = np.asarray(unit_vectors(self._embedder, [query], time_budget_s=time_budget_s)[0])
+        return vector
+
+    def _scope(self, asked: AskedQuestion, index_version: str) -> CacheScope:
+        return CacheScope(
+            shared_by=shared_by(asked, self._sharing),
+            index_version=index_version,
+            collections=asked.question.collections,
+            episodes=asked.question.episodes,
+            language=language_of(asked.query),
+            generation_model_id=self._generation_model_id,
+            prompt_version=self._prompt_version,
+            embedding_model_id=self._embedder.model_id,
+            dimensions=self._embedder.dimensions,
+        )
+
+
+def _found(miss: Looked, choice: CacheChoice, body: CachedAnswer) -> Looked:
+    return Looked(
+        use=choice.use,
+        compared=miss.compared,
+        similarity=_share(choice.similarity),
+        index_version=miss.index_version,
+        question=body.question,
+        answered_at_ms=choice.entry.answered_at_ms,
+        text=body.text,
+        sources=tuple(source.model_copy(update={"origin": "cache"}) for source in body.sources),
+        citations=body.citations,
+        model_id=body.model_id,
+        stop_reason=body.stop_reason,
+        found=body.found,
+    )
+
+
+def _share(cosine: float) -> float:
+    """A cosine as a similarity in [0, 1]: questions that point apart have nothing in common."""
+    return round(min(1.0, max(0.0, cosine)), 4)
