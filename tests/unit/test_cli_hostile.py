@@ -134,7 +134,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     monkeypatch.setattr("time.sleep", lambda _: None)
-    monkeypatch.setattr(main, "Session", EvilSession)
+    monkeypatch.setattr(main, "ClientSession", EvilSession)
     monkeypatch.setattr(sys, "stdin", io.StringIO(f"{EVIL}\n"))
     monkeypatch.setattr(deployment, "_PROJECT_ROOT", tmp_path)
     answering(monkeypatch, DENIED)

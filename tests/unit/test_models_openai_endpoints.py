@@ -180,7 +180,7 @@ def test_the_version_of_a_model_changes_with_its_endpoints_address():
 
 def test_nothing_of_the_endpoints_is_imported_before_a_model_of_one_is_asked_for():
     script = (
-        "import sys; from cicada.models.choosing import Models\n"
+        "import sys; from cicada.models.choosing import ModelFactory\n"
         "print([name for name in sys.modules if 'openai' in name or 'endpoint_keys' in name])"
     )
     path = str(ROOT / "layers" / "cicada" / "python")
