@@ -25,6 +25,7 @@ from benchmarks.retrieval_data import SAMPLE_SCRIPT, MiniLmEmbedder, retriever_o
 from benchmarks.retrieval_foreign import FOREIGN_QUESTIONS
 from cicada.answering.prompt import number_sources, rag_prompt
 from cicada.citations import check_citations
+from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script, script_files
 from cicada.corpus.windows import passages
 from cicada.models.ports import Prompt
@@ -71,13 +72,19 @@ def quote_best(count: int) -> Answerer:
     return lambda _, sources: " ".join(f"“{source.text}” [{source.n}]" for source in sources[:count])
 
 
+def message_of(locator: object) -> str:
+    """The message that a passage of the sample script is cited by."""
+    assert isinstance(locator, ScriptLocator)
+    return locator.message_id
+
+
 def ask(asked: Asked, answerer: Answerer) -> Answered:
     """Answer one prompt."""
     started = time.perf_counter()
     text = answerer(asked.prompt, asked.sources)
     took_ms = (time.perf_counter() - started) * 1000
     citations = check_citations(text, asked.sources)
-    cited = tuple(citation.locator.message_id for citation in citations if citation.locator is not None)
+    cited = tuple(message_of(citation.locator) for citation in citations if citation.locator is not None)
     return Answered(asked, text, cited, sum(each.verdict == "unverified" for each in citations), took_ms)
 
 
@@ -122,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             verdict = "right" if answered.right else "cites" if answered.cited else "nothing"
             print(f"{verdict:8}{answered.asked.text}\n        " + answered.text.replace("\n\n", "\n        "))
     answerable, *others = sets
-    reachable = _share([any(s.locator.message_id in each.right for s in each.sources) for each in sets[answerable]])
+    reachable = _share([any(message_of(s.locator) in each.right for s in each.sources) for each in sets[answerable]])
     sizes = ", ".join(f"{len(questions)} {kind}" for kind, questions in sets.items())
     print(f"questions: {sizes}; a right message is in {reachable:.0%} of the prompts\n")
     print(f"{'':22}{'right':>7}{'cites':>7}{'of them right':>15}{'silent':>8}", end="")

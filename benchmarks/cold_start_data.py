@@ -204,7 +204,7 @@ def _move(objects: dict[str, bytes], bucket: Path) -> None:
 def _make_lance(prepared: Prepared, name: str) -> None:
     try:
         import lancedb
-        import pyarrow as pa  # type: ignore[import-untyped]
+        import pyarrow as pa
     except ImportError as error:
         raise SystemExit("LanceDB is missing: pip install -r requirements-bench.lock, or --no-lancedb") from error
     schema = pa.schema([("id", pa.int64()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), DIMENSIONS))])

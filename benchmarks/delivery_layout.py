@@ -18,6 +18,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import boto3
@@ -52,9 +53,10 @@ def answer_events(chunks: int, chunk_chars: int, passages: int, passage_chars: i
         stop_reason="end_turn",
         metrics=Metrics(latency_ms=6000, attempt_ms=5900, first_chunk_ms=700),
     )
+    batches: list[list[LogEvent]] = [[Chunk(attempt=1, content="x" * chunk_chars)] for _ in range(chunks)]
     return [
         [Sources(attempt=1, index_version="v1", searched=700, sources=sources)],
-        *([Chunk(attempt=1, content="x" * chunk_chars)] for _ in range(chunks)),
+        *batches,
         [complete],
     ]
 
@@ -200,12 +202,13 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     os.environ |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", "AWS_DEFAULT_REGION": "us-east-1"}
     events = answer_events(args.chunks, args.chunk_chars, args.passages, args.passage_chars)
-    rows = {}
-    for name, run in {
+    rows: dict[str, Meter] = {}
+    layouts: dict[str, Callable[[Any], Meter]] = {
         "one item": lambda client: library_layout(client, events, 10**9),
         "spilled (the library's)": lambda client: library_layout(client, events, dynamodb.INLINE_BYTES),
         "chunk items": lambda client: chunk_items_layout(client, events),
-    }.items():
+    }
+    for name, run in layouts.items():
         with mock_aws():
             client = boto3.client("dynamodb")
             client.create_table(

@@ -20,7 +20,7 @@ from cicada.attempts.strategy import AnswerGiven, AskedQuestion, Strategy
 from cicada.delivery.record import RequestKey
 from cicada.models.ports import CallScope, Finished, Prompt, TextDelta, Usage
 from cicada.protocol.events import Source, StrategyName
-from cicada.retrieval.ports import SearchQuery, SearchResult
+from cicada.retrieval.ports import Limits, SearchQuery, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.semantic_cache.ports import Looked
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -88,7 +88,14 @@ class _Cache:
         self._latencies = latencies
         self._answer = answer
 
-    def look_up(self, _asked: AskedQuestion, _index_version: str, *, time_budget_s: float) -> Looked:  # noqa: ARG002
+    def look_up(
+        self,
+        asked: AskedQuestion,  # noqa: ARG002
+        index_version: str,  # noqa: ARG002
+        limits: Limits,  # noqa: ARG002
+        *,
+        time_budget_s: float,  # noqa: ARG002
+    ) -> Looked:
         _wait(self._latencies.look_up)
         return self._answer
 

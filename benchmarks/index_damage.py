@@ -17,6 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
 from cicada.errors import CicadaError
 from cicada.index.reader import IndexReader
@@ -76,7 +77,7 @@ def answer(store: InMemoryStore, *, eager: bool) -> tuple[Answers, str]:
 
 def search(store: InMemoryStore, *, eager: bool) -> list[SearchResult]:
     """Open the store and ask everything."""
-    options = {} if eager else {"eager_bytes": 0, "text_bytes": 0}
+    options: dict[str, Any] = {} if eager else {"eager_bytes": 0, "text_bytes": 0}
     reader = IndexReader(store, embedding_model_id="test.words", dimensions=64, refresh_interval_s=3600.0, **options)
     try:
         retriever = ShardRetriever(reader, WordEmbedder())

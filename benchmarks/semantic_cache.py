@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import boto3
 
@@ -119,7 +120,7 @@ def _confirming(model_id: str) -> Confirm:
     return confirming(models.structured(model_id, max_tokens=CONFIRM_MAX_TOKENS))
 
 
-def _pairs(author: str) -> list[dict[str, str]]:
+def _pairs(author: str) -> list[dict[str, Any]]:
     path = DATA / "repeats" / f"{author}.jsonl"
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
