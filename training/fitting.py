@@ -181,8 +181,8 @@ def tempered(probabilities: Sequence[Mapping[str, float]], labels: Sequence[str]
 
 def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Row by row, by the C library's exponential: numpy's own differs in its last bit between processors."""
-    raised = np.array([math.exp(score) for score in (scores - scores.max(axis=1)[:, None]).ravel().tolist()])
-    raised = raised.reshape(scores.shape)
+    shifted = (scores - scores.max(axis=1)[:, None]).ravel().tolist()
+    raised: NDArray[np.float64] = np.array([math.exp(score) for score in shifted]).reshape(scores.shape)
     total = raised[:, 0].copy()
     for column in range(1, raised.shape[1]):
         total += raised[:, column]
