@@ -74,7 +74,9 @@ def unforeseen(error: Exception) -> str:
 
 def build_parser() -> argparse.ArgumentParser:
     """The command line's grammar."""
-    parser = Parser(prog="cicada", description="Ask a corpus questions, and get streamed, cited answers.")
+    parser: argparse.ArgumentParser = Parser(
+        prog="cicada", description="Ask a corpus questions, and get streamed, cited answers."
+    )
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 

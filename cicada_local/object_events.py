@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 from cicada_local.calls import Call
@@ -120,11 +120,13 @@ def _deleted(body: bytes) -> Iterator[str]:
 def _targets(event: dict[str, Any]) -> list[str]:
     """The functions that the deployed rules have invoked for an event."""
     from moto.events.models import events_backends
+    from moto.events.utils import EventMessageType
 
     bus = events_backends[ACCOUNT_ID][REGION].event_buses["default"]
+    message = cast(EventMessageType, event)
     matching = (
         rule
         for rule in list(bus.rules.values())
-        if rule.state == "ENABLED" and rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(event)
+        if rule.state == "ENABLED" and rule.event_pattern.get_pattern() and rule.event_pattern.matches_event(message)
     )
     return [target["Arn"] for rule in matching for target in rule.targets if ":lambda:" in target["Arn"]]
