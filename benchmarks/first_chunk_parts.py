@@ -20,7 +20,7 @@ from cicada.attempts.strategy import AnswerGiven, AskedQuestion, Strategy
 from cicada.delivery.record import RequestKey
 from cicada.models.ports import CallScope, Finished, Prompt, TextDelta, Usage
 from cicada.protocol.events import Source, StrategyName
-from cicada.retrieval.ports import Limits, SearchQuery, SearchResult
+from cicada.retrieval.ports import SearchLimits, SearchQuery, SearchResult
 from cicada.semantic_cache.cache import NoEarlierAnswers
 from cicada.semantic_cache.ports import Looked
 from tests.support.memory import InMemoryConnections, InMemoryLog
@@ -92,7 +92,7 @@ class _Cache:
         self,
         asked: AskedQuestion,  # noqa: ARG002
         index_version: str,  # noqa: ARG002
-        limits: Limits,  # noqa: ARG002
+        limits: SearchLimits,  # noqa: ARG002
         *,
         time_budget_s: float,  # noqa: ARG002
     ) -> Looked:
