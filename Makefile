@@ -8,6 +8,8 @@ VENV := .venv/bin
 
 # The tests run side by side: numpy's own threads would only contend for the processors.
 export OPENBLAS_NUM_THREADS := 1
+# Compiled modules are kept: without them every test run, and every process that a test starts, compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Node 20 works; the CDK says at every start that it is past its end of life.
 export JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION := 20
 
@@ -32,7 +34,7 @@ test: setup ## run every test: units, wire, templates, then the deployed thing e
 	@$(VENV)/python -m pytest tests/e2e -n 2 --dist loadgroup
 
 unit: setup ## run the unit tests alone
-	@$(VENV)/python -m pytest tests/unit -n 2 --dist loadfile
+	@$(VENV)/python -m pytest tests/unit -n 2 --dist worksteal
 
 coverage: setup ## how much of the chain, its strategies and the delivery the tests reach: at least 95 % of branches
 	@$(VENV)/python -m pytest tests/unit tests/wire/test_delivery_log.py tests/wire/test_breakers_store.py \

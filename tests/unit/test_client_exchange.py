@@ -545,5 +545,5 @@ class BadWire(RuleBasedStateMachine):
         self.every_client_log_is_the_servers_up_to_there()
 
 
-BadWire.TestCase.settings = settings(max_examples=150, stateful_step_count=50)
+BadWire.TestCase.settings = settings(max_examples=80, stateful_step_count=50)
 TestOverABadWireEveryRequestComesToItsEnd = BadWire.TestCase

@@ -430,5 +430,5 @@ class Wire(RuleBasedStateMachine):
             assert not self.tail.behind
 
 
-Wire.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+Wire.TestCase.settings = settings(max_examples=80, stateful_step_count=40)
 TestAnyInterleavingAppliesExactlyTheLog = Wire.TestCase

@@ -295,4 +295,4 @@ class Delivery(RuleBasedStateMachine):
 
 
 TestDelivery = Delivery.TestCase
-TestDelivery.settings = settings(max_examples=200, stateful_step_count=50)
+TestDelivery.settings = settings(max_examples=100, stateful_step_count=50)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -181,9 +182,14 @@ def test_a_problem_is_told_in_the_words_of_json(request_name: str, event: object
     assert problem(request_name, event).endswith(told)
 
 
+@cache
+def validator(name: str, part: str) -> Draft202012Validator:
+    return Draft202012Validator(schema_of(name)[part])
+
+
 def valid(name: str, part: str, value: object) -> bool:
     """By the published schema."""
-    return Draft202012Validator(schema_of(name)[part]).is_valid(value)
+    return validator(name, part).is_valid(value)
 
 
 KINDS: tuple[object, ...] = (

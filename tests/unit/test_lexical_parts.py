@@ -289,7 +289,7 @@ def test_another_analysers_segment_is_told_apart(meta):
         opened(damaged(meta), len(TEXTS))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.data())
 def test_damaged_bytes_are_an_error_of_the_index_or_harmless(data):
     section = WHOLE

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,14 @@ POLICY = Policy.read()
 LAYERS = layer_locks()
 
 
+@cache
 def bill_of(name: str) -> str:
     return sbom.layer_bill(name, POLICY) if name in LAYERS else sbom.project_bill(POLICY)
 
 
 @pytest.fixture(scope="module")
 def project() -> dict[str, Any]:
-    return json.loads(sbom.project_bill(POLICY))
+    return json.loads(bill_of("project"))
 
 
 @pytest.mark.parametrize("name", ["project", *LAYERS])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Collection
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 LIBRARY = Path(__file__).resolve().parents[2] / "layers" / "cicada" / "python" / "cicada"
 MODULES = {path.relative_to(LIBRARY).as_posix(): path for path in sorted(LIBRARY.rglob("*.py"))}
-OUTSIDE = {name: path for name, path in MODULES.items() if not name.startswith("text/")}
+OUTSIDE = [name for name in MODULES if not name.startswith("text/")]
 LEAST_WORDS = 4
 
 FOLDS_CASE = {
@@ -36,12 +39,31 @@ PATTERNS_OF_AGENTS = {
 }
 
 
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class Facts(NamedTuple):
+    """What a module does with words."""
+
+    imported: set[str]
+    folds_case: bool
+    most_words: int
+    """Of one of its lists of words."""
 
 
-def imported(path: Path) -> set[str]:
-    return {alias.name for node in ast.walk(tree(path)) if isinstance(node, ast.Import) for alias in node.names}
+@cache
+def facts() -> dict[str, Facts]:
+    """Of each module; every file is parsed once."""
+    found = {}
+    for name, path in MODULES.items():
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        found[name] = Facts(
+            {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names},
+            any(isinstance(node, ast.Attribute) and node.attr == "casefold" for node in nodes),
+            max(map(words_in, nodes)),
+        )
+    return found
+
+
+def importing(module: str, names: Collection[str]) -> set[str]:
+    return {name for name in names if module in facts()[name].imported}
 
 
 def words_in(node: ast.AST) -> int:
@@ -52,22 +74,15 @@ def words_in(node: ast.AST) -> int:
 
 
 def test_no_other_package_reads_the_properties_of_characters():
-    assert not [name for name, path in OUTSIDE.items() if "unicodedata" in imported(path)]
+    assert not importing("unicodedata", OUTSIDE)
 
 
 def test_no_other_package_folds_case_but_to_look_names_up():
-    folding = {
-        name
-        for name, path in OUTSIDE.items()
-        if any(isinstance(node, ast.Attribute) and node.attr == "casefold" for node in ast.walk(tree(path)))
-    }
-    assert folding == set(FOLDS_CASE)
+    assert {name for name in OUTSIDE if facts()[name].folds_case} == set(FOLDS_CASE)
 
 
 def test_word_lists_are_no_code():
-    assert not [
-        name for name, path in MODULES.items() if any(words_in(node) >= LEAST_WORDS for node in ast.walk(tree(path)))
-    ]
+    assert not [name for name in MODULES if facts()[name].most_words >= LEAST_WORDS]
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.json")), ids=lambda path: path.name)
@@ -77,5 +92,4 @@ def test_every_data_file_says_where_it_is_from(path):
 
 def test_no_pattern_over_prose_decides_for_an_agent_or_a_profile():
     folders = ("agents/", "profiles/", "answering/agent", "answering/profile")
-    matching = {name for name, path in MODULES.items() if name.startswith(folders) and "re" in imported(path)}
-    assert matching == set(PATTERNS_OF_AGENTS)
+    assert importing("re", [name for name in MODULES if name.startswith(folders)]) == set(PATTERNS_OF_AGENTS)

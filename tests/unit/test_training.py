@@ -14,6 +14,8 @@ from training import abstentions, changes, languages, models, routing
 from training.models import DATA, Labelled, Model, main, read, train
 
 MODELS = [abstentions.MODEL, changes.MODEL, languages.MODEL, routing.MODEL]
+SAMPLED = 1_500
+"""Of the sentences that a model was trained on, from all of its authors, at least so many are decided again."""
 SMALL = Model(name="changes", package="cicada.routing", labels=("change", "read"), buckets=1 << 10, decay=1e-4)
 
 
@@ -64,9 +66,10 @@ def test_the_librarys_model_agrees_with_the_sentences_it_was_trained_on(model: M
     split = model.split()
     assert not set(split["tuning"]) & set(split["held_aside"])
     trained = [one for one in model.sentences() if one.author not in (*split["tuning"], *split["held_aside"])]
+    sample = trained[:: max(1, len(trained) // SAMPLED)]
     classifier = LinearClassifier.read(model.path, model.featuring)
-    agreed = sum(classifier.decide(one.query).label == one.label for one in trained)
-    assert agreed >= 0.97 * len(trained)
+    agreed = sum(classifier.decide(one.query).label == one.label for one in sample)
+    assert agreed >= 0.97 * len(sample)
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
