@@ -1,7 +1,9 @@
-"""The app synthesised once a session, with three kinds of settings."""
+"""The app synthesised with three kinds of settings, and with others that tests name: each once, for all workers."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from stacks.context import parse
 from tests.template.templates import ROOT, Synthesis, synthesise
 
 AUTH = {"issuer": "https://issuer.example.org/", "audience": "cicada"}
@@ -82,9 +85,18 @@ def full_settings(shipped_settings: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[[dict[str, Any]], Synthesis]:
+def make(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Callable[[dict[str, Any]], Synthesis]:
+    own = tmp_path_factory.getbasetemp()
+    shared = (own if worker_id == "master" else own.parent) / "syntheses"
+    shared.mkdir(exist_ok=True)
+
     def synthesised(settings: dict[str, Any]) -> Synthesis:
-        return synthesise(settings, Path(tmp_path_factory.mktemp("synthesis")))
+        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (shared / name / "manifest.json").exists():
+                return Synthesis(shared / name, parse(settings, source="the test").stack_prefix)
+            return synthesise(settings, shared / name)
 
     return synthesised
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +61,7 @@ class Synthesis:
     prefix: str
 
     def template(self, stack: str) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / f"{self.prefix}-{stack}.template.json").read_text())
-        return found
+        return _read_once(self.folder / f"{self.prefix}-{stack}.template.json")
 
     def resources(self, *types: str) -> Iterator[Resource]:
         """The resources of all stacks, or those of some types."""
@@ -137,6 +137,13 @@ class Synthesis:
         key = layer["Properties"]["Content"]["S3Key"].removesuffix(".zip")
         assets = json.loads((self.folder / f"{self.prefix}-{stack}.assets.json").read_text())["files"]
         return self.folder / str(assets[key]["source"]["path"])
+
+
+@cache
+def _read_once(path: Path) -> dict[str, Any]:
+    """A template, which nobody changes."""
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
 
 
 def synthesise(settings: dict[str, Any], folder: Path, **app: Any) -> Synthesis:
