@@ -6,7 +6,6 @@ import fcntl
 import hashlib
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -14,6 +15,7 @@ import boto3
 import pytest
 from moto.core.config import default_user_config
 from moto.server import ThreadedMotoServer
+from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
 
 from cicada.answering.workflow import AttemptTask, ExhaustedTask
 from cicada.attempts.chain import FALLS_TO, longest_path
@@ -171,6 +173,7 @@ def interpreter() -> Iterator[tuple[Any, Functions]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOTO_PORT", str(functions.server_port))
         patch.setitem(default_user_config, "stepfunctions", {"execute_state_machine": True})
+        patch.setattr(retrier_decl, "time", SimpleNamespace(sleep=lambda _: None))  # a retry comes at once
         server.start()
         host, port = server.get_host_and_port()
         yield (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random
 
 import pytest
 
@@ -146,6 +147,15 @@ def test_a_guess_is_told_to_the_loader() -> None:
 def test_what_is_no_text_is_refused_as_broken(data: bytes) -> None:
     with pytest.raises(DocumentBroken):
         read(data)
+
+
+@pytest.mark.parametrize("source", ["notes.txt", "notes.md", "notes.csv"])
+@pytest.mark.parametrize("size", [200, 5_000, 200_000])
+def test_random_bytes_are_refused_under_any_name_of_text(source: str, size: int) -> None:
+    for seed in range(5):
+        with pytest.raises(DocumentBroken, match="is not text: it holds binary data") as refused:
+            read(random.Random(seed).randbytes(size), source)
+        assert refused.value.code == "document_broken"
 
 
 @pytest.mark.parametrize(

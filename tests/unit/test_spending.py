@@ -10,6 +10,7 @@ from cicada.attempts.budgets import AttemptBudget, ModelCall, RequestBudget, Sub
 from cicada.delivery.record import RequestSpend
 from cicada.errors import BudgetSpent
 from cicada.models.ports import Prompt, Usage
+from cicada.models.prices import cost
 from cicada.text.token_estimates import estimated_tokens
 
 SMALL = "us.amazon.nova-micro-v1:0"
@@ -21,6 +22,11 @@ def attempt_budget(**options):
 
 def call(model_id=SMALL, calls=1, usage=None):
     return ModelCall("answer", model_id, calls, usage or Usage(100, 10), took_ms=5, first_piece_ms=1)
+
+
+def usd(usage):
+    """What the small model costs."""
+    return cost(SMALL, usage).usd
 
 
 def test_no_more_calls_go_out_than_were_allotted():
@@ -120,3 +126,36 @@ def test_what_a_call_did_not_take_is_there_again_and_no_more():
     sub_budget.allow("local.m", Usage(700))
     with pytest.raises(BudgetSpent):
         sub_budget.allow("local.m", Usage(1))
+
+
+def test_what_a_call_did_not_cost_is_there_again_and_no_more():
+    sub_budget = SubBudget("retrieval", calls=3, tokens=10**9, cost_usd=usd(Usage(100_000)))
+    sub_budget.allow(SMALL, Usage(100_000))
+    with pytest.raises(BudgetSpent, match="USD"):
+        sub_budget.allow(SMALL, Usage(100))
+    sub_budget.settle(SMALL, Usage(100_000), Usage(40_000))
+    with pytest.raises(BudgetSpent, match="USD"):
+        sub_budget.allow(SMALL, Usage(60_100))
+    sub_budget.allow(SMALL, Usage(59_900))
+
+
+def test_what_a_call_took_beyond_what_it_was_allowed_is_taken_from_the_rest():
+    sub_budget = SubBudget("agent", calls=3, tokens=1_000, cost_usd=usd(Usage(1_000)))
+    sub_budget.allow(SMALL, Usage(100))
+    sub_budget.settle(SMALL, Usage(100), Usage(400))
+    with pytest.raises(BudgetSpent, match="601 tokens of 600"):
+        sub_budget.allow(SMALL, Usage(601))
+    sub_budget.settle("local.m", Usage(10_000), Usage())  # gives back tokens alone
+    with pytest.raises(BudgetSpent, match="USD"):
+        sub_budget.allow(SMALL, Usage(610))
+    sub_budget.allow(SMALL, Usage(590))
+
+
+@pytest.mark.parametrize("unknown", [call(usage=Usage(reported=False)), call("somebody.unknown-v1")])
+def test_of_what_is_not_known_an_agent_is_charged_a_whole_share(unknown):
+    allotted = attempt_budget(calls=2, budget=RequestBudget(tokens=10**9, cost_usd=4 * usd(Usage(100_000))))
+    allotted.note(unknown)
+    agents = allotted.agent_sub_budget()
+    with pytest.raises(BudgetSpent, match="USD"):
+        agents.allow(SMALL, Usage(100_100))
+    agents.allow(SMALL, Usage(99_900))
