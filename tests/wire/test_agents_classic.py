@@ -175,7 +175,7 @@ def test_numbers_of_opening_calls_go_on_in_the_function_and_back(rig):
     run = Run(rig)
     run.go(run.task(("search_script", {"query": "opening"})))
     assert [(one.n, one.passage_id) for one in run.registry.sources] == [(1, "p-opening"), (2, "p-key")]
-    assert [event["sessionAttributes"]["registry"].count(",") for event in rig.service.events] == [0, 1]
+    assert [event["sessionAttributes"]["shelf"].count(",") for event in rig.service.events] == [0, 1]
 
 
 def test_a_passage_under_the_number_of_another_ends_the_run(rig):

@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from cicada import request_trace
 from cicada.breakers.decide import Breaker
 from cicada.breakers.dynamodb import DynamoDbBreakerStore
-from cicada_cli import log_groups, request_trace, trace
+from cicada_cli import log_groups, trace
 from cicada_cli.deployment import Aws, Deployment
 from cicada_cli.log_groups import Insights as Queries
 from cicada_cli.log_groups import LogsUnavailable
