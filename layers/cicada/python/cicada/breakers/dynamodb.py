@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.breakers.decide import Breaker
 from cicada.breakers.ports import Overtaken
 from cicada.delivery.ports import StoreFault
+from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as, if_unchanged
 
 PARTITION = "breakers"
 RETENTION_S = 7 * 24 * 3600
-"""How long a breaker is kept after its last change, in seconds: models are replaced, and leave theirs behind."""
+"""How long a breaker is kept after its last change: the breakers of replaced models expire."""
 
 BREAKER_CONFIG = Config(connect_timeout=0.5, read_timeout=0.5, retries={"mode": "standard", "total_max_attempts": 1})
-"""Time-outs in seconds. An answer waits for a breaker only where the breaker can spare it more, and never long."""
-
-_Item = Mapping[str, Mapping[str, Any]]
+"""Time-outs in seconds. They are short because an answer may wait for this store."""
 
 
 class DynamoDbBreakerStore:
@@ -32,8 +29,8 @@ class DynamoDbBreakerStore:
         self._table = table
 
     def read(self) -> Mapping[str, Breaker]:
-        """See the port. Eventually consistent, at half the price: who acts on it does so by a conditional write."""
-        with _faults():
+        """See the port. Eventually consistent, at half the price: every change is a conditional write."""
+        with faults_as(StoreFault):
             page = self._client.query(
                 TableName=self._table,
                 KeyConditionExpression="pk = :pk",
@@ -43,52 +40,26 @@ class DynamoDbBreakerStore:
 
     def swap(self, name: str, old: Breaker, new: Breaker) -> None:
         """See the port: one conditional write."""
-        condition = "attribute_not_exists(revision)" if old.revision == 0 else "revision = :old"
-        values = {} if old.revision == 0 else {":old": {"N": str(old.revision)}}
-        with _faults():
-            try:
+        try:
+            with faults_as(StoreFault):
                 self._client.put_item(
                     TableName=self._table,
                     Item=_item(name, new),
-                    ConditionExpression=condition,
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                    **({"ExpressionAttributeValues": values} if values else {}),
+                    **if_unchanged("revision", old.revision),
                 )
-            except self._client.exceptions.ConditionalCheckFailedException as error:
-                item = error.response.get("Item")
-                raise Overtaken(_breaker(item) if item else Breaker()) from error
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise StoreFault(str(error)) from error
+        except ConditionFailed as failed:
+            raise Overtaken(_breaker(failed.item) if failed.item else Breaker()) from failed
 
 
 def _item(name: str, breaker: Breaker) -> dict[str, Any]:
     expires_at = breaker.revision // 1000 + RETENTION_S  # a revision is no less than the time of its change
-    item: dict[str, Any] = {
-        "pk": {"S": PARTITION},
-        "sk": {"S": name},
-        "expires_at": {"N": str(expires_at)},
-        "revision": {"N": str(breaker.revision)},
-        "failures_ms": {"L": [{"N": str(at)} for at in breaker.failures_ms]},
-        "openings": {"N": str(breaker.openings)},
-        "retry_at_ms": {"N": str(breaker.retry_at_ms)},
-        "probe_until_ms": {"N": str(breaker.probe_until_ms)},
-    }
-    if breaker.open_since_ms is not None:
-        item["open_since_ms"] = {"N": str(breaker.open_since_ms)}
-    if breaker.probe is not None:
-        item["probe"] = {"S": breaker.probe}
-    if breaker.cause is not None:
-        item["cause"] = {"S": breaker.cause}
-    return item
+    plain = {field: value for field, value in vars(breaker).items() if field != "failures_ms"}
+    failures = {"failures_ms": {"L": [{"N": str(at)} for at in breaker.failures_ms]}}
+    return attributes(pk=PARTITION, sk=name, expires_at=expires_at, **plain) | failures
 
 
-def _breaker(item: _Item) -> Breaker:
+def _breaker(item: Item) -> Breaker:
     return Breaker(
         revision=int(item["revision"]["N"]),
         failures_ms=tuple(int(at["N"]) for at in item["failures_ms"]["L"]),

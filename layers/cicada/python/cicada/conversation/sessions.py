@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
 from cicada.conversation.turns import ConversationSession, ConversationTurn, SessionKey
 from cicada.delivery.ports import StoreFault
+from cicada.dynamodb import ConditionFailed, attributes, faults_as, if_unchanged
 
 
 class SessionChanged(Exception):
@@ -52,7 +52,6 @@ class Sessions(Protocol):
 
 SESSION_CONFIG = Config(connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 2})
 """Time-outs in seconds. An answer goes on without its conversation rather than wait longer."""
-_SK = "turns"
 
 
 class DynamoDbSessions:
@@ -65,10 +64,8 @@ class DynamoDbSessions:
 
     def read(self, key: SessionKey) -> Stored:
         """See the port."""
-        try:
+        with faults_as(StoreFault):
             found = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
-        except (ClientError, BotoCoreError) as error:
-            raise StoreFault(str(error)) from error
         return _stored(found.get("Item"))
 
     def write(self, key: SessionKey, session: ConversationSession, *, over: int, expires_at: int) -> None:
@@ -78,37 +75,26 @@ class DynamoDbSessions:
         what was to be written.
         """
         turns = json.dumps([asdict(turn) for turn in session.turns], ensure_ascii=False)
+        item = _key(key) | attributes(
+            version=over + 1,
+            turns=turns.encode("utf-8", "replace").decode(),
+            forgotten_until_ms=session.forgotten_until_ms,
+            expires_at=expires_at,
+        )
         try:
-            self._client.put_item(
-                TableName=self._table,
-                Item={
-                    **_key(key),
-                    "version": {"N": str(over + 1)},
-                    "turns": {"S": turns.encode("utf-8", "replace").decode()},
-                    "forgotten_until_ms": {"N": str(session.forgotten_until_ms)},
-                    "expires_at": {"N": str(expires_at)},
-                },
-                ConditionExpression="attribute_not_exists(pk)" if over == 0 else "#version = :over",
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                **(
-                    {}
-                    if over == 0
-                    else {
-                        "ExpressionAttributeNames": {"#version": "version"},
-                        "ExpressionAttributeValues": {":over": {"N": str(over)}},
-                    }
-                ),
-            )
-        except ClientError as error:
-            if error.response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
-                raise StoreFault(str(error)) from error
-            raise SessionChanged(_stored(error.response.get("Item"))) from error
-        except BotoCoreError as error:
-            raise StoreFault(str(error)) from error
+            with faults_as(StoreFault):
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=item,
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **if_unchanged("version", over),
+                )
+        except ConditionFailed as failed:
+            raise SessionChanged(_stored(failed.item)) from failed
 
 
 def _key(key: SessionKey) -> dict[str, Any]:
-    return {"pk": {"S": f"session#{key.digest}"}, "sk": {"S": _SK}}
+    return attributes(pk=f"session#{key.digest}", sk="turns")
 
 
 def _stored(item: Mapping[str, Any] | None) -> Stored:

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import TypeAdapter
 
 from cicada.delivery.ports import Conflict, StoreFault
@@ -34,6 +33,7 @@ from cicada.delivery.record import (
     Standalone,
     Subscriber,
 )
+from cicada.dynamodb import ConditionFailed, Item, attributes, faults_as, queried
 from cicada.errors import RequestUnknown
 from cicada.protocol.events import StrategyFailure
 
@@ -51,7 +51,6 @@ outlive it by as much again, for DynamoDB deletes in no order."""
 STORE_CONFIG = Config(connect_timeout=1, read_timeout=2, retries={"mode": "standard", "total_max_attempts": 3})
 """Time-outs in seconds. A retried write is harmless: the fence tells a landed one from a lost one."""
 
-_Item = Mapping[str, Mapping[str, Any]]
 _STANDALONE: TypeAdapter[Standalone] = TypeAdapter(Standalone)
 _CHANGED: TypeAdapter[Changed] = TypeAdapter(Changed)
 _FAILURES: TypeAdapter[tuple[StrategyFailure, ...]] = TypeAdapter(tuple[StrategyFailure, ...])
@@ -69,22 +68,24 @@ class DynamoDbLog:
         """See the port."""
         item = {
             **_key(head.key),
-            "state": {"S": head.state},
-            "attempt": {"N": str(head.attempt)},
-            "lease_until": {"N": str(head.lease_until)},
-            "last_seq": {"N": "1"},
-            "log_bytes": {"N": str(len(accepted.encode()))},
-            "log": {"M": {"1": _inline(0, accepted)}},
-            "subscribers": _connections(head.subscribers),
-            "subscribed_until": _expiries(head.subscribers),
-            "question": {"S": json.dumps(asdict(head.question), ensure_ascii=False)},
-            "origin": {"S": head.origin},
-            "accepted_at_ms": {"N": str(head.accepted_at_ms)},
-            "open_in": {"N": str(_open_partition(head.key))},
-            "retained_until": {"N": str(head.expires_at)},
+            **attributes(
+                state=head.state,
+                attempt=head.attempt,
+                lease_until=head.lease_until,
+                last_seq=1,
+                log_bytes=len(accepted.encode()),
+                question=json.dumps(asdict(head.question), ensure_ascii=False),
+                origin=head.origin,
+                accepted_at_ms=head.accepted_at_ms,
+                # A client chooses its request ids: a checksum spreads them whatever they are.
+                open_in=zlib.crc32(_pk(head.key).encode()) % OPEN_PARTITIONS,
+                retained_until=head.expires_at,
+            ),
             **_ttl(head),
+            **_subscribed(head.subscribers),
+            "log": {"M": {"1": _inline(0, accepted)}},
         }
-        with _conflicts(head.key, lambda _key, _item: ()):
+        with _conflicts(head.key, lambda _key, _item: ()):  # the port promises no entries
             self._client.put_item(
                 TableName=self._table,
                 Item=item,
@@ -94,100 +95,51 @@ class DynamoDbLog:
 
     def head(self, key: RequestKey) -> RequestHead:
         """See the port."""
-        with _faults():
-            found = self._client.get_item(TableName=self._table, Key=_key(key), ConsistentRead=True)
-        if "Item" not in found:
+        item = self._item(key, _HEAD)
+        if item is None:
             raise RequestUnknown(key.request_id)
-        return _head(key, found["Item"])
+        return _head(key, item)
 
     def read(self, key: RequestKey) -> tuple[RequestHead, tuple[LogEntry, ...]]:
         """See the port."""
-        items: dict[str, _Item] = {}
-        start: dict[str, Any] = {}
-        while True:
-            with _faults():
-                page = self._client.query(
-                    TableName=self._table,
-                    KeyConditionExpression="pk = :pk",
-                    ExpressionAttributeValues={":pk": {"S": _pk(key)}},
-                    ConsistentRead=True,
-                    **start,
-                )
-            items.update((item["sk"]["S"], item) for item in page["Items"])
-            if "LastEvaluatedKey" not in page:
-                break
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        found = queried(
+            self._client,
+            StoreFault,
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk",
+            ExpressionAttributeValues={":pk": {"S": _pk(key)}},
+            ConsistentRead=True,
+        )
+        items = {str(item["sk"]["S"]): item for item in found}
         if _HEAD not in items:
             raise RequestUnknown(key.request_id)
         return _head(key, items[_HEAD]), _entries(items[_HEAD], lambda sk: _body(key, items.get(sk)))
 
     def commit(self, head: RequestHead, commit: Commit) -> RequestHead:
         """See the port."""
-        names = {
-            "#state": "state",
-            "#attempt": "attempt",
-            "#last": "last_seq",
-        }
+        changes = _changes(commit)
+        names = {"#state": "state", "#attempt": "attempt", "#last": "last_seq"}
         values: dict[str, Any] = {
             ":open": {"S": "open"},
             ":attempt": {"N": str(commit.fence.attempt)},
             ":last": {"N": str(commit.fence.last_seq)},
         }
+        sets = []
+        for name, value in changes.items():
+            names[f"#new_{name}"], values[f":new_{name}"] = name, value
+            sets.append(f"#new_{name} = :new_{name}")
         if commit.bodies:
             names |= {"#bytes": "log_bytes", "#log": "log"}
-            values |= {":new_last": {"N": str(commit.last_seq)}, ":added": {"N": str(commit.added_bytes)}}
-        sets = ["#last = :new_last", "#bytes = #bytes + :added"] if commit.bodies else []
+            values[":added"] = {"N": str(commit.added_bytes)}
+            sets.append("#bytes = #bytes + :added")
         for entry in commit.entries():
             names[f"#e{entry.seq}"] = str(entry.seq)
             values[f":e{entry.seq}"] = self._place(head, entry)
             sets.append(f"#log.#e{entry.seq} = :e{entry.seq}")
         remove = ""
-        if commit.state != "open":
-            values[":state"] = {"S": commit.state}
-            sets.append("#state = :state")
+        if commit.state != "open":  # leaves the index of open requests
             names["#open_in"] = "open_in"
             remove = " REMOVE #open_in"
-        if commit.lease_until is not None:
-            names["#lease"] = "lease_until"
-            values[":lease"] = {"N": str(commit.lease_until)}
-            sets.append("#lease = :lease")
-        if commit.standalone is not None:
-            names["#standalone"] = "standalone"
-            values[":standalone"] = {"S": _STANDALONE.dump_json(commit.standalone).decode()}
-            sets.append("#standalone = :standalone")
-        if commit.spent is not None:
-            names["#spent"] = "spent"
-            values[":spent"] = {"S": json.dumps(asdict(commit.spent))}
-            sets.append("#spent = :spent")
-        if commit.changed is not None:
-            names["#changed"] = "changed"
-            values[":changed"] = {"S": _CHANGED.dump_json(commit.changed).decode()}
-            sets.append("#changed = :changed")
-        if commit.claim is not None:
-            claim = commit.claim
-            names |= {
-                "#strategy": "strategy",
-                "#execution": "execution",
-                "#worker": "worker",
-                "#failed": "failed",
-                "#calls": "reserved_calls",
-            }
-            values |= {
-                ":new_attempt": {"N": str(claim.attempt)},
-                ":strategy": {"S": claim.strategy},
-                ":execution": {"S": claim.execution},
-                ":worker": {"S": claim.worker},
-                ":failed": {"S": _FAILURES.dump_json(claim.failed, by_alias=True).decode()},
-                ":calls": {"N": str(claim.reserved_calls)},
-            }
-            sets += [
-                "#attempt = :new_attempt",
-                "#strategy = :strategy",
-                "#execution = :execution",
-                "#worker = :worker",
-                "#failed = :failed",
-                "#calls = :calls",
-            ]
         return self._update(
             head.key,
             f"SET {', '.join(sets)}{remove}",
@@ -223,42 +175,36 @@ class DynamoDbLog:
     def open_requests(self, accepted_before_ms: int) -> Iterator[RequestKey]:
         """See the port."""
         for partition in range(OPEN_PARTITIONS):
-            start: dict[str, Any] = {}
-            while True:
-                with _faults():
-                    page = self._client.query(
-                        TableName=self._table,
-                        IndexName=OPEN_INDEX,
-                        KeyConditionExpression="open_in = :partition AND accepted_at_ms < :before",
-                        ExpressionAttributeValues={
-                            ":partition": {"N": str(partition)},
-                            ":before": {"N": str(accepted_before_ms)},
-                        },
-                        **start,
-                    )
-                yield from (_key_of(item) for item in page["Items"])
-                if "LastEvaluatedKey" not in page:
-                    break
-                start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+            found = queried(
+                self._client,
+                StoreFault,
+                TableName=self._table,
+                IndexName=OPEN_INDEX,
+                KeyConditionExpression="open_in = :partition AND accepted_at_ms < :before",
+                ExpressionAttributeValues={
+                    ":partition": {"N": str(partition)},
+                    ":before": {"N": str(accepted_before_ms)},
+                },
+            )
+            for item in found:
+                request_id, subject = item["pk"]["S"].split("#", 1)
+                yield RequestKey(subject, request_id)
 
     def set_subscribers(self, head: RequestHead, subscribers: tuple[Subscriber, ...]) -> RequestHead:
         """See the port."""
+        new, old = _subscribed(subscribers), _subscribed(head.subscribers)
         return self._update(
             head.key,
             "SET #subscribers = :new, #until = :until",
             "#subscribers = :old",
             {"#subscribers": "subscribers", "#until": "subscribed_until"},
-            {
-                ":new": _connections(subscribers),
-                ":until": _expiries(subscribers),
-                ":old": _connections(head.subscribers),
-            },
+            {":new": new["subscribers"], ":until": new["subscribed_until"], ":old": old["subscribers"]},
         )
 
     def _update(
         self, key: RequestKey, update: str, condition: str, names: dict[str, str], values: dict[str, Any]
     ) -> RequestHead:
-        with _conflicts(key, self._read_entries):
+        with _conflicts(key, self._logged):
             done = self._client.update_item(
                 TableName=self._table,
                 Key=_key(key),
@@ -276,45 +222,55 @@ class DynamoDbLog:
         if len(entry.body.encode()) <= INLINE_BYTES:
             return _inline(entry.attempt, entry.body)
         sk = f"event#{entry.seq}#{entry.attempt}"
-        with _faults():
+        with faults_as(StoreFault):
             self._client.put_item(
                 TableName=self._table,
                 Item={**_key(head.key, sk), "body": {"S": entry.body}, **_ttl(head, margins=2)},
             )
         return {"M": {"a": {"N": str(entry.attempt)}, "r": {"S": sk}}}
 
-    def _read_entries(self, key: RequestKey, item: _Item) -> tuple[LogEntry, ...]:
-        def fetch(sk: str) -> str:
-            with _faults():
-                found = self._client.get_item(TableName=self._table, Key=_key(key, sk), ConsistentRead=True)
-            return _body(key, found.get("Item"))
+    def _item(self, key: RequestKey, sk: str) -> Item | None:
+        with faults_as(StoreFault):
+            found = self._client.get_item(TableName=self._table, Key=_key(key, sk), ConsistentRead=True)
+        item: Item | None = found.get("Item")
+        return item
 
-        return _entries(item, fetch)
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    """Everything that the store can do to a call, as one fault."""
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise StoreFault(str(error)) from error
+    def _logged(self, key: RequestKey, head: Item) -> tuple[LogEntry, ...]:
+        return _entries(head, lambda sk: _body(key, self._item(key, sk)))
 
 
 @contextmanager
-def _conflicts(key: RequestKey, entries: Callable[[RequestKey, _Item], tuple[LogEntry, ...]]) -> Iterator[None]:
-    """A failed condition, with what stands; every other failure is the store's fault."""
+def _conflicts(key: RequestKey, entries: Callable[[RequestKey, Item], tuple[LogEntry, ...]]) -> Iterator[None]:
+    """Raise Conflict, with the stored head and its ``entries``, if a write's condition does not hold."""
     try:
-        with _faults():
+        with faults_as(StoreFault):
             yield
-    except StoreFault as fault:
-        response = getattr(fault.__cause__, "response", None) or {}  # a time-out has one that is None
-        if response.get("Error", {}).get("Code") != "ConditionalCheckFailedException":
-            raise
-        if "Item" not in response:
-            raise RequestUnknown(key.request_id) from fault
-        item = response["Item"]
-        raise Conflict(_head(key, item), entries(key, item)) from fault
+    except ConditionFailed as failed:
+        if failed.item is None:
+            raise RequestUnknown(key.request_id) from failed
+        raise Conflict(_head(key, failed.item), entries(key, failed.item)) from failed
+
+
+def _changes(commit: Commit) -> dict[str, Any]:
+    """The head's attributes that a commit replaces; its log grows beside them."""
+    changes = attributes(
+        last_seq=commit.last_seq if commit.bodies else None,
+        state=commit.state if commit.state != "open" else None,
+        lease_until=commit.lease_until,
+        standalone=_STANDALONE.dump_json(commit.standalone).decode() if commit.standalone else None,
+        spent=json.dumps(asdict(commit.spent)) if commit.spent else None,
+        changed=_CHANGED.dump_json(commit.changed).decode() if commit.changed else None,
+    )
+    if (claim := commit.claim) is not None:
+        changes |= attributes(
+            attempt=claim.attempt,
+            strategy=claim.strategy,
+            execution=claim.execution,
+            worker=claim.worker,
+            failed=_FAILURES.dump_json(claim.failed, by_alias=True).decode(),
+            reserved_calls=claim.reserved_calls,
+        )
+    return changes
 
 
 def _pk(key: RequestKey) -> str:
@@ -322,40 +278,29 @@ def _pk(key: RequestKey) -> str:
     return f"{key.request_id}#{key.subject}"
 
 
-def _key_of(item: _Item) -> RequestKey:
-    request_id, subject = item["pk"]["S"].split("#", 1)
-    return RequestKey(subject, request_id)
-
-
-def _open_partition(key: RequestKey) -> int:
-    # A client chooses its request ids: a checksum spreads them whatever they are.
-    return zlib.crc32(_pk(key).encode()) % OPEN_PARTITIONS
-
-
 def _key(key: RequestKey, sk: str = _HEAD) -> dict[str, Any]:
-    return {"pk": {"S": _pk(key)}, "sk": {"S": sk}}
+    return attributes(pk=_pk(key), sk=sk)
 
 
 def _ttl(head: RequestHead, margins: int = 1) -> dict[str, Any]:
-    return {"expires_at": {"N": str(head.expires_at + margins * _TTL_MARGIN_S)}}
+    return attributes(expires_at=head.expires_at + margins * _TTL_MARGIN_S)
 
 
-def _body(key: RequestKey, item: _Item | None) -> str:
+def _body(key: RequestKey, item: Item | None) -> str:
     if item is None:  # deleted after its retention, before its head
         raise RequestUnknown(key.request_id)
     return str(item["body"]["S"])
 
 
-def _connections(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
-    return {"L": [{"S": one.connection_id} for one in subscribers]}
+def _subscribed(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
+    # The expiries are an attribute of their own: while a deployment rolls out, older releases read the list as it is.
+    return {
+        "subscribers": {"L": [{"S": one.connection_id} for one in subscribers]},
+        "subscribed_until": {"M": attributes(**{one.connection_id: one.expires_at for one in subscribers})},
+    }
 
 
-def _expiries(subscribers: tuple[Subscriber, ...]) -> dict[str, Any]:
-    # An attribute of its own: versions before it read the list of connections as it is, while a deployment rolls out.
-    return {"M": {one.connection_id: {"N": str(one.expires_at)} for one in subscribers if one.expires_at is not None}}
-
-
-def _subscribers(item: _Item) -> tuple[Subscriber, ...]:
+def _subscribers(item: Item) -> tuple[Subscriber, ...]:
     until = item["subscribed_until"]["M"] if "subscribed_until" in item else {}
     ids = [value["S"] for value in item["subscribers"]["L"]]
     return tuple(Subscriber(one, int(until[one]["N"]) if one in until else None) for one in ids)
@@ -365,7 +310,7 @@ def _inline(attempt: int, body: str) -> dict[str, Any]:
     return {"M": {"a": {"N": str(attempt)}, "b": {"S": body}}}
 
 
-def _entries(item: _Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...]:
+def _entries(item: Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...]:
     entries = (
         LogEntry(
             int(seq),
@@ -377,7 +322,7 @@ def _entries(item: _Item, fetch: Callable[[str], str]) -> tuple[LogEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.seq))
 
 
-def _head(key: RequestKey, item: _Item) -> RequestHead:
+def _head(key: RequestKey, item: Item) -> RequestHead:
     question = json.loads(item["question"]["S"])
     return RequestHead(
         key=key,
@@ -394,13 +339,13 @@ def _head(key: RequestKey, item: _Item) -> RequestHead:
         expires_at=int(item["retained_until"]["N"]),
         state=item["state"]["S"],
         attempt=int(item["attempt"]["N"]),
-        strategy=item["strategy"]["S"] if "strategy" in item else None,
-        execution=item["execution"]["S"] if "execution" in item else None,
-        worker=item["worker"]["S"] if "worker" in item else None,
+        strategy=item.get("strategy", {}).get("S"),
+        execution=item.get("execution", {}).get("S"),
+        worker=item.get("worker", {}).get("S"),
         lease_until=int(item["lease_until"]["N"]),
         failed=_FAILURES.validate_json(item["failed"]["S"]) if "failed" in item else (),
-        reserved_calls=int(item["reserved_calls"]["N"]) if "reserved_calls" in item else 0,
-        takeovers=int(item["takeovers"]["N"]) if "takeovers" in item else 0,
+        reserved_calls=int(item.get("reserved_calls", {}).get("N", 0)),
+        takeovers=int(item.get("takeovers", {}).get("N", 0)),
         standalone=_STANDALONE.validate_json(item["standalone"]["S"]) if "standalone" in item else None,
         spent=RequestSpend(**json.loads(item["spent"]["S"])) if "spent" in item else RequestSpend(),
         changed=_CHANGED.validate_json(item["changed"]["S"]) if "changed" in item else None,

@@ -7,14 +7,13 @@ ones. Earlier releases kept both in the small one's place; such an item is read 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
+from cicada.dynamodb import Item, faults_as, if_unchanged, queried
 from cicada.errors import ProfilesUnavailable
 from cicada.profiles.heads import Listed, StoredHead, head_of
 from cicada.profiles.record import ProfileRecord
@@ -73,20 +72,14 @@ class DynamoDbProfiles:
 
     def _puts(self, subject: str, record: ProfileRecord, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
         """What puts the small item, under the condition, and the record."""
-        condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
-        if over:
-            condition = {
-                "ConditionExpression": "#version = :over",
-                "ExpressionAttributeNames": {"#version": "version"},
-                "ExpressionAttributeValues": {":over": {"N": str(over)}},
-            }
         expires = {} if record.expires_at is None else {"expires_at": {"N": str(record.expires_at)}}
         head = {} if record.profile is None else {"head": {"S": dumped(head_of(record.profile))}}
         small = {**_key(subject, record.id), "version": {"N": str(record.version)}, **head, **expires}
         whole = {**_key(subject, record.id, _RECORD), "record": {"S": dumped(record)}, **expires}
-        return {"TableName": self._table, "Item": small, **condition}, {"TableName": self._table, "Item": whole}
+        guarded = {"TableName": self._table, "Item": small, **if_unchanged("version", over)}
+        return guarded, {"TableName": self._table, "Item": whole}
 
-    def _whole(self, subject: str, small: Mapping[str, Any]) -> ProfileRecord:
+    def _whole(self, subject: str, small: Item) -> ProfileRecord:
         """The record that belongs to a small item, or a newer one."""
         if "record" in small:
             return _record(small)
@@ -102,43 +95,31 @@ class DynamoDbProfiles:
                 return record
         raise ProfilesUnavailable("the profile is being written by somebody else")
 
-    def _item(self, key: dict[str, Any]) -> Mapping[str, Any] | None:
-        with _faults():
-            found: Mapping[str, Any] = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
-        return found.get("Item")
+    def _item(self, key: dict[str, Any]) -> Item | None:
+        with faults_as(ProfilesUnavailable):
+            found = self._client.get_item(TableName=self._table, Key=key, ConsistentRead=True)
+        item: Item | None = found.get("Item")
+        return item
 
-    def _queried(self, subject: str, after: str, limit: int, **projection: Any) -> list[Mapping[str, Any]]:
+    def _queried(self, subject: str, after: str, limit: int, **projection: Any) -> list[Item]:
         """Small items, in the order of their ids."""
-        found: list[Mapping[str, Any]] = []
-        start: dict[str, Any] = {"ExclusiveStartKey": _key(subject, after)} if after else {}
-        while True:
-            with _faults():
-                page = self._client.query(
-                    TableName=self._table,
-                    KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
-                    ExpressionAttributeValues={
-                        ":pk": {"S": _pk(subject)},
-                        ":first": {"S": _PROFILE},
-                        ":last": {"S": f"{_PROFILE}{_AFTER_ALL_IDS}"},
-                    },
-                    ConsistentRead=True,
-                    Limit=limit - len(found),
-                    **projection,
-                    **start,
-                )
-            found += page["Items"]
-            if "LastEvaluatedKey" not in page or len(found) >= limit:
-                return found
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
-
-
-@contextmanager
-def _faults() -> Iterator[None]:
-    """Everything that the store can do to a call, as one fault."""
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise ProfilesUnavailable(str(error)) from error
+        start = {"ExclusiveStartKey": _key(subject, after)} if after else {}
+        items = queried(
+            self._client,
+            ProfilesUnavailable,
+            limit=limit,
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
+            ExpressionAttributeValues={
+                ":pk": {"S": _pk(subject)},
+                ":first": {"S": _PROFILE},
+                ":last": {"S": f"{_PROFILE}{_AFTER_ALL_IDS}"},
+            },
+            ConsistentRead=True,
+            **projection,
+            **start,
+        )
+        return list(items)
 
 
 def _cancelled_by(error: Exception) -> set[str]:
@@ -155,18 +136,18 @@ def _key(subject: str, profile_id: str, what: str = _PROFILE) -> dict[str, Any]:
     return {"pk": {"S": _pk(subject)}, "sk": {"S": f"{what}{profile_id}"}}
 
 
-def _id(small: Mapping[str, Any]) -> str:
+def _id(small: Item) -> str:
     return str(small["sk"]["S"]).removeprefix(_PROFILE)
 
 
-def _record(item: Mapping[str, Any]) -> ProfileRecord:
+def _record(item: Item) -> ProfileRecord:
     try:
         return ProfileRecord.model_validate_json(item["record"]["S"])
     except (KeyError, ValidationError) as error:  # never passed over: a write would destroy what it holds
         raise ProfilesUnavailable("a stored profile cannot be read by this release") from error
 
 
-def _listed(item: Mapping[str, Any]) -> Listed:
+def _listed(item: Item) -> Listed:
     profile_id = _id(item)
     if "expires_at" in item:
         return Listed(profile_id, None, int(item["expires_at"]["N"]))

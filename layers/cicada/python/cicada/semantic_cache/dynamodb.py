@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
 
+from cicada.dynamodb import Item, attributes, faults_as, queried
 from cicada.errors import CacheUnavailable
 from cicada.semantic_cache.entries import CacheEntry
 
@@ -23,8 +22,6 @@ _BATCH = 25
 """Deletes of one BatchWriteItem."""
 _BATCH_ATTEMPTS = 3
 
-_Item = Mapping[str, Mapping[str, Any]]
-
 
 class DynamoDbCacheStore:
     """:class:`cicada.semantic_cache.entries.CacheStore` over one table."""
@@ -36,46 +33,33 @@ class DynamoDbCacheStore:
 
     def entries(self, scope: str, *, after: str, limit: int) -> list[CacheEntry]:
         """See the port. A Query a page of 1 MB; half a read unit for each 4 KB found, and at least one half."""
-        found: list[CacheEntry] = []
-        start: dict[str, Any] = {}
-        while True:
-            with _faults():
-                page = self._client.query(
-                    TableName=self._table,
-                    KeyConditionExpression="pk = :pk AND sk BETWEEN :after AND :last",
-                    ExpressionAttributeValues={
-                        ":pk": {"S": _pk(scope)},
-                        ":after": {"S": f"{_ENTRY}{after}"},
-                        ":last": {"S": f"{_ENTRY}{_AFTER_ALL_IDS}"},
-                    },
-                    ScanIndexForward=False,
-                    Limit=limit - len(found),
-                    **start,
-                )
-            found += [entry for item in page["Items"] if (entry := _entry(item)) is not None and entry.id > after]
-            if "LastEvaluatedKey" not in page or len(found) >= limit:
-                return found
-            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+        items = self._between(scope, after, _AFTER_ALL_IDS, limit, ScanIndexForward=False)
+        return [entry for item in items if (entry := _entry(item)) is not None and entry.id > after]
 
     def older(self, scope: str, *, before: str, limit: int) -> list[str]:
         """See the port. One Query; half a read unit where there are none."""
-        with _faults():
-            page = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :before",
-                ExpressionAttributeValues={
-                    ":pk": {"S": _pk(scope)},
-                    ":first": {"S": _ENTRY},
-                    ":before": {"S": f"{_ENTRY}{before}"},
-                },
-                Limit=limit,
-            )
-        ids = [str(item["sk"]["S"]).removeprefix(_ENTRY) for item in page["Items"]]
+        ids = [str(item["sk"]["S"]).removeprefix(_ENTRY) for item in self._between(scope, "", before, limit)]
         return [entry_id for entry_id in ids if entry_id < before]
+
+    def _between(self, scope: str, first: str, last: str, limit: int, **order: Any) -> Iterator[Item]:
+        """The entry items from one id to another, both included."""
+        return queried(
+            self._client,
+            CacheUnavailable,
+            limit=limit,
+            TableName=self._table,
+            KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
+            ExpressionAttributeValues={
+                ":pk": {"S": _pk(scope)},
+                ":first": {"S": f"{_ENTRY}{first}"},
+                ":last": {"S": f"{_ENTRY}{last}"},
+            },
+            **order,
+        )
 
     def body(self, scope: str, entry_id: str) -> bytes | None:
         """See the port. A consistent read: a body that it does not find is gone."""
-        with _faults():
+        with faults_as(CacheUnavailable):
             found = self._client.get_item(
                 TableName=self._table, Key=_key(scope, _BODY, entry_id), ConsistentRead=True
             ).get("Item", {})
@@ -84,23 +68,18 @@ class DynamoDbCacheStore:
 
     def put(self, scope: str, entry: CacheEntry, body: bytes) -> None:
         """See the port."""
-        expires = {"expires_at": {"N": str(entry.expires_at + _TTL_MARGIN_S)}}
-        with _faults():
-            self._client.put_item(
-                TableName=self._table,
-                Item={**_key(scope, _BODY, entry.id), "body": {"B": body}, **expires},
-            )
-            self._client.put_item(
-                TableName=self._table,
-                Item={
-                    **_key(scope, _ENTRY, entry.id),
-                    "question": {"S": entry.question},
-                    "vector": {"B": entry.vector},
-                    "answered_at_ms": {"N": str(entry.answered_at_ms)},
-                    "valid_until": {"N": str(entry.expires_at)},
-                    **expires,
-                },
-            )
+        expires_at = entry.expires_at + _TTL_MARGIN_S
+        listed = attributes(
+            question=entry.question,
+            vector=entry.vector,
+            answered_at_ms=entry.answered_at_ms,
+            valid_until=entry.expires_at,
+            expires_at=expires_at,
+        )
+        # The body goes first: a worker that dies between the two leaves no entry without a body.
+        for kind, values in ((_BODY, attributes(body=body, expires_at=expires_at)), (_ENTRY, listed)):
+            with faults_as(CacheUnavailable):
+                self._client.put_item(TableName=self._table, Item=_key(scope, kind, entry.id) | values)
 
     def delete(self, scope: str, entry_ids: Sequence[str]) -> None:
         """See the port."""
@@ -110,9 +89,9 @@ class DynamoDbCacheStore:
                 self._delete([{"DeleteRequest": {"Key": key}} for key in keys[at : at + _BATCH]])
 
     def _delete(self, requests: list[dict[str, Any]]) -> None:
-        """What stays undone after some attempts expires by itself."""
+        """Delete a batch. Items that DynamoDB leaves unprocessed are tried again; what is left then expires."""
         for _ in range(_BATCH_ATTEMPTS):
-            with _faults():
+            with faults_as(CacheUnavailable):
                 left = self._client.batch_write_item(RequestItems={self._table: requests}).get("UnprocessedItems", {})
             if not left:
                 return
@@ -120,25 +99,16 @@ class DynamoDbCacheStore:
         raise CacheUnavailable(f"{len(requests)} items were not deleted")
 
 
-@contextmanager
-def _faults() -> Iterator[None]:
-    """Everything that the store can do to a call, as one fault."""
-    try:
-        yield
-    except (ClientError, BotoCoreError) as error:
-        raise CacheUnavailable(str(error)) from error
-
-
 def _pk(scope: str) -> str:
     return f"cache#{scope}"
 
 
 def _key(scope: str, kind: str, entry_id: str) -> dict[str, Any]:
-    return {"pk": {"S": _pk(scope)}, "sk": {"S": f"{kind}{entry_id}"}}
+    return attributes(pk=_pk(scope), sk=f"{kind}{entry_id}")
 
 
-def _entry(item: _Item) -> CacheEntry | None:
-    """An item as an entry; None if it is none that this version reads."""
+def _entry(item: Item) -> CacheEntry | None:
+    """An item as an entry; None if another release wrote it."""
     try:
         return CacheEntry(
             id=item["sk"]["S"].removeprefix(_ENTRY),
