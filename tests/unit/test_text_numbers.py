@@ -36,6 +36,8 @@ def read(text):
         ("a loss of 31.9 million two years ago", [("31900000", ""), ("2", "year")]),
         ("二百十三。 $6", [("213", ""), ("6", "dollar")]),
         ("at 02:15", [("2:15", "")]),
+        ("call 030 123 456", [("030 123 456", "")]),
+        ("1,500 200 and 0'100 days", [("1,500 200", ""), ("0'100", "day")]),
     ],
 )
 def test_a_number_is_read_with_its_unit(text, found):

@@ -46,6 +46,7 @@ _HAN = {digit: value for value, digit in enumerate("零一二三四五六七八�
 _HAN_UNITS = {"十": 10, "百": 100, "千": 1000}
 _HAN_MYRIADS = {"万": 10_000, "億": 100_000_000}
 _THOUSANDS = re.compile(r"\d{1,3}([,.\u00a0\u202f '’])\d{3}(?:\1\d{3})*(?:[.,]\d{1,2})?")
+_PLAIN_DECIMAL = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"0*(\d{1,2}):(\d{2})(?::\d{2})?")
 _ALONE = _LISTS["multipliers_alone"]  # multipliers that are numbers without one before them
 _AND = _LISTS["joining"]
@@ -221,16 +222,13 @@ def _precedes_number(tokens: list[re.Match[str]], at: int) -> bool:
 
 
 def _decimal(digits: str) -> Decimal | None:
-    """The value of digits with separators of either custom; None where they are none (``1.2.3``)."""
+    """The value of digits with either custom of separators; None for any other (``1.2.3``, ``030 123 456``)."""
     if len(digits) > _MAX_DIGITS:
         return None
-    plain = digits
     grouped = _THOUSANDS.fullmatch(digits)
-    if grouped and not digits.startswith("0"):
-        separator = grouped[1]
-        plain = plain.replace(separator, "")
+    plain = digits.replace(grouped[1], "") if grouped and not digits.startswith("0") else digits
     plain = plain.replace(",", ".")
-    return Decimal(plain) if plain.count(".") < 2 and ":" not in plain else None
+    return Decimal(plain) if _PLAIN_DECIMAL.fullmatch(plain) else None
 
 
 def _shown(value: Decimal) -> str:
