@@ -39,8 +39,7 @@ class Objection:
     """What speaks against a citation."""
 
     code: ReasonCode
-    reason: str
-    """A sentence for people, without its period."""
+    reason: str  # a sentence for people, without its period
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ METADATA_KEYS = ("author", "created", "modified", "date", "version", "subject", 
 """What a document may say of itself. Its label, its language and all else that searches, the analysis of its text or
 an administrator go by, is not for its author to say."""
 
-SECTION_SEPARATOR = " > "
-"""Between the headings of a path, where it is written as one text."""
+SECTION_SEPARATOR = " > "  # joins the headings of a path
 
 
 @dataclass(frozen=True)
@@ -24,32 +23,25 @@ class DocumentBlock:
     """A piece of a document that its author set apart."""
 
     kind: BlockKind
-    text: str
-    """Never blank. Of a row or a record: its :attr:`fields` as ``name: value``, a line each."""
-    section: tuple[str, ...] = ()
-    """The headings above it, outermost first; of a heading, those above it and itself."""
-    page: int | None = None
-    """From 1, where the document has pages."""
+    text: str  # never blank; of a row or record: its fields as ``name: value``, one a line
+    section: tuple[str, ...] = ()  # the headings above it, outermost first; a heading includes itself
+    page: int | None = None  # from 1, where the document has pages
     fields: tuple[tuple[str, str], ...] = ()
     """Of a row or a record: names and values in order, the values as text; nothing is left out but empty values."""
-    table: int | None = None
-    """Rows of one table have one number."""
+    table: int | None = None  # rows of one table have one number
 
 
 @dataclass(frozen=True)
 class Document:
     """One document, read."""
 
-    source: str
-    """What it is known by: a path relative to what was loaded, with ``/``, or whatever a caller named it."""
+    source: str  # its id: a path relative to the loaded folder, with ``/``, or a caller's name
     title: str
     doc_type: DocType
-    digest: str
-    """SHA-256 of its bytes, in hexadecimal."""
+    digest: str  # SHA-256 of its bytes, in hexadecimal
     blocks: tuple[DocumentBlock, ...]
     """At least one. A script has none: its messages are read by :mod:`cicada.corpus.scripts`."""
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     """What the file says of itself: some of :data:`METADATA_KEYS`; within the bounds of a passage's metadata."""
-    notes: tuple[str, ...] = ()
-    """What the loader should know, such as the pages that hold no text."""
+    notes: tuple[str, ...] = ()  # for the loader, such as pages without text

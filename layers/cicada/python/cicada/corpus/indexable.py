@@ -24,8 +24,7 @@ class Indexable:
     """A passage, and the parts whose vectors, weighted and added up, give its vector its direction."""
 
     passage: Passage
-    parts: tuple[WeightedText, ...]
-    """At least one; the first is the passage's own."""
+    parts: tuple[WeightedText, ...]  # at least one; the first is the passage's own
 
     def recipe(self) -> bytes:
         """A digest of the parts: while it is the same the vector is, too. :data:`RECIPE_BYTES` long."""

@@ -17,18 +17,15 @@ MAX_METADATA_KEY_CHARS = 64
 MAX_METADATA_VALUE_CHARS = 1_000
 
 TEXT_PREFIX = "text"
-MAIN_LANGUAGE = "ENG"
-"""Every message has a text in this language."""
-LANGUAGE_KEY = "language"
-"""Metadata of a passage in another language; reserved, so no message may bring it."""
+MAIN_LANGUAGE = "ENG"  # every message has a text in this language
+LANGUAGE_KEY = "language"  # metadata key of a passage in another language; messages may not set it
 
 _MAIN_TEXT = TEXT_PREFIX + MAIN_LANGUAGE
 _IDS = ("episodeId", "chapterId", "messageId")
 _NAMES = ("episodeName", "speaker")
 _REQUIRED = (*_IDS[:1], _NAMES[0], *_IDS[1:], _NAMES[1], _MAIN_TEXT)
 _TEXT_FIELD = re.compile(rf"{TEXT_PREFIX}([A-Z]{{3}})")
-_OF_MESSAGES = frozenset((*_IDS, _NAMES[0]))
-"""Fields that little else has; so has a text in a language (*textENG*)."""
+_OF_MESSAGES = frozenset((*_IDS, _NAMES[0]))  # fields that identify a message, as a text field (*textENG*) does
 _MANY_OF_THEM = 3
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -43,8 +40,7 @@ class Message:
     chapter_id: str
     message_id: str
     speaker: str
-    texts: Mapping[str, str]
-    """By language, in three upper-case letters; ``ENG`` is always there."""
+    texts: Mapping[str, str]  # by language, in three upper-case letters; ``ENG`` is always there
     metadata: Mapping[str, str] = field(default_factory=dict)
 
 

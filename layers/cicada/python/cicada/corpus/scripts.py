@@ -16,10 +16,8 @@ from cicada.corpus.messages import FieldProblem, Message, field_problems, to_mes
 from cicada.corpus.readers.limits import ReadLimits
 from cicada.errors import CorpusInvalid
 
-MAX_FILE_BYTES = ReadLimits().max_bytes
-"""As of every document: what reads scripts is bounded by nothing else."""
-MAX_PROBLEMS = 20
-"""Problems told at once: enough to mend a file in one go, few enough to read."""
+MAX_FILE_BYTES = ReadLimits().max_bytes  # the only bound of this reader
+MAX_PROBLEMS = 20  # reported at once: enough to fix a file in one go, few enough to read
 SUFFIXES = (".json", ".jsonl")
 
 _BOM = b"\xef\xbb\xbf"

@@ -21,10 +21,8 @@ from cicada.corpus.passages import Passage, ScriptLocator
 class Window:
     """How much of a message's surroundings, in its own chapter, comes with it."""
 
-    reach: int = 2
-    """Neighbours on either side."""
-    fade: float = 0.5
-    """The share of the nearest neighbours' vectors; the next ones' is its square, and so on."""
+    reach: int = 2  # neighbours on either side
+    fade: float = 0.5  # weight of the nearest neighbours' vectors, squared for the next ones, and so on
     max_context_chars: int = 700
     """Characters of the context: the nearer neighbours come first, and the message itself is always whole."""
 

@@ -36,12 +36,9 @@ class YamlTooLarge(Exception):
 class Node:
     """A value."""
 
-    value: str | list[Node] | dict[str, Node] | None
-    """The text of a scalar, None of one that is blank or ``null``."""
-    line: int
-    """Where it is written, or the name that it belongs to, counted from 1."""
-    size: int
-    """Nodes in it, and itself."""
+    value: str | list[Node] | dict[str, Node] | None  # a scalar's text; None if blank or ``null``
+    line: int  # of the value, or of the name that it belongs to, from 1
+    size: int  # nodes in it, itself included
 
 
 def read_nodes(text: str, *, max_depth: int, max_nodes: int, aliases: bool = True) -> Iterator[Node]:

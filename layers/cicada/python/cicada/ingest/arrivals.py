@@ -26,8 +26,7 @@ from cicada.ingest.prepared import PreparedFile, PreparedText
 SLICE_BYTES = 64 * 2**20
 """Of passages with their parts, as JSON, that are in memory at once; a segment ends there. What is made of them while
 a segment is written takes about twelve times as much."""
-PARALLEL_READS = 8
-"""Prepared documents that are read at once."""
+PARALLEL_READS = 8  # prepared documents read in parallel
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,7 @@ MAX_COMMIT_PASSAGES = 2_000_000
 these: about 0.4 GB at this bound."""
 COMMIT_ROWS = 16_384
 """Passages in one segment of a commit at most: with vectors of 1,024 numbers 64 MiB of them are in memory at once."""
-COMMIT_ATTEMPTS = 3
-"""How often a commit is planned anew after another writer changed the same documents."""
+COMMIT_ATTEMPTS = 3  # plans of one commit, while other writers change the same documents
 
 
 def commit(
@@ -161,12 +160,10 @@ class _Plan:
     owner: Owner | None
     exactly: bool
     declares: bool
-    files: list[PreparedFile] = field(default_factory=list)
-    """That go in."""
+    files: list[PreparedFile] = field(default_factory=list)  # to be committed
     quarantined: list[Quarantined] = field(default_factory=list)
     removed: tuple[str, ...] = ()
-    kept: frozenset[str] = frozenset()
-    """Quarantined documents of which the collection keeps what it held."""
+    kept: frozenset[str] = frozenset()  # quarantined documents whose earlier passages stay
     unchanged: int = 0
 
     def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:

@@ -31,14 +31,10 @@ class IngestModel(CorpusModel):
 class EnrichmentOptions(IngestModel):
     """What is added to passages."""
 
-    entities: Literal["off", "rules", "model"] = "rules"
-    """Who and what a passage names."""
-    codes: bool = True
-    """Identifiers, by rules."""
-    summaries: Literal["off", "model"] = "off"
-    """Of each document, and of each of its passages."""
-    model_id: str = ""
-    """What makes the above, where a model does."""
+    entities: Literal["off", "rules", "model"] = "rules"  # who and what a passage names
+    codes: bool = True  # identifiers, by rules
+    summaries: Literal["off", "model"] = "off"  # of each document, and of each of its passages
+    model_id: str = ""  # of the model that makes them
 
 
 class Recipe(IngestModel):
@@ -147,10 +143,8 @@ class IngestReport(IngestModel):
     )
 
 
-PREPARED = "prepared/"
-"""Begins the keys of prepared documents."""
-ENRICHED = "enriched/"
-"""Begins the keys of what models have made of texts."""
+PREPARED = "prepared/"  # key prefix of prepared documents
+ENRICHED = "enriched/"  # key prefix of model outputs
 
 
 def spans(sizes: Sequence[float], most: int, most_size: float) -> Iterator[tuple[int, int]]:

@@ -28,10 +28,8 @@ from cicada.models.ports import Usage
 from cicada.models.prices import cost
 from cicada.text.token_estimates import estimated_tokens
 
-_CHARS_A_TOKEN = 3
-"""Rather too few, so that a bound by size is one."""
-_UNPACKED = 8
-"""How much more text than bytes a compressed document may have, as a rule."""
+_CHARS_A_TOKEN = 3  # a low estimate, so that the bound by size holds
+_UNPACKED = 8  # times: the usual text of a compressed document against its bytes
 _COMPRESSED = (".docx", ".docm", ".pdf")
 
 
@@ -47,12 +45,9 @@ class EstimatesEnrichment(Protocol):
 class LoadEstimate:
     """What a load would take: at most, since vectors that the index has are counted as well."""
 
-    documents: int = 0
-    """To prepare."""
-    prepared: int = 0
-    """That were prepared before, and cost nothing."""
-    refused: int = 0
-    """That cannot be loaded."""
+    documents: int = 0  # to prepare
+    prepared: int = 0  # already prepared, and free
+    refused: int = 0  # cannot be loaded
     passages: int = 0
     embedding_tokens: int = 0
     embedding_usd: float | None = 0.0

@@ -24,8 +24,7 @@ from cicada.models.ports import Embedder
 
 logger = logging.getLogger(__name__)
 
-WORKERS = 4
-"""Documents that are prepared at a time: one is read, in a process of its own, while others are embedded."""
+WORKERS = 4  # documents prepared in parallel: one is read in its own process while others are embedded
 EMBEDDINGS_AT_ONCE = 2
 """Batches of texts that are with the embedding model at a time, of all workers together. Bedrock takes the texts of a
 batch one a call, of which the embedder has eight under way: sixteen in all."""

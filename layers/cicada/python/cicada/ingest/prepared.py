@@ -41,15 +41,11 @@ PREPARING = 4
 """Raised when another version of this program would cut or enrich the same document otherwise: then nothing that was
 prepared before is used."""
 BLOCK_PASSAGES = 128
-BLOCK_BYTES = 4 * 2**20
-"""Of a block's text: a block is closed when it has as many."""
-MAX_BLOCK_BYTES = 64 * 2**20
-"""A block whose text unpacks to more was not written by us."""
-FIRST_BYTES = 32 * 1024
-"""Read of an object to begin with: head and rows of a document of a thousand passages."""
+BLOCK_BYTES = 4 * 2**20  # of a block's text, at which the block is closed
+MAX_BLOCK_BYTES = 64 * 2**20  # a larger unpacked block is not one of ours
+FIRST_BYTES = 32 * 1024  # of the first read: head and rows of a document of 1,000 passages
 
-HalfVectors = NDArray[np.float16]
-"""Shape ``(n, dimensions)``."""
+HalfVectors = NDArray[np.float16]  # shape ``(n, dimensions)``
 
 _FRAME = struct.Struct("<8sI32s")
 _LENGTH = struct.Struct("<I")

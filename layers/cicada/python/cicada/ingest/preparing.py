@@ -41,8 +41,7 @@ logger = logging.getLogger(__name__)
 
 MAX_DOCUMENT_PASSAGES = 100_000
 """Passages of one document: with vectors of 1,024 numbers up to 14 KB each, 1.4 GB, while it is prepared."""
-PATIENCE_S = 600.0
-"""Seconds in which one batch of texts must be embedded, with as many retries as that takes."""
+PATIENCE_S = 600.0  # seconds to embed one batch of texts, retries included
 
 SLICE_PASSAGES = 1_024
 """Passages whose vectors are put together at a time: the others are held as they are kept, in half the space."""

@@ -24,8 +24,7 @@ class LoadReport:
     collection: str
     files: int
     messages: int
-    episodes: Mapping[str, str]
-    """Names by id, in the order of the story."""
+    episodes: Mapping[str, str]  # names by id, in story order
     written: WriteResult
 
     @property

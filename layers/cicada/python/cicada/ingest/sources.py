@@ -20,12 +20,9 @@ from cicada.ingest.contracts import MAX_SOURCE_CHARS, Quarantined
 from cicada.ingest.cutting import DOC_TYPE, SOURCE
 from cicada.text.normal import composed
 
-MAX_DOCUMENTS = 200_000
-"""Of one load: more are to be loaded in parts, or uploaded."""
-MAX_SHOWN_CHARS = 300
-"""Of a path, as a message names it."""
-RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY, PAGES_KEY})
-"""Metadata that a document's reader gives."""
+MAX_DOCUMENTS = 200_000  # of one load: more must be loaded in parts, or uploaded
+MAX_SHOWN_CHARS = 300  # of a path in a message
+RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY, PAGES_KEY})  # metadata set by a document's reader
 
 
 @dataclass(frozen=True)
@@ -34,10 +31,8 @@ class SourceFile:
 
     source: str
     """Its path relative to the folder that was named, with ``/``; of a file that was named itself, its name."""
-    path: Path
-    """Of the file itself: links are followed."""
-    size: int
-    """Bytes."""
+    path: Path  # of the file itself, links resolved
+    size: int  # bytes
 
 
 @dataclass(frozen=True)
@@ -45,10 +40,8 @@ class SourceFiles:
     """What paths stand for."""
 
     files: tuple[SourceFile, ...]
-    refused: tuple[Quarantined, ...]
-    """What lies in a folder and is not loaded."""
-    declaration: SourceFile | None = None
-    """What declares the collection, if anything does."""
+    refused: tuple[Quarantined, ...]  # files that cannot be loaded
+    declaration: SourceFile | None = None  # the collection's declaration, if any
 
 
 def source_files(paths: Sequence[Path]) -> SourceFiles:

@@ -20,8 +20,7 @@ CHECKPOINT_TEXTS = 512
 """Vectors that are made between two times that they are kept: what a crash costs a document at most."""
 DIGEST_BYTES = 16
 
-_PROBE = "probe"
-"""A text that no embedding model has a reason to refuse."""
+_PROBE = "probe"  # a text that no embedding model has a reason to refuse
 _Half = NDArray[np.float16]
 
 

@@ -15,8 +15,7 @@ from cicada.models.bedrock_embeddings import BedrockEmbedder
 from cicada.models.choosing import ModelFactory
 from cicada.models.retries import PATIENT
 
-ENRICHING_MAX_TOKENS = 2_048
-"""The longest answer of a model that enriches a batch of passages."""
+ENRICHING_MAX_TOKENS = 2_048  # of output, for a batch of passages
 
 
 def preparer(

@@ -42,8 +42,7 @@ _RUN = re.compile(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:'[^\W_{UNSPACED}]+)?|[?!.
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]")
 _COPIES = 3  # of a feature that is given beside the text
 _SENTENCE_END = frozenset(".?!;:")
-_FIRST_WORDS, _LAST_WORDS = 5, 2
-"""Words at either end of a text that count a second time, as its first and its last."""
+_FIRST_WORDS, _LAST_WORDS = 5, 2  # at either end of a text, counted a second time
 _PART_CHARS = (4, 6)
 """Lengths of the parts of words: four find a stem that is inflected or misspelt, six tell stems apart."""
 _SPELT = re.compile(rf"[^\W\d_{UNSPACED}]+(?:'[^\W\d_{UNSPACED}]+)*")

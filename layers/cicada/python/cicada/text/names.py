@@ -19,7 +19,7 @@ ARTICLES = word_lists("cicada.text", "name_words.json")["articles"]  # what a na
 _JOINED = re.compile(JOINING)
 _NAME_WORD = re.compile(r"[^\W_]+(?:(?:[-'’&]|\.(?=\w))[^\W_]+)*")
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
-_INSIDE = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")  # A word that does not begin its sentence
+_INSIDE = re.compile(r"(?<=[^\W_])[,;:'’]?\s+([^\W\d_][\w'’-]*)")  # a word that does not begin its sentence
 _ALWAYS_TELL = 4  # words of a sentence up to which its capitals always tell names
 _MOSTLY = 0.4  # the share of a sentence's words that are capitalised, above which capitals say nothing
 

@@ -98,13 +98,10 @@ def _without_accents(word: str) -> str:
     return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", word)))
 
 
-MAX_MARKS = 3
-"""Combining marks on one letter; no orthography needs more."""
-MAX_BETWEEN_WORDS = 10
-"""Signs and spaces in a row, as in *said: "No!" ("Why?")*."""
+MAX_MARKS = 3  # combining marks on one letter; no orthography needs more
+MAX_BETWEEN_WORDS = 10  # signs and spaces in a row, as in *said: "No!" ("Why?")*
 _JOINERS = "\u200c\u200d"
-_FIRST_JOINED = "\u0600"
-"""The scripts whose words are written with joiners, Arabic to the Indic ones, begin here."""
+_FIRST_JOINED = "\u0600"  # Arabic to the Indic scripts write words with joiners
 _SYMBOLS_READ = frozenset("$+<=>^`|~°©®™")
 _READ = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sc", "Sm", "Zs"))
 _MARKS = frozenset(("Mn", "Mc"))

@@ -25,8 +25,7 @@ Searches cut their runs into overlapping pairs. Hangul has spaces, but its words
 syllables a word is found whatever it ends in, which has been as good as morphological analysis for retrieval (Lee and
 Ahn, SIGIR 1996).
 """
-HIRAGANA = re.compile(r"[\u3041-\u309f]+")
-"""In Japanese, grammar for the most part."""
+HIRAGANA = re.compile(r"[\u3041-\u309f]+")  # in Japanese, grammar for the most part
 
 _FIRST_MARK, _LAST_MARK = 0x300, 0x1E94A
 
@@ -128,7 +127,7 @@ _BY_LETTER = (  # the first that fits; a script without an entry has no stemmer 
 _KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2,}")
 _UNSPACED_SCRIPTS = frozenset({"hangul", "kana", "han", "thai", "lao", "burmese", "khmer"})
 _UNSPACED_WEIGHT = 3  # letters that one of a script without spaces counts as: *Energiprojekt公司位于何处?* is Chinese
-_MIN_KANA = 0.1  # A share of kana that Japanese does not fall below, and names in Chinese texts do not reach
+_MIN_KANA = 0.1  # a share of kana that Japanese does not fall below, and names in Chinese texts do not reach
 _SCRIPTS = tuple((name, re.compile(f"[{letters}]")) for name, letters in _BY_LETTER)
 
 

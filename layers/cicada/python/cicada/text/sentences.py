@@ -45,7 +45,7 @@ _NUMBER = r"\(?(?:\d{1,3}|[A-Za-z])[.)]+"
 _END = re.compile(
     rf"(?=[{_ALONE}{_SPACED};:\s])(?:"
     rf"(?P<alone>[{_ALONE}][{_ALONE}!?…]*[{_CLOSERS}]*\s*)"
-    # A semicolon asks in Greek, and a colon ends an Armenian sentence.
+    # a semicolon asks in Greek, and a colon ends an Armenian sentence.
     rf"|(?P<signs>(?<![{_SPACED}])[{_SPACED}]++|(?<=[\u0370-\u03ff]);|(?<=[\u0561-\u0587]):)"
     rf"[{_CLOSERS}]*(?:[ \u00a0\u202f]»)?(?:\[[^\[\]\n]{{1,{MAX_NOTE_CHARS}}}\])*(?:(?P<space>\s+)|\Z)"
     rf"|\n(?:\s*\n\s*|[^\S\n]*(?=(?:[-*·–—{_BULLETS}]|{_NUMBER})[^\S\n]+\S))"
@@ -147,8 +147,7 @@ def _ends_after(word: str, text: str, at: int, *, first: bool) -> bool:
     return True
 
 
-MAX_CHARS_A_TOKEN = 4
-"""More characters than a token ever has by the estimate."""
+MAX_CHARS_A_TOKEN = 4  # more than the estimate ever gives a token
 
 _CLAUSE = re.compile(r"[,;:–—)\]]\s+|[、，；：）]")
 _WORD = re.compile(r"\s+|[\u200b\u2028]")

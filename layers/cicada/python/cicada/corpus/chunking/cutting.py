@@ -18,8 +18,7 @@ from itertools import accumulate, pairwise, takewhile, zip_longest
 from cicada.corpus.chunking.units import Edge, Unit, units_of
 from cicada.corpus.documents import DocumentBlock
 
-LEAST_SHARE = 0.4
-"""Of ``chunk_size``: no cut leaves less on a side, unless another edge cannot be found."""
+LEAST_SHARE = 0.4  # of ``chunk_size``: the least on either side of a cut, unless there is no other edge
 _Goodness = tuple[int, float, bytes]
 
 
@@ -73,8 +72,7 @@ def _cuts(tokens: Sequence[float], edges: Sequence[_Goodness], limit: int, least
     yield from pairwise(cuts)
 
 
-SMALL_SHARE = 1 / 8
-"""Of ``chunk_size``: a section below it shares its chunk with small neighbours."""
+SMALL_SHARE = 1 / 8  # of ``chunk_size``: smaller sections share a chunk with small neighbours
 
 Apart = Callable[[tuple[str, ...]], Hashable]
 """What the texts below two paths of headings must have in common to share a chunk."""
@@ -87,11 +85,9 @@ def _alike(_path: tuple[str, ...]) -> Hashable:
 @dataclass(frozen=True)
 class _Section:
     path: tuple[str, ...]
-    above: Sequence[DocumentBlock]
-    """Headings with nothing of their own, which its path tells."""
+    above: Sequence[DocumentBlock]  # headings without text of their own; the path has them
     blocks: Sequence[DocumentBlock]
-    body: Sequence[Unit]
-    """Without its heading, which its path tells."""
+    body: Sequence[Unit]  # without its heading, which the path has
 
 
 def runs_of(blocks: Sequence[DocumentBlock], limit: int, apart: Apart = _alike) -> Iterator[Sequence[Unit]]:

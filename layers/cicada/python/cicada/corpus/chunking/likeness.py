@@ -12,11 +12,9 @@ import numpy as np
 from cicada.corpus.chunking.units import Unit
 from cicada.text.words import rough_stems
 
-Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
-"""Texts in, a vector each out."""
+Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]  # one vector per text
 
-REACH = 3
-"""Sentences on either side that are compared: one alone shares too little with the next to tell anything."""
+REACH = 3  # sentences compared on either side: a single one shares too few words with the next
 
 
 def by_words(units: Sequence[Unit]) -> list[float | None]:

@@ -8,14 +8,10 @@ from pydantic import Field, model_validator
 
 from cicada.corpus.passages import CorpusModel
 
-DEFAULT_CHUNK_SIZE = 800
-"""Tokens of a chunk at most."""
-MAX_CHUNK_SIZE = 2_000
-"""What an answer's prompt shows of a passage holds so many tokens, about 7,000 characters."""
-DEFAULT_OVERLAP = 200
-"""Tokens that a chunk repeats of the one before it, at most."""
-DEFAULT_SIMILARITY = 0.5
-"""Where two neighbouring sentences are less alike than this, a new chunk may begin."""
+DEFAULT_CHUNK_SIZE = 800  # tokens, at most
+MAX_CHUNK_SIZE = 2_000  # tokens: about the 7,000 characters of a passage that a prompt shows
+DEFAULT_OVERLAP = 200  # tokens repeated from the previous chunk, at most
+DEFAULT_SIMILARITY = 0.5  # a chunk may end between sentences less similar than this
 
 
 class ChunkOptions(CorpusModel):

@@ -28,8 +28,7 @@ from cicada.corpus.passages import DocumentLocator, Passage
 from cicada.text.sentences import pieces, sentences
 from cicada.text.token_estimates import estimated_tokens
 
-WINDOW_TOKENS = 320
-"""Of a window, about: what the estimate gives for the 256 word pieces that small models read."""
+WINDOW_TOKENS = 320  # target size of a window: about the 256 word pieces that small models read
 
 
 def parts_of(text: str, headings: str) -> tuple[WeightedText, ...]:
@@ -53,8 +52,7 @@ def windows_of(text: str) -> list[str]:
 
 
 DOC_TYPE_KEY = "doc_type"
-PAGES_KEY = "pages"
-"""Of a passage that goes on over the page: from which to which."""
+PAGES_KEY = "pages"  # metadata key: the page range of a passage that spans pages
 ID_DIGITS = 32
 
 
@@ -62,15 +60,11 @@ ID_DIGITS = 32
 class DocumentChunk:
     """A stretch of a document."""
 
-    text: str
-    """What it repeats of the chunk before, and its own."""
+    text: str  # the overlap with the previous chunk, then its own text
     own: str
-    section: tuple[str, ...]
-    """The headings above all of it."""
-    path: tuple[str, ...]
-    """Those above its beginning."""
-    pages: tuple[int, ...]
-    """Of its own text, each once, ascending."""
+    section: tuple[str, ...]  # the headings above all of it
+    path: tuple[str, ...]  # the headings above its beginning
+    pages: tuple[int, ...]  # of its own text, unique, ascending
 
 
 def chunks_of(

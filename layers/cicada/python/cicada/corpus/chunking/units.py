@@ -11,21 +11,16 @@ from cicada.corpus.documents import DocumentBlock
 from cicada.text.sentences import pieces, sentences
 from cicada.text.token_estimates import estimated_tokens, share_of_tokens
 
-LEAD_SHARE = 1 / 8
-"""Of ``chunk_size``: a longer first field is not repeated."""
+LEAD_SHARE = 1 / 8  # of ``chunk_size``: a longer first field is not repeated
 
 
 class Edge(IntEnum):
     """What stands between a unit and the one before it; chunks end sooner where it is higher."""
 
-    WITHIN = 0
-    """A sentence, a line or a value goes on."""
-    LED_UP_TO = 1
-    """The one before leads up to it: a heading, or words that end in a colon."""
-    SENTENCE = 2
-    """A sentence, a list's item or a table's row begins."""
-    BLOCK = 3
-    """A paragraph, a list or a table begins."""
+    WITHIN = 0  # a sentence, a line or a value goes on
+    LED_UP_TO = 1  # the one before leads up to it: a heading, or words that end in a colon
+    SENTENCE = 2  # a sentence, a list's item or a table's row begins
+    BLOCK = 3  # a paragraph, a list or a table begins
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +28,13 @@ class Unit:
     """A sentence, a list's item, a row, a block of code; of what is too long for a chunk, a part."""
 
     text: str
-    tokens: float
-    """What it and its separator add to those of a chunk: these add up, however short the units are."""
+    tokens: float  # with its separator, unrounded: the tokens of a chunk's units add up
     edge: Edge
-    separator: str
-    """What stands between it and the unit before, in one chunk."""
+    separator: str  # written between it and the previous unit of its chunk
     section: tuple[str, ...]
     page: int | None
-    prose: bool
-    """Whether it may be repeated in the next chunk, and compared with its neighbours."""
-    lead: str = ""
-    """Of a later part of a row or a record: its first field, which tells what the part is of."""
+    prose: bool  # whether it may be repeated in the next chunk, and compared with its neighbours
+    lead: str = ""  # of a later part of a row or record: the first field, repeated to identify it
 
 
 def joined(units: Sequence[Unit]) -> str:

@@ -11,8 +11,7 @@ from pydantic_core import PydanticCustomError
 from cicada.corpus.passages import CorpusModel
 from cicada.text.visible import visible
 
-SECTION = "section"
-"""The metadata key under which a passage of a declared collection has the name of its section."""
+SECTION = "section"  # metadata key: the declared section of a passage
 OTHER_SECTION = "other"
 """The section of what no declared section claims. It can be declared, to be described and asked for."""
 
@@ -45,8 +44,7 @@ Name = Annotated[
 Pattern = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1, max_length=200), AfterValidator(_one_line)
 ]
-Problem = tuple[tuple[str | int, ...], str]
-"""The place of a field, as pydantic tells it, and what is wrong with it."""
+Problem = tuple[tuple[str | int, ...], str]  # a field's location as pydantic gives it, and the problem
 
 
 class SectionDeclared(CorpusModel):

@@ -12,8 +12,7 @@ from cicada.text.names import JOINING, bare_key, spelling_key
 from cicada.text.normal import composed
 from cicada.text.scripts import word_pattern
 
-MAX_NAME_CHARS = 80
-"""A longer heading is a sentence, and names nobody."""
+MAX_NAME_CHARS = 80  # a longer heading is a sentence, not a name
 _JOINED = re.compile(JOINING)
 
 
@@ -22,8 +21,7 @@ class _Written:
     """A name or an alias, beside its words."""
 
     gaps: tuple[str, ...]
-    capital: bool
-    """Whether a text must have its capital, too."""
+    capital: bool  # whether a text must capitalise it as well
     filed_under: str
 
 

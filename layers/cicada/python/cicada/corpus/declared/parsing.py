@@ -14,14 +14,11 @@ from cicada.text.names import spelling_key
 from cicada.text.visible import visible
 
 MAX_BYTES = 256 * 2**10
-MAX_DEPTH = 8
-"""Of values in one another; a declaration needs five."""
+MAX_DEPTH = 8  # of nested values; a declaration needs five
 MAX_VALUES = 20_000
-MAX_PROBLEMS = 20
-"""That are told at once."""
+MAX_PROBLEMS = 20  # reported at once
 
-_KEY = "[key]"
-"""What pydantic calls the name of a field, where that is what is wrong."""
+_KEY = "[key]"  # pydantic's location for an invalid key
 _Place = tuple[str | int, ...]
 _TOLD: Mapping[str, str] = {
     "missing": "is missing",

@@ -14,8 +14,7 @@ from cicada.corpus.declared.naming import DeclaredNames
 from cicada.corpus.documents import SECTION_SEPARATOR, DocumentBlock
 from cicada.corpus.passages import CorpusModel
 
-NAME_FIELDS = ("name", "title")
-"""The fields of a record that are its name: the first that it has."""
+NAME_FIELDS = ("name", "title")  # a record's name is the first of these fields that it has
 _RECORDS = ("record", "row")
 
 Path = tuple[str, ...]

@@ -35,10 +35,8 @@ def one_line(text: str) -> str:
     return " ".join(cleaned(text).split())
 
 
-MAX_HEADING_CHARS = 300
-"""A longer heading is cut where it stands above others; its own block holds all of it."""
-MAX_LEVELS = 9
-"""Headings above one another at most."""
+MAX_HEADING_CHARS = 300  # a longer heading is cut in section paths; its own block is whole
+MAX_LEVELS = 9  # nested headings, at most
 
 
 class Blocks:
@@ -144,8 +142,7 @@ class Content:
 
     doc_type: DocType
     blocks: tuple[DocumentBlock, ...]
-    title: str | None = None
-    """What the file gives as its title; None where it gives none."""
+    title: str | None = None  # from the file itself
     pages: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

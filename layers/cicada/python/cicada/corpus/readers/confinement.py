@@ -26,10 +26,8 @@ from typing import Any, NamedTuple
 
 from cicada.corpus.readers.limits import ReadLimits
 
-OUT_OF_MEMORY = 71
-"""The exit status of a child that found itself to be too large."""
-LIBRARY_MISSING = 72
-"""The exit status of a child that lacks a library."""
+OUT_OF_MEMORY = 71  # exit status of a child that exceeded its memory
+LIBRARY_MISSING = 72  # exit status of a child that lacks a library
 _WATCH_S = 0.05
 _GRACE_S = 5
 
@@ -123,8 +121,7 @@ _AUDIT_ARCH = _Numbers(0xC000_003E, 0xC000_00B7)
 _LOAD = 0x20
 _JUMP_IF_EQUAL = 0x15
 _RETURN = 0x06
-_CALL_AT, _ARCH_AT = 0, 4
-"""Where ``struct seccomp_data`` has them."""
+_CALL_AT, _ARCH_AT = 0, 4  # offsets in ``struct seccomp_data``
 _ALLOW = 0x7FFF_0000
 _REFUSE = 0x0005_0000 | errno.EPERM
 _KILL = 0x8000_0000
@@ -181,13 +178,10 @@ def _instruction(code: int, value: int, *, if_so: int = 0) -> bytes:
     return struct.pack("HBBI", code, if_so, 0, value)
 
 
-FILTER = "system_call_filter"
-"""The name in what :func:`what_is_refused` gives that stands for the filter itself."""
+FILTER = "system_call_filter"  # the key of :func:`what_is_refused` for the filter itself
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.EMFILE, errno.EAGAIN})
-_NOWHERE = "/-"
-"""A path at which nothing is."""
-_MAX_REPORT_BYTES = 4_096
-"""A pipe of any system holds as many."""
+_NOWHERE = "/-"  # a path that does not exist
+_MAX_REPORT_BYTES = 4_096  # fits into a pipe's buffer on every system
 
 
 def confine(limits: ReadLimits, *, filtered: bool) -> None:

@@ -9,8 +9,7 @@ from cicada.corpus.documents import DocType
 from cicada.corpus.messages import is_of_a_script
 from cicada.errors import DocumentUnsupported
 
-HEAD_BYTES = 16_384
-"""As much of a file's beginning as decides."""
+HEAD_BYTES = 16_384  # of a file: enough to detect its format
 
 _BY_SUFFIX: dict[str, DocType] = {
     ".pdf": "pdf",
@@ -30,8 +29,7 @@ _BY_SUFFIX: dict[str, DocType] = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-SUFFIXES = tuple(_BY_SUFFIX)
-"""The endings of names that are read."""
+SUFFIXES = tuple(_BY_SUFFIX)  # supported file name endings
 
 _FOREIGN = {
     b"PK\x03\x04": "a ZIP archive",
@@ -46,8 +44,7 @@ _FOREIGN = {
     b"SQLite format 3": "a database",
 }
 _PDF = re.compile(rb"%PDF-\d")
-_PDF_WITHIN_BYTES = 1_024
-"""The mark may stand behind as many bytes: what PDF viewers accept."""
+_PDF_WITHIN_BYTES = 1_024  # PDF viewers accept the mark within these
 _FIRST_OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 _TOKEN = re.compile(rb'[{}\[\]]|"((?:[^"\\]|\\.)*+)(?:"\s*+(:)?|\\?\Z)', re.DOTALL)
 """A bracket, or a string: with what it says, and the colon behind it if it is a name."""

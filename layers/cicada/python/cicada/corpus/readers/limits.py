@@ -11,27 +11,19 @@ MIB = 2**20
 class ReadLimits:
     """The bounds of reading one document. Each is told by name when it is reached."""
 
-    max_bytes: int = 64 * MIB
-    """Of the file."""
+    max_bytes: int = 64 * MIB  # of the file
     max_unpacked_bytes: int = 256 * MIB
     """Of all members of a compressed file together; of one stream of a PDF a quarter of it."""
-    max_members: int = 10_000
-    """Of a compressed file."""
+    max_members: int = 10_000  # of a compressed file
     max_pages: int = 2_000
-    max_blocks: int = 200_000
-    """Paragraphs, rows, records and so on."""
-    max_fields: int = 2_000
-    """Of one row or record."""
-    max_elements: int = 1_000_000
-    """Of one XML part of a DOCX; a book of 500 pages has about 300,000."""
-    max_text_chars: int = 20_000_000
-    """Of all blocks together."""
+    max_blocks: int = 200_000  # paragraphs, rows, records and so on
+    max_fields: int = 2_000  # of one row or record
+    max_elements: int = 1_000_000  # of one XML part of a DOCX; a book of 500 pages has about 300,000
+    max_text_chars: int = 20_000_000  # of all blocks together
     max_depth: int = 64
     """Of what lies in one another: JSON values, a PDF's page tree, Markdown's quotes and lists; a DOCX may have four
     times as many elements in one another."""
     memory_bytes: int = 1024 * MIB
     """Address space of the process that reads it, its libraries' and the interpreter's own 60 MiB among it."""
-    cpu_s: float = 120.0
-    """Seconds of a processor."""
-    wall_s: float = 180.0
-    """Seconds by the clock."""
+    cpu_s: float = 120.0  # seconds of a processor
+    wall_s: float = 180.0  # seconds by the clock

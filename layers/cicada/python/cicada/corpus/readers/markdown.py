@@ -100,8 +100,7 @@ _FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", r
 _ENTRY = re.compile(r"([A-Za-z][\w -]{0,63}):(?:[ \t]+(.*))?")
 _BELOW_AN_ENTRY = re.compile(r"[ \t].*|-(?:[ \t].*)?|#.*|")
 """A continuation, an item of a list, a comment, a blank line."""
-_NO_VALUE = re.compile(r"[|>][+-]?\d?|[\[{].*|")
-"""What says that the value follows below, or is none of one line."""
+_NO_VALUE = re.compile(r"[|>][+-]?\d?|[\[{].*|")  # the value follows below, or is not a plain scalar
 _ABSOLUTE = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _INDENT = "  "
 

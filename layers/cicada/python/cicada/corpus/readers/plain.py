@@ -16,8 +16,7 @@ _UNDERLINE = re.compile(r"(=|-|~|\*)\1{2,}\s*")
 _LEVELS = {"=": 1, "-": 2, "~": 3, "*": 3}
 _ITEM = re.compile(r"[ \t]*(?:[-*\u2022\u2023\u25cf\u25aa]|\(?\d{1,3}[.)])[ \t]+\S")
 _LINE_ENDS = re.compile("\r\n?")
-_WRAPPED_CHARS = range(50, 121)
-"""Where lines of a text end that was wrapped by its editor."""
+_WRAPPED_CHARS = range(50, 121)  # usual line widths of text wrapped by an editor
 _WRAPPED_SPREAD = 20
 
 

@@ -29,12 +29,10 @@ _LIBRARIES: Mapping[DocType, tuple[str, ...]] = {
     "json": ("charset_normalizer",),
     "yaml": ("yaml", "charset_normalizer"),
 }
-_ENCODINGS = "encodings"
-"""Any format may name or need any of them."""
+_ENCODINGS = "encodings"  # any format may need any of them
 _IMPORTED_WHOLE = frozenset({_ENCODINGS, "pypdf"})
 """Packages whose modules import one another as late as in a function."""
-_GUESSED = "Größe, Länge und Öffnung".encode("cp1252")
-"""Text whose encoding has to be guessed."""
+_GUESSED = "Größe, Länge und Öffnung".encode("cp1252")  # text whose encoding has to be guessed
 
 
 def _docx() -> bytes:

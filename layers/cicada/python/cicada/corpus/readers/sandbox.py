@@ -57,8 +57,7 @@ _START = (
     "from cicada.corpus.readers.child import main; main(int(sys.argv[1]), sys.argv[2])"
 )
 _START_S = 60.0
-_GRACE_S = 10.0
-"""What a child may take beyond the document's own time: it is waited for no longer."""
+_GRACE_S = 10.0  # seconds that a child may take beyond the document's own time
 _READ_BYTES = 2**20
 _TIME_IS_UP = frozenset({signal.SIGPROF, signal.SIGXCPU, signal.SIGALRM})
 _LIMITS = ReadLimits()

@@ -10,8 +10,7 @@ from cicada.corpus.readers.blocks import Blocks, column_name, column_names, one_
 _NUMBER = re.compile(r"[-+(]?[\W_]?\d[\d\s.,:/%'’-]*\)?[^\W\d_]{0,4}\W?")
 """Amounts, dates and times: what stands in a table rather than above it."""
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d|21\d\d")
-SAMPLE_ROWS = 20
-"""As many rows below the first are looked at."""
+SAMPLE_ROWS = 20  # rows below the first that are looked at
 
 
 def names_columns(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 
-MAX_CODES = 32
-"""Of one text: the first ones."""
+MAX_CODES = 32  # per text
 MAX_CODE_CHARS = 64
 
 _BEFORE = r"(?<![A-Za-z0-9_./@#\\-])"

@@ -122,18 +122,12 @@ def _numbered(title: str, texts: Sequence[str]) -> str:
     return f"<title>{escape(name)}</title>\n<passages>\n{passages}\n</passages>"
 
 
-MAX_BATCH_TEXTS = 10
-"""More together, and a small model begins to mix them up."""
-MAX_BATCH_TOKENS = 6_000
-"""Of a batch's texts, as estimated."""
-SUMMARY_TOKENS = 80
-"""Of an answer, a passage's summary: two sentences."""
-NAMES_TOKENS = 80
-"""Of an answer, a passage's entities and codes."""
-ABSTRACT_TOKENS = 300
-"""Of an answer, a document's summary."""
-OVERHEAD_TOKENS = 20
-"""Of an answer, what surrounds a passage's fields."""
+MAX_BATCH_TEXTS = 10  # small models mix up more of them
+MAX_BATCH_TOKENS = 6_000  # of a batch's texts, estimated
+SUMMARY_TOKENS = 80  # of output, per passage: two sentences
+NAMES_TOKENS = 80  # of output, per passage: entities and codes
+ABSTRACT_TOKENS = 300  # of output, per document
+OVERHEAD_TOKENS = 20  # of output, per passage: the JSON around its fields
 
 
 def batches(
@@ -165,12 +159,9 @@ logger = logging.getLogger(__name__)
 
 FAILURES_IN_A_ROW = 3
 """So many batches that fail for the model's sake, with none between that succeeds, and it is not asked any more."""
-GIVEN_UP = "given_up"
-"""Why a passage was not even asked for: see :data:`FAILURES_IN_A_ROW`."""
-LEFT_OUT = "left_out"
-"""The model described the others of the batch, and not this one."""
-_PROBE = "The bell rings at noon."
-"""A passage that no model has a reason to refuse."""
+GIVEN_UP = "given_up"  # the passage was not sent to the model: see :data:`FAILURES_IN_A_ROW`
+LEFT_OUT = "left_out"  # the model skipped this passage of the batch
+_PROBE = "The bell rings at noon."  # a passage that no model has a reason to refuse
 
 
 @dataclass(frozen=True)
@@ -189,8 +180,7 @@ class Descriptions:
     made: Mapping[int, Description] = field(default_factory=dict)
     failed: Mapping[int, str] = field(default_factory=dict)
     """Why there is none: the code of an error, :data:`GIVEN_UP` or :data:`LEFT_OUT`."""
-    refused: ModelRefused | None = None
-    """The first refusal, if the model's service rejected a call."""
+    refused: ModelRefused | None = None  # the first, if the model's service rejected a call
 
     @property
     def given_up(self) -> bool:

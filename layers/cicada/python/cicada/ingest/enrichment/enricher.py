@@ -25,10 +25,8 @@ from cicada.models.prices import cost
 
 logger = logging.getLogger(__name__)
 
-BATCHES_AT_ONCE = 4
-"""Of one document."""
-TIME_BUDGET_S = 120.0
-"""For one batch, retries included."""
+BATCHES_AT_ONCE = 4  # per document
+TIME_BUDGET_S = 120.0  # for one batch, retries included
 
 
 @dataclass(frozen=True)
@@ -38,25 +36,19 @@ class EnrichmentEstimate:
     calls: int
     input_tokens: int
     output_tokens: int
-    cost_usd: float | None
-    """None where the price is not known."""
+    cost_usd: float | None  # None: price unknown
 
 
 @dataclass(frozen=True)
 class Enriched:
     """What enrichment came to."""
 
-    items: tuple[Indexable, ...]
-    """The passages as they came, in order and number, with what was found."""
-    summary: str | None
-    """Of the document, where one was wanted and made."""
-    cost_usd: float | None
-    """Of the models' calls made now; None where a price is not known."""
+    items: tuple[Indexable, ...]  # the passages given, in order, enriched
+    summary: str | None  # of the document, if one was wanted and made
+    cost_usd: float | None  # of the calls made now; None: price unknown
     calls: int
-    notes: tuple[str, ...]
-    """What the loader should know: which passages go without, and why."""
-    complete: bool = True
-    """False if a model failed for some of it: another load can do better."""
+    notes: tuple[str, ...]  # for the loader: which passages are not enriched, and why
+    complete: bool = True  # False if a model failed for a part: another load retries it
 
 
 class Enricher:

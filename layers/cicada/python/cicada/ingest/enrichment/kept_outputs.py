@@ -30,8 +30,7 @@ class EnrichmentSpend:
     """What models took, of calls made now; safe for several threads."""
 
     calls: int = 0
-    cost_usd: float | None = 0.0
-    """None once a price or a usage is not known."""
+    cost_usd: float | None = 0.0  # None once a price or a usage is unknown
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     def add(self, model_id: str, usage: Usage | None, calls: int) -> None:

@@ -14,24 +14,16 @@ from cicada.text.words import POSSESSIVE
 
 _LISTS = word_lists("cicada.ingest.enrichment", "words.json")
 
-PARTICLES = _LISTS["particles"]
-"""Small words that stand inside of names."""
-OF_WHAT = _LISTS["of_what"]
-"""What is named by an ``of``; other names that one stands between are two."""
-HONORIFICS = _LISTS["honorifics"]
-"""Left out before names, and no names by themselves."""
-DESCRIBING = _LISTS["describing"]
-"""Words that begin names, and are none by themselves."""
-REFERENCES = _LISTS["references"]
-"""No names where a number follows."""
-NAMING_FIELDS = _LISTS["naming_fields"]
-"""Words in the names of columns whose values are names."""
+PARTICLES = _LISTS["particles"]  # small words inside names
+OF_WHAT = _LISTS["of_what"]  # words that *of* continues into one name; between others it separates two
+HONORIFICS = _LISTS["honorifics"]  # dropped before names; not names by themselves
+DESCRIBING = _LISTS["describing"]  # words that begin names; not names by themselves
+REFERENCES = _LISTS["references"]  # not names when a number follows
+NAMING_FIELDS = _LISTS["naming_fields"]  # words in the headers of columns that hold names
 GERMAN_ARTICLES = _LISTS["german_articles"]
-NOBODY = _LISTS["nobody"]
-"""What an honorific follows in Japanese without being a name."""
+NOBODY = _LISTS["nobody"]  # Japanese words before an honorific that are not names
 GERMAN_NOUN_ENDINGS = tuple(_LISTS["german_noun_endings"])
-NARRATORS = frozenset(name.replace("-", " ") for name in _LISTS["narrators"])
-"""Speakers who are nobody."""
+NARRATORS = frozenset(name.replace("-", " ") for name in _LISTS["narrators"])  # speakers that are not persons
 _COMMON = _LISTS["dates"] | _LISTS["tongues"] | _LISTS["formats"] | _LISTS["openers"]
 
 
@@ -56,10 +48,8 @@ class Mention:
     """A run of capitalised words, particles between them included."""
 
     words: tuple[str, ...]
-    opens: bool
-    """Whether it begins its sentence, so that the capital of its first word may come from there."""
-    after: str
-    """The word before it, in lower case; empty where there is none."""
+    opens: bool  # whether it begins its sentence, which explains its first capital
+    after: str  # the word before it in lower case, or empty
 
     @property
     def text(self) -> str:

@@ -38,8 +38,7 @@ from cicada.text.sentences import sentences
 from cicada.text.tokens import tokens
 from cicada.text.visible import visible
 
-MAX_ENTITIES = 32
-"""Of one passage: the first ones."""
+MAX_ENTITIES = 32  # per passage
 MAX_ENTITY_CHARS = 80
 _SAMPLE_CHARS = 20_000
 _HAN = "\u3005\u4e00-\u9fff"

@@ -29,8 +29,7 @@ from cicada.text.visible import visible
 
 logger = logging.getLogger(__name__)
 
-MAX_ABSTRACT_CHARS = 2_000
-"""Of a summary, what is kept of a model that does not find an end."""
+MAX_ABSTRACT_CHARS = 2_000  # of a summary; the rest is cut
 MAX_PART_TEXTS = 1_000
 
 
@@ -39,11 +38,9 @@ class DocumentSummary:
     """What a document says, in a few sentences."""
 
     text: str
-    made: bool
-    """Whether it, or a part of it, was made now."""
+    made: bool  # whether it, or a part of it, was made now
     model_id: str
-    cost_usd: float | None
-    """Of the calls made now; None where a price is not known."""
+    cost_usd: float | None  # of the calls made now; None: price unknown
     calls: int = 0
 
 

@@ -18,14 +18,11 @@ from cicada.ingest.contracts import WORKFLOW_ID, SourceItem
 from cicada.ingest.incoming.places import collection_and_source, folder, is_ignored
 from cicada.ingest.sources import checked_metadata
 
-_TITLE, _WORKFLOW = "title", "workflow-id"
-"""An upload's own metadata (``x-amz-meta-…``) that is taken over."""
+_TITLE, _WORKFLOW = "title", "workflow-id"  # an upload's metadata (``x-amz-meta-…``) that is used
 _CHUNK_BYTES = 1 << 20
 _FAILURES = (BotoCoreError, ClientError, HTTPError, OSError)
-_GONE = frozenset({404, 412})
-"""The object is not there, or is another one by now."""
-_REFUSED = frozenset({400, 403})
-"""The object may not be read: by its key or its policy, or because it is archived."""
+_GONE = frozenset({404, 412})  # deleted, or overwritten since it was listed (If-Match)
+_REFUSED = frozenset({400, 403})  # denied by a KMS key or a policy, or archived (Glacier)
 
 
 class UploadChanged(Exception):
@@ -44,8 +41,7 @@ class Upload:
     key: str
     etag: str
     size: int
-    stamp: str
-    """Changes whenever the object is written, be it with the same bytes."""
+    stamp: str  # changes with every write, even of the same bytes
 
 
 class Uploads(Protocol):

@@ -45,10 +45,8 @@ logger = logging.getLogger(__name__)
 
 SLICE_DOCUMENTS = 2_000
 """Documents that one commit publishes at most: as many as are read and written in a fraction of a function's time."""
-SLICE_PASSAGES = 100_000
-"""Their passages at most, but for a document that has more by itself."""
-COMMIT_MARGIN_S = 300.0
-"""With less time left than this, no further slice is begun."""
+SLICE_PASSAGES = 100_000  # of one slice at most, unless one document has more
+COMMIT_MARGIN_S = 300.0  # with less time left, no further slice begins
 MIRROR_ATTEMPTS = 5
 PARALLEL_READS = 16
 

@@ -8,12 +8,9 @@ import re
 from cicada.corpus.declared.declaration import misplaced
 from cicada.ingest.contracts import MAX_SOURCE_CHARS
 
-INCOMING = "incoming/"
-"""Begins the key of every uploaded document."""
-INGESTS = "ingests/"
-"""Begins the keys of what an ingest leaves: its plan, its outcomes, its report."""
-INGESTED = "ingested/"
-"""Begins the keys of what is known of each mirrored folder."""
+INCOMING = "incoming/"  # key prefix of uploaded documents
+INGESTS = "ingests/"  # key prefix of an ingest's plan, outcomes and report
+INGESTED = "ingested/"  # key prefix of the state of each mirrored folder
 
 _COLLECTION = re.compile(r"\w[\w-]{0,63}")
 _NAME_CHARS = 40

@@ -35,12 +35,9 @@ from cicada.ingest.incoming.turns import end_turn, take_turn
 class Declared:
     """What a collection declares, as a run goes by it."""
 
-    declaration: CollectionDeclaration | None
-    """By which its documents are divided; None where it declares nothing."""
-    planned: DeclarationPlanned | None
-    """What is to be done about it; None for nothing."""
-    still_refused: Quarantined | None = None
-    """The upload lies there just as an earlier run refused it."""
+    declaration: CollectionDeclaration | None  # that divides its documents into sections, if any
+    planned: DeclarationPlanned | None  # the change to make, if any
+    still_refused: Quarantined | None = None  # the upload is unchanged since an earlier run refused it
 
 
 def declared_for(
@@ -80,13 +77,10 @@ def _read(upload: Upload, uploads: Uploads, collection: str) -> CollectionDeclar
         return declaration_in(path, name=DECLARATION, collection=collection)
 
 
-BATCH_DOCUMENTS = 10
-"""Documents of a batch at most: an invocation's start is shared."""
-BATCH_BYTES = 64 * 2**20
-"""Bytes of a batch's documents at most, but for one that is larger by itself."""
+BATCH_DOCUMENTS = 10  # of one batch at most, which share an invocation's start
+BATCH_BYTES = 64 * 2**20  # of one batch at most, unless one document is larger
 
-HeldCounts = Callable[[str], Mapping[str, int]]
-"""How many passages a collection has in the index, by source."""
+HeldCounts = Callable[[str], Mapping[str, int]]  # the passages of a collection in the index, by source
 
 
 def plan(

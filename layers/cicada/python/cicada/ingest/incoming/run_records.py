@@ -40,21 +40,14 @@ class IngestPlan(IngestModel):
 
     collection: str
     run: str
-    round: int = 1
-    """A run that is to look again plans anew."""
+    round: int = 1  # a run that looks again plans anew
     recipe_digest: str
-    documents: tuple[Planned, ...]
-    """New or changed since they were loaded, or missing in the index."""
-    gone: tuple[str, ...]
-    """Sources that were loaded from the folder, and are not there any more."""
-    forgotten: tuple[str, ...] = ()
-    """Sources that were never loaded from the folder, and are not there any more."""
-    held: int
-    """Documents that lie there just as they were loaded."""
-    refused: tuple[Quarantined, ...] = ()
-    """Those that lie there just as an earlier run refused them."""
-    ignored: tuple[str, ...] = ()
-    """Keys in the folder that can be no document's."""
+    documents: tuple[Planned, ...]  # new, changed, or missing in the index
+    gone: tuple[str, ...]  # sources loaded from the folder, and deleted from it since
+    forgotten: tuple[str, ...] = ()  # sources deleted from the folder that were never loaded
+    held: int  # documents unchanged since they were loaded
+    refused: tuple[Quarantined, ...] = ()  # documents unchanged since an earlier run refused them
+    ignored: tuple[str, ...] = ()  # keys in the folder that cannot be documents
     declaration: DeclarationPlanned | None = None
     """What is to be done about the collection's declaration, if anything."""
 
@@ -74,10 +67,8 @@ class UploadOutcome(IngestModel):
     """What became of one upload: one of the three."""
 
     prepared: Prepared | None = None
-    refused: Quarantined | None = None
-    """For the document's own sake: it stands until the document is uploaded again."""
-    failed: Quarantined | None = None
-    """For another reason: it is tried again."""
+    refused: Quarantined | None = None  # the document's fault: final until it is uploaded again
+    failed: Quarantined | None = None  # for another reason: retried
 
     @property
     def final(self) -> bool:

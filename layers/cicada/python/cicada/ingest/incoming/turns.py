@@ -13,12 +13,9 @@ from cicada.index.ports import ObjectStore, PreconditionFailed
 from cicada.ingest.incoming.places import turn_key
 from cicada.ingest.incoming.run_records import CollectionTurn, read_or_new
 
-ATTEMPTS = 10
-"""Of a conditional write that others get ahead of."""
-MAX_ROUNDS = 3
-"""How often a run looks again for the sake of documents that could not be prepared."""
-ROUND_WAIT_S = 300
-"""Before it does: a model that was throttled, or a service that failed, may be well again."""
+ATTEMPTS = 10  # of a conditional write that loses to others
+MAX_ROUNDS = 3  # of retries, for documents that could not be prepared
+ROUND_WAIT_S = 300  # before a retry: throttling or an outage may be over
 
 
 def take_turn(store: ObjectStore, collection: str, run: str, is_running: Callable[[str], bool]) -> bool:

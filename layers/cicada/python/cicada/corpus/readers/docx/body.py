@@ -21,13 +21,10 @@ from cicada.corpus.readers.table_rows import add_table
 from cicada.errors import DocumentTooLarge
 
 _NO_LIST = "0"
-_MAX_DEPTH = 8
-"""Of lists in lists, from 0: Word has nine levels."""
-_MAX_HEADING_CHARS = 500
-"""Longer text is no heading, whatever its style."""
+_MAX_DEPTH = 8  # of nested lists, from 0: Word has nine levels
+_MAX_HEADING_CHARS = 500  # longer text is not a heading, whatever its style
 _INDENT = "  "
-_CONTENTS = "toc "
-"""Styles of the lines of a table of contents begin so."""
+_CONTENTS = "toc "  # prefix of the styles of a table of contents
 
 
 class BodyReader:

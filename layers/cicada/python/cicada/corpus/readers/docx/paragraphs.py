@@ -18,8 +18,7 @@ _WRITTEN = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "ptab": "\t"}
 class Pages:
     """The page that is being read, counted by the breaks of one kind."""
 
-    rendered: bool
-    """Whether Word recorded where its pages ended; else the author's own breaks count."""
+    rendered: bool  # whether Word recorded its page breaks; else the author's breaks count
     number: int = 1
 
     def turn(self, *, rendered: bool) -> None:
@@ -32,14 +31,10 @@ class ParagraphText:
     """What was read of a paragraph."""
 
     parts: list[str] = field(default_factory=list)
-    page: int = 1
-    """Where its first word stands."""
-    boxes: list[Element] = field(default_factory=list)
-    """The text boxes that are anchored in it."""
-    notes: list[str] = field(default_factory=list)
-    """Ids of the footnotes it refers to."""
-    begun: bool = False
-    """Whether a word was read."""
+    page: int = 1  # of its first word
+    boxes: list[Element] = field(default_factory=list)  # text boxes anchored in it
+    notes: list[str] = field(default_factory=list)  # ids of the footnotes it refers to
+    begun: bool = False  # whether a word was read
 
     @property
     def text(self) -> str:
@@ -91,16 +86,14 @@ _ROMAN = tuple(
         strict=True,
     )
 )
-_MAX_COUNTED = 3_999
-"""Further on letters and Roman numerals give way to digits."""
+_MAX_COUNTED = 3_999  # above it, letters and Roman numerals become digits
 _LETTERS = 26
 
 
 @dataclass(frozen=True)
 class _Level:
     form: str
-    label: str
-    """With ``%1`` for the first level's number."""
+    label: str  # with ``%1`` for the first level's number
     start: int
 
 
@@ -178,14 +171,12 @@ def _roman(count: int) -> str:
     return written
 
 
-TITLE = 0
-"""The level of the document's own title."""
+TITLE = 0  # the level of the document's own title
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _QUOTES = frozenset({"quote", "intense quote", "block text"})
 _CODE = frozenset({"html preformatted", "source code", "code", "macro text", "preformatted text"})
 _LIST = re.compile(r"list (?:bullet|number)(?: ([2-9]))?", re.IGNORECASE)
-_BODY_TEXT_LEVEL = 9
-"""Word's outline level of what is no heading."""
+_BODY_TEXT_LEVEL = 9  # Word's outline level of body text
 
 
 @dataclass(frozen=True)
@@ -193,8 +184,7 @@ class Style:
     """What matters of a paragraph's style, with what it takes from those it is based on."""
 
     name: str = ""
-    level: int | None = None
-    """Of a heading, from 1; :data:`TITLE` for the title; None for other text."""
+    level: int | None = None  # of a heading, from 1; :data:`TITLE` for the title; None for other text
     number_id: str | None = None
     depth: int | None = None
     hidden: bool = False

@@ -17,10 +17,8 @@ from cicada.errors import DocumentBroken, DocumentEncrypted, DocumentUnsupported
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 _MAIN = "/officeDocument"
-_ELEMENTS_A_LEVEL = 4
-"""A table in a table is four elements deeper: what counts as one level elsewhere."""
-_PAGE_CHARS = 6_000
-"""More than fits on a page: stretches between an author's breaks that are longer are not pages."""
+_ELEMENTS_A_LEVEL = 4  # a nested table is four elements deeper, and counts as one level
+_PAGE_CHARS = 6_000  # more than a page holds: longer stretches between breaks are not pages
 _PROPERTIES = {
     "creator": "author",
     "subject": "subject",

@@ -11,19 +11,14 @@ from itertools import pairwise
 from cicada.corpus.readers.blocks import Blocks
 from cicada.corpus.readers.pdf.lines import TextLine, without_running
 
-_LARGER = 1.12
-"""A heading's letters are at least so many times those of the text."""
+_LARGER = 1.12  # times the text's size: the least size of a heading
 _MAX_HEADING_CHARS = 200
 _MAX_BOLD_CHARS = 100
-_CLOSEST = 0.8
-"""Of a letter's size: lines of one column are no closer."""
-_GAP = 1.3
-"""A paragraph begins where the distance to the line above is so many times the usual."""
-_INDENT = 0.8
-"""Of a letter's size: as far to the right a paragraph's first line begins."""
+_CLOSEST = 0.8  # of the font size: the least distance of lines in a column
+_GAP = 1.3  # times the usual line distance: a paragraph begins
+_INDENT = 0.8  # of the font size: the indent of a paragraph's first line
 _SAME_SIZE = 0.08
-_SAME_LINE = 0.3
-"""Of a letter's size: pieces that were told apart, but stand at one height."""
+_SAME_LINE = 0.3  # of the font size: separate pieces at one height
 _ITEM = re.compile(r"(?:[•‣◦●▪■–—*-]|\(?\d{1,2}[.)]|\(?[a-z]\))\s+\S")
 _SENTENCE_END = re.compile(r"[.!?:;…][\"'”’»)\]]*$")
 _HYPHENATED = re.compile(r"[^\W\d_]+-[^\W\d_]+")
@@ -35,8 +30,7 @@ class Bookmark:
     """An entry of the document's outline."""
 
     title: str
-    level: int
-    """From 1."""
+    level: int  # from 1
     page: int
 
 

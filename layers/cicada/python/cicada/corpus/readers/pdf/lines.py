@@ -19,12 +19,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pypdf import PageObject
 
-_SAME_LINE = 0.5
-"""Of a letter's size: text that is shifted by less stands on the same line, such as an exponent."""
-_GAP = 0.8
-"""Of a letter's size: pieces of a line that are farther apart are different words."""
-_LETTER_WIDTH = 0.5
-"""Of a letter's size: about as wide is a letter on average."""
+_SAME_LINE = 0.5  # of the font size: a smaller shift, as of an exponent, stays on the line
+_GAP = 0.8  # of the font size: a wider gap separates words
+_LETTER_WIDTH = 0.5  # of the font size: the average width of a letter
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _SYMBOL_BULLETS = dict.fromkeys((0xF0B7, 0xF0A7, 0xF0D8, 0xF076, 0xF02D), "\u2022")
 """Bullets of Word's symbol fonts, which have private codes."""
@@ -37,12 +34,9 @@ class TextLine:
     """A line of text."""
 
     text: str
-    x: float
-    """Where it begins, in points from the left."""
-    y: float
-    """Its base line, in points from the bottom."""
-    size: float
-    """Of most of its letters, in points."""
+    x: float  # of its start, in points from the left
+    y: float  # of its baseline, in points from the bottom
+    size: float  # of most of its letters, in points
     bold: bool
 
 
@@ -109,20 +103,13 @@ def _line(pieces: list[_Piece]) -> TextLine | None:
     return TextLine(text, pieces[0].x, pieces[0].y, size, bold)
 
 
-_EDGE_ROWS = 2
-"""As many rows at a page's top, and at its bottom, may be running heads."""
-_SHARE = 0.6
-"""Of all pages, that have a running head."""
-_PAGES = 3
-"""That it takes at least; a page's number stands on as many in a row."""
-_SAME_HEIGHT = 0.3
-"""Of a letter's size: lines of one row, or of one height on different pages."""
-_APART = 2.0
-"""Of the letters' usual size, at least: the distance of a running head from the text."""
-_WIDER = 1.3
-"""As many times the rows' usual distance, too."""
-_WIDEST = 2.5
-"""Of the letters' usual size: a distance that is usual only where there are few rows."""
+_EDGE_ROWS = 2  # rows at a page's top and bottom that may be running heads
+_SHARE = 0.6  # of all pages: the least that a running head is on
+_PAGES = 3  # the least that a running head is on; page numbers need as many in a row
+_SAME_HEIGHT = 0.3  # of the font size: lines of one row, or at one height on several pages
+_APART = 2.0  # times the usual font size: the least distance of a running head from the text
+_WIDER = 1.3  # times the usual row distance: likewise
+_WIDEST = 2.5  # times the usual font size: the greatest row distance taken as usual
 _FURTHEST = 50
 """How much a number in words may be more or less than the page's: others, as of certificates, count by themselves."""
 _NUMBER = re.compile(r"(?<![\d.,])\d{1,4}(?![\d.,])")
@@ -131,10 +118,8 @@ _LONE_NUMBER = re.compile(
 )
 
 _Row = Sequence[TextLine]
-_Key = tuple[str, str, int]
-"""What stands before the number and behind it, and how much more it is than the page's."""
-_Counted = tuple[int, TextLine]
-"""A page, and a line with a number on it."""
+_Key = tuple[str, str, int]  # text before and after a number, and its difference to the page's number
+_Counted = tuple[int, TextLine]  # a page, and a line with a number
 
 
 def without_running(pages: Sequence[Sequence[TextLine]]) -> list[list[TextLine]]:
