@@ -19,6 +19,7 @@ from cicada_cli.exits import Exit, UsageError
 from cicada_cli.output import complain
 from cicada_cli.progress import progress_on
 from cicada_evaluation.errors import EvaluationRefused
+from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, RERANKER_ID, WRITER_ID, embedding_endpoint
 
 if TYPE_CHECKING:  # numpy, boto3 and what measures are loaded by a run
     from cicada.models.bedrock_embeddings import BedrockEmbedder
@@ -32,9 +33,6 @@ if TYPE_CHECKING:  # numpy, boto3 and what measures are loaded by a run
     from cicada_evaluation.report import Report, SetResult
     from cicada_evaluation.running import EvaluationListener, EvaluationPlan
 
-LOCAL_RERANKER = "amazon.rerank-v1:0"
-"""As the local cloud's Bedrock plays it: it compares words."""
-LOCAL_WRITER = "local.extractive"
 PIECES = {
     "reading": "files",
     "embedding": "passages",
@@ -216,18 +214,16 @@ class _Model:
 
     def reranker(self, asked: EvaluateOptions) -> str:
         """What re-ranks: what is named, else of the local cloud's models the one that stands in for it."""
-        return asked.reranker_model_id or (LOCAL_RERANKER if self.runtime.local else "")
+        return asked.reranker_model_id or (RERANKER_ID if self.runtime.local else "")
 
     def writer(self, asked: EvaluateOptions) -> str:
         """What writes other wordings, likewise."""
-        return asked.expansion_model_id or (LOCAL_WRITER if self.runtime.local else "")
+        return asked.expansion_model_id or (WRITER_ID if self.runtime.local else "")
 
 
 @contextmanager
 def _model(asked: EvaluateOptions, deployment: Callable[[], Deployment]) -> Iterator[_Model]:
     """The deployment's model, the one that is named, or the local cloud's, which runs for this block."""
-    from cicada_evaluation.standin import DIMENSIONS, MODEL_ID, embedding_endpoint
-
     if asked.collection is not None:
         found = deployment()
         yield _wired(found.aws, found.aws, found.embedding_model_id, found.embedding_dimensions, found)

@@ -12,6 +12,7 @@ from cicada_cli.answers_options import LEFT_OUT, NONE, REMOVED, AskedAnswers
 from cicada_cli.deployment import Aws
 from cicada_cli.endpoints import models_at, read_endpoints
 from cicada_cli.exits import UsageError
+from cicada_evaluation.standin import WRITER_ID
 
 if TYPE_CHECKING:  # numpy and boto3 are loaded by a run
     from cicada.models.choosing import ModelFactory
@@ -94,11 +95,10 @@ def unanswerable_of(told: tuple[str, ...], judged: JudgedSet) -> tuple[Unanswera
 
 def _generators(asked: AskedAnswers, runtime: Aws) -> tuple[str, ...]:
     from cicada.models.model_ids import LOCAL_PREFIX
-    from cicada_cli.evaluate import LOCAL_WRITER
 
     if not asked.generators and not runtime.local:
         raise UsageError("--answers needs --generator ID: what is to write them")
-    named = asked.generators or (LOCAL_WRITER,)
+    named = asked.generators or (WRITER_ID,)
     for name in (*named, asked.judge or ""):
         if name.startswith(LOCAL_PREFIX) and not runtime.local:
             raise UsageError(f"{name} is a model of the local cloud, and Amazon Bedrock is asked")

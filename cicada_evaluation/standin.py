@@ -18,6 +18,9 @@ from cicada_evaluation.errors import EvaluationRefused
 
 MODEL_ID = "local.all-minilm-l6-v2"
 DIMENSIONS = 384
+RERANKER_ID = "amazon.rerank-v1:0"
+"""As the stand-in plays it: it compares words."""
+WRITER_ID = "local.extractive"
 
 _PROJECT = Path(__file__).resolve().parents[1]
 _LIBRARY = _PROJECT / "layers" / "cicada" / "python"

@@ -5,46 +5,45 @@ from __future__ import annotations
 import base64
 import binascii
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from cicada_local.functions.config import InvokeResult
 from cicada_local.functions.errors import InvalidParameterValue, LambdaApiError
 
-if TYPE_CHECKING:
-    from cicada_local.functions.service import FunctionService
-
+Invoke = Callable[..., Awaitable[InvokeResult]]
 _MAX_BODY_BYTES = 16 * 1024 * 1024
 """Bodies up to here are read, so that one over Lambda's limit gets Lambda's answer."""
 
 
-def add_routes(app: web.Application, service: FunctionService) -> None:
+def add_routes(app: web.Application, invoke: Invoke, close: Callable[[], Awaitable[None]]) -> None:
     """Serve ``POST /2015-03-31/functions/{name}/invocations``, and close the service with the application."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
-            return await _invoke(request, service)
+            return await _invoke(request, invoke)
         except LambdaApiError as error:
             headers = {"x-amzn-ErrorType": error.type_, "x-amzn-RequestId": str(uuid.uuid4())}
             return web.Response(
                 status=error.status, body=error.body(), headers=headers, content_type="application/json"
             )
 
-    async def close(_: web.Application) -> None:
-        await service.close()
+    async def on_shutdown(_: web.Application) -> None:
+        await close()
 
     app.router.add_post("/2015-03-31/functions/{name}/invocations", handle)
-    app.on_shutdown.append(close)
+    app.on_shutdown.append(on_shutdown)
 
 
-async def _invoke(request: web.Request, service: FunctionService) -> web.Response:
+async def _invoke(request: web.Request, invoke: Invoke) -> web.Response:
     log_type = request.headers.get("X-Amz-Log-Type", "None")
     if log_type not in ("None", "Tail"):
         raise InvalidParameterValue(f"{log_type} is no log type")
     name = request.match_info["name"]
     if "Qualifier" in request.query:
         name = f"{name}:{request.query['Qualifier']}"
-    result = await service.invoke(
+    result = await invoke(
         name,
         await _body(request),
         invocation_type=request.headers.get("X-Amz-Invocation-Type", "RequestResponse"),

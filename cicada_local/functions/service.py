@@ -99,7 +99,7 @@ class FunctionService:
 
     def add_routes(self, app: web.Application) -> None:
         """Serve ``Invoke`` in an application, and close with it."""
-        add_routes(app, self)
+        add_routes(app, self.invoke, self.close)
 
     async def invoke(
         self,

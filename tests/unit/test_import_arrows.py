@@ -1,16 +1,15 @@
-"""The library's packages import each other along the chain of docs/architecture.md alone, and never in a circle."""
+"""Imports follow the chain of docs/architecture.md in the library, and go one way between the project's packages."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
-from functools import cache
+import sys
 from graphlib import TopologicalSorter
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-LIBRARY = ROOT / "layers" / "cicada" / "python"
+import pytest
+
+from tests.support.source_imports import MODULES, ROOT, imports, reached
+
 CHAIN = re.search(
     r"^```\n(lambdas → .+?)\n```$",
     (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"),
@@ -18,47 +17,26 @@ CHAIN = re.search(
 )
 STEPS = [[name.strip() for name in step.split(",")] for step in (CHAIN[1] if CHAIN else "").split("→")]
 HEIGHT = {name: -step for step, names in enumerate(STEPS) for name in names}
-CLIENTS = {"cicada_cli", "cicada_client", "cicada_evaluation"}
-ABOVE = {
-    *CLIENTS,
-    "app",
-    "benchmarks",
-    "cicada_local",
-    "handler",
-    "lambdas",
-    "stacks",
-    "supply_chain",
-    "tests",
-    "wiring",
-}
-"""The project's other modules; a function's own are called handler and wiring."""
 OF_A_TYPE_ALONE = {("cicada.errors", "cicada.models.ports")}
 """A failure can carry what was used up to it: imported for the type checker alone."""
+MAY_IMPORT = {
+    "app": {"cicada", "stacks"},
+    "benchmarks": {"cicada", "cicada_cli", "cicada_client", "cicada_evaluation", "cicada_local", "tests", "training"},
+    "cicada": set(),
+    "cicada_cli": {"cicada", "cicada_client", "cicada_evaluation"},
+    "cicada_client": {"cicada"},
+    "cicada_evaluation": {"cicada"},
+    "cicada_local": {"cicada"},
+    "lambdas": {"cicada"},
+    "stacks": {"cicada"},
+    "supply_chain": {"stacks"},
+    "training": {"cicada"},
+}
+"""The project's packages, and which others each may import."""
 
 
-def name_of(path: Path) -> str:
-    parts = path.relative_to(LIBRARY).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {name_of(path): path for path in sorted(LIBRARY.rglob("*.py"))}
-
-
-def imports(path: Path) -> Iterator[str]:
-    """What a module imports, wherever in it that stands; a module of the library under its own name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
-            whole = (f"{node.module}.{alias.name}" for alias in node.names)
-            yield from (name if name in MODULES else node.module for name in whole)
-
-
-@cache
-def imported() -> dict[str, set[str]]:
-    """What each module of the library imports; read when a test asks, not when tests are collected."""
-    return {name: set(imports(path)) - {name} for name, path in MODULES.items()}
+def top(module: str) -> str:
+    return module.split(".")[0]
 
 
 def package(module: str) -> str:
@@ -68,15 +46,16 @@ def package(module: str) -> str:
 def test_the_chain_names_every_package_once() -> None:
     assert STEPS[0] == ["lambdas"]
     assert sorted(name for names in STEPS[1:] for name in names) == sorted(
-        {package(name) for name in MODULES if name != "cicada"}
+        {package(name) for name in MODULES if top(name) == "cicada" and name != "cicada"}
     )
 
 
 def test_no_import_goes_against_the_arrows() -> None:
     assert not [
         f"{name} imports {one}"
-        for name, found in imported().items()
-        for one in sorted(found)
+        for name in MODULES
+        if top(name) == "cicada"
+        for one in sorted(imports(name))
         if one.startswith("cicada.")
         and package(one) != package(name)
         and HEIGHT[package(one)] >= HEIGHT[package(name)]
@@ -85,10 +64,30 @@ def test_no_import_goes_against_the_arrows() -> None:
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    TopologicalSorter({name: found & MODULES.keys() for name, found in imported().items()}).prepare()
+    TopologicalSorter({name: imports(name) & MODULES.keys() for name in MODULES}).prepare()
 
 
-def test_nothing_above_the_library_is_imported_by_it() -> None:
+@pytest.mark.parametrize("name", MAY_IMPORT)
+def test_a_package_imports_only_those_below_it(name: str) -> None:
+    allowed = {name} | MAY_IMPORT[name]
+    of_the_project = MAY_IMPORT.keys() | {"handler", "tests", "wiring"}
     assert not [
-        f"{name} imports {one}" for name, found in imported().items() for one in found if one.split(".")[0] in ABOVE
+        f"{module} imports {one}"
+        for module in MODULES
+        if top(module) == name
+        for one in sorted(imports(module))
+        if top(one) in of_the_project - allowed
     ]
+
+
+def test_every_package_of_the_project_has_its_arrows() -> None:
+    assert MAY_IMPORT.keys() == {top(name) for name in MODULES}
+
+
+def test_the_client_takes_of_the_library_the_protocol_and_what_it_needs() -> None:
+    of_the_protocol = reached(name for name in MODULES if name.startswith("cicada.protocol."))
+    client = reached(name for name in MODULES if top(name) == "cicada_client")
+    assert {name for name in client if top(name) == "cicada"} <= of_the_protocol
+    assert {top(name) for name in client} - sys.stdlib_module_names == {
+        *("cicada", "cicada_client", "pydantic", "websockets")
+    }
