@@ -27,7 +27,7 @@ down: setup ## stop it from another terminal
 
 clean: setup ## stop it, and remove its state and all that was built
 	@$(VENV)/python -m cicada_local clean
-	@rm -rf cdk.out
+	@rm -rf cdk.out build dist
 
 test: setup ## run every test: units, wire, templates, then the deployed thing end to end
 	@$(VENV)/python -m pytest tests/unit tests/wire tests/template -n 2 --dist loadfile

@@ -171,10 +171,13 @@ def _told(report: Report, earlier: _Earlier, asked: EvaluateOptions, out: Consol
 
 def _measured(asked: EvaluateOptions, deployment: Callable[[], Deployment], err: Console) -> Report:
     from cicada_evaluation.fees import read_fees
+    from cicada_evaluation.measures import require_measures
     from cicada_evaluation.report import Report
     from cicada_evaluation.running import EvaluationPlan
     from cicada_evaluation.sets import read_set
 
+    if asked.answers is None:
+        require_measures()
     sets = [read_set(path).limited(asked.limit) for path in asked.datasets]
     _refuse_same_names(sets)
     plan = EvaluationPlan(asked.modes, asked.recall, asked.seed, read_fees(asked.fees))

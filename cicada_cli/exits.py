@@ -14,7 +14,7 @@ class Exit(IntEnum):
     FAILED = 1
     """The answer ended with an error event, or what was asked for could not be done."""
     USAGE = 2
-    """The command line is not valid, or names no deployment."""
+    """The command line is not valid, names no deployment, or needs what is not installed."""
     CONNECTION_LOST = 3
     INCOMPLETE = 4
     """A load is published, without documents that could not be loaded."""

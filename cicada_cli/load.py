@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from rich.console import Console
 from cicada.corpus.declared.declaration import DECLARATION
 from cicada.errors import CicadaError, CorpusInvalid, PublishConflict
 from cicada_cli.deployment import Deployment
-from cicada_cli.exits import Exit
+from cicada_cli.exits import Exit, UsageError
 from cicada_cli.index import PIECES, embedder_of, enricher_of, store_of
 from cicada_cli.load_options import DOCUMENT_COLLECTION, SCRIPT_COLLECTION, LoadOptions
 from cicada_cli.load_view import (
@@ -43,7 +44,12 @@ CONFIRM_ABOVE_USD = 1.0
 
 
 def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
-    """Load a script or documents, compact the collection if that is due, and report."""
+    """Load a script or documents, compact the collection if that is due, and report.
+
+    Raises:
+        UsageError: PDF files cannot be read as Cicada is installed.
+    """
+    from cicada.corpus.readers.sandbox import ReaderUnavailable
     from cicada.ingest.declaring import declaration_of
     from cicada.ingest.loading import scripts_alone
     from cicada.ingest.sources import source_files
@@ -59,6 +65,10 @@ def load(deployment: Deployment, asked: LoadOptions, *, err: Console) -> Exit:
         complain(f"nothing was loaded:\n{error}")
     except CicadaError as error:
         complain(f"{error.told} ({error.code}: {error})")
+    except ReaderUnavailable as error:
+        if find_spec("pypdf") is not None:
+            raise
+        raise UsageError("PDF files need the extra pdf: pip install '.[pdf]' in Cicada's repository") from error
     except KeyboardInterrupt:
         complain("interrupted: typed again, the load goes on where it was")
         sys.stdout.flush()

@@ -8,6 +8,7 @@ over the rank of the first relevant document, 0 beyond k.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from cicada_evaluation.errors import EvaluationRefused
@@ -25,6 +26,12 @@ def measure_names(recall: Sequence[int]) -> tuple[str, ...]:
     return (f"ndcg@{RANKS}", *(f"recall@{k}" for k in sorted(set(recall))), f"mrr@{RANKS}")
 
 
+def require_measures() -> None:
+    """Raises EvaluationRefused if ``ir_measures`` is not installed."""
+    if find_spec("ir_measures") is None:
+        raise EvaluationRefused("measuring needs the extra eval: pip install '.[eval]' in Cicada's repository")
+
+
 def measure(
     judgements: Mapping[str, Mapping[str, int]], rankings: Mapping[str, Sequence[str]], recall: Sequence[int]
 ) -> dict[str, dict[str, float]]:
@@ -37,14 +44,8 @@ def measure(
 
     Returns:
         By measure (in the order of :func:`measure_names`) and query (in that of the judgements), in [0, 1].
-
-    Raises:
-        EvaluationRefused: ``ir_measures`` is not installed.
     """
-    try:
-        import ir_measures
-    except ModuleNotFoundError as error:
-        raise EvaluationRefused("`cicada eval` measures with ir_measures: pip install ir-measures") from error
+    import ir_measures
 
     names: dict[Measure, str] = {ir_measures.nDCG @ RANKS: f"ndcg@{RANKS}", ir_measures.RR @ RANKS: f"mrr@{RANKS}"}
     names |= {ir_measures.R @ k: f"recall@{k}" for k in recall}

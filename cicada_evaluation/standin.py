@@ -37,6 +37,11 @@ def embedding_endpoint() -> Iterator[str]:
     Raises:
         EvaluationRefused: it cannot be started; the message says what helps.
     """
+    if not (_PROJECT / "cicada_local").is_dir():
+        raise EvaluationRefused(
+            "the local embedding model runs only from Cicada's repository (make setup): elsewhere, name a model on "
+            "Amazon Bedrock with --embedding-model and --dimensions"
+        )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(_PROJECT), str(_LIBRARY)])}
     child = subprocess.Popen(
         [sys.executable, "-m", "cicada_local.bedrock"],
