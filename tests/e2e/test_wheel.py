@@ -47,9 +47,12 @@ print(json.dumps(sorted(missing)))
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built from a copy: what an earlier build left in the tree would get into it."""
+    """Built from a copy in which an earlier build left a module that is gone since."""
     copy = tmp_path_factory.mktemp("source") / "cicada"
     shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    earlier = copy / "build" / "lib" / "cicada"
+    earlier.mkdir(parents=True)
+    (earlier / "gone.py").touch()
     folder = tmp_path_factory.mktemp("wheel")
     pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(copy))
     (built,) = folder.iterdir()
