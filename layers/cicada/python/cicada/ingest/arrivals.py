@@ -1,11 +1,11 @@
-"""Prepared documents on their way into a collection: which may come in, and what the report tells of them."""
+"""Prepared documents to be committed: which are admitted to a collection, and what the report says of them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -24,8 +24,8 @@ from cicada.ingest.declaring import rules_digest
 from cicada.ingest.prepared import PreparedFile, PreparedText
 
 SLICE_BYTES = 64 * 2**20
-"""Of passages with their parts, as JSON, that are in memory at once; a segment ends there. What is made of them while
-a segment is written takes about twelve times as much."""
+"""Of passages with their parts, as JSON, in memory at once; a segment ends there. Writing it takes about twelve times
+as much."""
 PARALLEL_READS = 8  # prepared documents read in parallel
 
 
@@ -37,27 +37,23 @@ class Arrivals:
     files: Sequence[PreparedFile]
 
     @cached_property
-    def ids(self) -> IdDigests:
-        """See the port."""
+    def ids(self) -> IdDigests:  # noqa: D102 (the port's contract)
         return np.concatenate([np.empty(0, dtype=np.uint64), *(file.ids for file in self.files)])
 
     @cached_property
-    def contents(self) -> ContentDigests:
-        """See the port."""
+    def contents(self) -> ContentDigests:  # noqa: D102
         return np.concatenate([np.empty((0, 2), dtype=np.uint64), *(file.contents for file in self.files)])
 
-    def slices(self, chosen: Places, rows: int) -> list[Places]:
-        """See the port."""
+    def slices(self, chosen: Places, rows: int) -> list[Places]:  # noqa: D102
         sizes = np.concatenate([np.empty(0, dtype=np.int64), *(file.sizes for file in self.files)])[chosen]
         return [chosen[start:end] for start, end in spans(sizes.tolist(), rows, SLICE_BYTES)]
 
-    def supply(self, places: Places) -> Supply:
-        """See the port."""
-        of_file = np.searchsorted(self._starts, places, side="right") - 1
+    def supply(self, places: Places) -> Supply:  # noqa: D102
+        starts = np.cumsum([0, *(file.count for file in self.files)])
+        of_file = np.searchsorted(starts, places, side="right") - 1
 
         def read(number: int) -> PreparedText:
-            chosen = places[of_file == number] - self._starts[number]
-            return self.files[number].read(self.store, chosen.tolist())
+            return self.files[number].read(self.store, (places[of_file == number] - starts[number]).tolist())
 
         items: list[Indexable] = []
         known: dict[bytes, Vector] = {}
@@ -67,18 +63,6 @@ class Arrivals:
                 known.update((item.recipe(), vector) for item, vector in zip(text.items, text.vectors, strict=True))
         return Supply(items, known)
 
-    @cached_property
-    def _starts(self) -> Places:
-        return np.cumsum([0, *(file.count for file in self.files)])
-
-
-@dataclass
-class Admission:
-    """The documents that go into a collection together, and those that conflict with another."""
-
-    files: list[PreparedFile] = field(default_factory=list)
-    quarantined: list[Quarantined] = field(default_factory=list)
-
 
 def admit(
     store: ObjectStore,
@@ -86,44 +70,38 @@ def admit(
     held: CollectionSnapshot,
     staying: IdDigests,
     fields: Collection[str],
-) -> Admission:
+) -> tuple[list[PreparedFile], list[Quarantined]]:
     """Admit documents in order; one that conflicts with an earlier one, or with what stays, is quarantined.
 
-    Args:
-        store: where the documents are, to name a passage.
-        staying: the ids of what it holds that none of these documents replaces.
-        fields: what that can be filtered by.
-
-    Raises:
-        IndexCorrupt, IndexUnavailable: a document cannot be read.
+    ``staying``: ids that the collection keeps; ``fields``: those that it can be filtered by. Raises IndexCorrupt or
+    IndexUnavailable if a document cannot be read.
     """
     ids = np.concatenate([staying, *(file.ids for file in files)])
-    unique = len(np.unique(ids)) == len(ids)
+    unique = len(np.unique(ids)) == len(ids)  # the usual case: no set of Python integers is needed
     taken = set() if unique else set(staying.tolist())
     owner: dict[int, str] = {}
     known = set(fields)
-    found = Admission()
+    admitted: list[PreparedFile] = []
+    quarantined: list[Quarantined] = []
     for file in files:
         theirs = [] if unique else file.ids.tolist()
         shared = next((place for place, one in enumerate(theirs) if one in taken), None)
+        problem = None
         if shared is not None:
             one = theirs[shared]
             other = owner.get(one) or held.source_of(one) or "a document without a source"
             passage = file.read(store, [shared]).items[0].passage
-            found.quarantined.append(_invalid(file, f"its passage {passage.id} has an id that one of {other} has"))
+            problem = f"its passage {passage.id} has an id that one of {other} has"
         elif len(known | set(file.fields)) > MAX_FIELDS:
-            told = f"with its metadata's keys the collection would have more than {MAX_FIELDS} fields to filter by"
-            found.quarantined.append(_invalid(file, told))
-        else:
-            known.update(file.fields)
-            taken.update(theirs)
-            owner.update((one, file.source) for one in theirs)
-            found.files.append(file)
-    return found
-
-
-def _invalid(file: PreparedFile, message: str) -> Quarantined:
-    return Quarantined(source=file.source, code=DocumentInvalid.code, message=message)
+            problem = f"its metadata keys would give the collection more than {MAX_FIELDS} fields to filter by"
+        if problem is not None:
+            quarantined.append(Quarantined(source=file.source, code=DocumentInvalid.code, message=problem))
+            continue
+        known.update(file.fields)
+        taken.update(theirs)
+        owner.update((one, file.source) for one in theirs)
+        admitted.append(file)
+    return admitted, quarantined
 
 
 KEPT_SECTIONS = "what the collection holds of it keeps the sections of the previous declaration"
@@ -131,7 +109,7 @@ KEPT_UNDIVIDED = "what the collection holds of it has no sections"
 
 
 def counted_sections(found: Iterable[Mapping[str, int]], declares: Declares) -> dict[str, int]:
-    """Passages by section; those that are declared are named even where they have none."""
+    """Passages by section; declared sections are listed even if empty."""
     declared = declares.sections if isinstance(declares, CollectionDeclaration) else ()
     total = Counter({section.name: 0 for section in declared})
     for one in found:
@@ -142,7 +120,7 @@ def counted_sections(found: Iterable[Mapping[str, int]], declares: Declares) -> 
 def notes_of_kept(
     sources: Iterable[str], declares: Declares, before: CollectionDeclaration | None
 ) -> dict[str, tuple[str, ...]]:
-    """Notes on documents that keep their passages, though the collection is divided otherwise from now on."""
+    """Notes on documents that keep their passages, although the collection's sections have changed."""
     if declares == "as before" or rules_digest(declares) == rules_digest(before):
         return {}
     note = KEPT_UNDIVIDED if before is None else KEPT_SECTIONS
@@ -150,5 +128,5 @@ def notes_of_kept(
 
 
 def sum_of_costs(costs: Sequence[float | None]) -> float | None:
-    """Costs together; None where one is not known."""
+    """The sum; None if a cost is unknown."""
     return None if None in costs else sum(cost for cost in costs if cost is not None)

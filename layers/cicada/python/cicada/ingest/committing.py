@@ -62,43 +62,39 @@ def commit(
 ) -> IngestReport:
     """Publish one version with the prepared documents in place of what the collection had of their sources.
 
-    Nothing is embedded, and texts are read of changed passages only. A document that is in the way of another (they
-    have a passage id in common), or whose prepared object is damaged, is quarantined; what the collection held of it
-    stays, as it does of those that were quarantined before. A commit that finds nothing new publishes nothing.
+    Nothing is embedded, and only the texts of changed passages are read. A document is quarantined if an earlier one
+    has one of its passage ids, or if its prepared object is damaged. The passages that the collection already has of
+    quarantined documents stay. A commit without changes publishes nothing.
 
     Args:
         embedder: the model that the documents were prepared with.
-        prepared: the documents, each source once; of two that are in each other's way the later one is quarantined.
         gone: sources whose passages are deleted.
-        owner: whose documents may be replaced or deleted, whatever is published meanwhile; None for everybody's.
-        exactly: the collection holds nothing but these documents afterwards, and what it held of quarantined ones.
-            Segments that are damaged are left out. If nothing at all would be left, nothing is changed.
+        owner: whose documents may be replaced or deleted; None for everybody's.
+        exactly: the collection holds only these documents afterwards, and its passages of quarantined ones. Damaged
+            segments are left out. If nothing would be left, nothing changes.
         quarantined: documents that could not be prepared.
         start_over: as ``exactly``, and the index holds no other collection: for another embedding model, or a damaged
             index. Nothing stays of quarantined documents.
-        verify: with ``exactly``, read every byte that the collection has, to find all damage.
-        declares: what the collection declares of itself; it is published even where no document is new.
-        joins: the documents join others, so that ``declares`` must not divide them otherwise than these are divided.
+        verify: with ``exactly``, read every byte of the collection to find all damage.
+        declares: the collection's declaration; published even if no document is new.
+        joins: the documents join others, so ``declares`` must not change the sections.
 
     Raises:
-        CorpusInvalid: there are more passages than one commit may have.
-        DocumentConflict: the document to be replaced is not the owner's. Nothing was changed.
-        DocumentUnknown: the document to be deleted is not the owner's. Nothing was changed.
+        CorpusInvalid: more passages than one commit may have.
+        DocumentConflict, DocumentUnknown: a document to replace or to delete is not the owner's; nothing was changed.
         IndexMismatch: the index, or a document, is embedded with another model.
-        IndexCorrupt: the collection is damaged, and not ``exactly`` these documents are wanted; or the manifest is.
+        IndexCorrupt: the collection is damaged, without ``exactly``; or the manifest is.
         IndexUnavailable: the store does not respond.
-        PublishConflict: somebody else changed the same documents meanwhile, again and again; or the collection, with
-            ``exactly``.
-        DeclarationChanged: documents that join others were divided by other sections or names than the collection
-            declares now: they are to be prepared again.
+        PublishConflict: others kept changing the same documents (with ``exactly``: the collection).
+        DeclarationChanged: the collection's sections or names changed since the documents were prepared.
     """
-    files, outside = _open(store, embedder, prepared)
+    files, refused = _open(store, embedder, prepared)
     everything = exactly or start_over
     plan = _Plan(
         store,
         collection,
         files,
-        [*quarantined, *outside],
+        [*quarantined, *refused],
         frozenset(gone),
         owner=owner,
         exactly=everything,
@@ -116,11 +112,27 @@ def commit(
             return writer.start_over_with(collection, plan(CollectionSnapshot()).intake, declaration=declaration)
         return writer.change(collection, plan, mend=exactly, verify=verify and exactly, declares=declares, check=check)
 
-    written = _persistently(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _as_it_is(store, collection)
+    written = _with_retries(write, plan, attempts=1 if everything else COMMIT_ATTEMPTS) or _unchanged(store, collection)
+    report = _report(collection, prepared, len(quarantined), plan, written, declares)
+    logger.info(
+        "ingest committed",
+        extra={"collection": collection, "loaded": report.loaded, "quarantined": len(report.quarantined)},
+    )
+    return report
+
+
+def _report(
+    collection: str,
+    prepared: Sequence[Prepared],
+    not_prepared: int,
+    plan: _Plan,
+    written: WriteResult,
+    declares: Declares,
+) -> IngestReport:
     used = {file.source for file in plan.files}
-    report = IngestReport(
+    return IngestReport(
         collection=collection,
-        documents=len(prepared) + len(quarantined),
+        documents=len(prepared) + not_prepared,
         loaded=len(plan.files),
         unchanged=plan.unchanged,
         quarantined=tuple(plan.quarantined),
@@ -137,11 +149,6 @@ def commit(
         sections=counted_sections([file.sections for file in plan.files], declares),
         undeclared=written.declared is not None and (declares is None or not written.passages),
     )
-    logger.info(
-        "ingest committed",
-        extra={"collection": collection, "loaded": report.loaded, "quarantined": len(report.quarantined)},
-    )
-    return report
 
 
 class _NothingToWriteError(Exception):
@@ -150,7 +157,7 @@ class _NothingToWriteError(Exception):
 
 @dataclass
 class _Plan:
-    """What becomes of the documents, made upon what the collection holds."""
+    """Plans the collection's change from what it holds. Called again for each attempt to publish."""
 
     store: ObjectStore
     collection: str
@@ -166,45 +173,50 @@ class _Plan:
     kept: frozenset[str] = frozenset()  # quarantined documents whose earlier passages stay
     unchanged: int = 0
 
-    def set_aside(self, key: str | None, error: IndexCorrupt) -> bool:
-        """Quarantine the document whose prepared object is damaged. False if the key is of none."""
-        damaged = next((file for file in self.candidates if file.key == key), None)
+    def __call__(self, held: CollectionSnapshot) -> CollectionChange:
+        """The change of the collection. Raises _NothingToWriteError if nothing would be left or changed, and
+        DocumentConflict or DocumentUnknown if a document is not the owner's."""
+        self._check_owner(held)
+        self._admit(held)
+        sources = {file.source for file in self.files}
+        if not (self.files or (self.kept if self.exactly else self.gone or self.declares)):
+            raise _NothingToWriteError
+        counts = held.counts
+        self.unchanged = sum(
+            counts[file.source] == file.count and np.array_equal(held.states(file.ids), file.contents)
+            for file in self.files
+        )
+        intake = Arrivals(self.store, self.files)
+        if self.exactly:
+            self.removed = tuple(sorted(held.sources - self.kept - sources))
+            return replacement(self.collection, intake, held, kept=self.kept)
+        self.removed = tuple(sorted(held.sources & self.gone))
+        return exchange(self.collection, intake, sources | self.gone, held)
+
+    def set_aside(self, error: IndexCorrupt) -> bool:
+        """Quarantine the document whose prepared object is damaged. False if the damaged key is not a document's."""
+        damaged = next((file for file in self.candidates if file.key == error.key), None)
         if damaged is None:
             return False
         self.candidates.remove(damaged)
         self.refused.append(_damaged(damaged.source, error))
         return True
 
-    def __call__(self, held: CollectionSnapshot) -> CollectionChange:
-        """The change of the collection. Raises _NothingToWriteError if it would be left with nothing, or there is
-        nothing to do, and DocumentConflict or DocumentUnknown if a document is not the owner's."""
-        self._refuse_others(held)
-        self.quarantined = list(self.refused)
-        candidates = self.candidates
+    def _admit(self, held: CollectionSnapshot) -> None:
+        """Choose the files to commit. Repeated, since the earlier passages of a refused one stay, and may conflict."""
+        self.files, self.quarantined = list(self.candidates), list(self.refused)
+        refused = self.quarantined
         while True:
-            refused = {one.source for one in self.quarantined}
-            kept = held.sources & refused
-            named = {file.source for file in candidates} | self.gone
-            staying = held.ids_of(kept) if self.exactly else np.setdiff1d(held.ids, held.ids_of(named))
+            self.kept = held.sources & {one.source for one in self.quarantined}
+            replaced = {file.source for file in self.files} | self.gone
+            staying = held.ids_of(self.kept) if self.exactly else np.setdiff1d(held.ids, held.ids_of(replaced))
             fields = held.fields if len(staying) else ()
-            admitted = admit(self.store, candidates, held, staying, fields)
-            if not admitted.quarantined:
-                break
-            self.quarantined += admitted.quarantined
-            candidates = admitted.files
-        self.files = candidates
-        if not (candidates or (kept if self.exactly else named or self.declares)):
-            raise _NothingToWriteError
-        self._count_unchanged(held)
-        self.kept = frozenset(kept)
-        intake = Arrivals(self.store, candidates)
-        if self.exactly:
-            self.removed = tuple(sorted(held.sources - kept - {file.source for file in candidates}))
-            return replacement(self.collection, intake, held, kept=kept)
-        self.removed = tuple(sorted(held.sources & self.gone))
-        return exchange(self.collection, intake, named, held)
+            self.files, refused = admit(self.store, self.files, held, staying, fields)
+            if not refused:
+                return
+            self.quarantined += refused
 
-    def _refuse_others(self, held: CollectionSnapshot) -> None:
+    def _check_owner(self, held: CollectionSnapshot) -> None:
         if self.owner is None:
             return
         own = {self.owner.workflow_id}
@@ -213,29 +225,25 @@ class _Plan:
         if not held.values_of(self.gone, METADATA + WORKFLOW_ID) <= own:
             raise DocumentUnknown(f"{self.collection} holds no document of that source with this workflow_id")
 
-    def _count_unchanged(self, held: CollectionSnapshot) -> None:
-        counts = held.counts
-        self.unchanged = sum(
-            counts[file.source] == file.count and np.array_equal(held.states(file.ids), file.contents)
-            for file in self.files
-        )
 
-
-def _persistently(write: Callable[[], WriteResult], plan: _Plan, *, attempts: int) -> WriteResult | None:
+def _with_retries(write: Callable[[], WriteResult], plan: _Plan, *, attempts: int) -> WriteResult | None:
     """Write; again without documents that turn out to be damaged, or upon what others have published meanwhile."""
     while True:
         try:
             return write()
-        except (_NothingToWriteError, IndexMissing):  # or documents are to be deleted where there are none
+        except (
+            _NothingToWriteError,
+            IndexMissing,
+        ):  # the latter: deleting from no index
             return None
-        except DeclarationChanged:
+        except DeclarationChanged:  # a PublishConflict, but planning again would not help
             raise
         except PublishConflict:
             attempts -= 1
             if not attempts:
                 raise
         except IndexCorrupt as error:
-            if not plan.set_aside(error.key, error):
+            if not plan.set_aside(error):
                 raise
 
 
@@ -257,26 +265,25 @@ def _open(
     if total > MAX_COMMIT_PASSAGES:
         raise CorpusInvalid(f"{total:,} passages are more than {MAX_COMMIT_PASSAGES:,}: load them in parts")
     files: dict[str, PreparedFile] = {}
-    outside: list[Quarantined] = []
+    refused: list[Quarantined] = []
     with ThreadPoolExecutor(PARALLEL_READS, thread_name_prefix="prepared-open") as pool:
         for found in pool.map(read, prepared):
             if isinstance(found, Quarantined):
-                outside.append(found)
+                refused.append(found)
             elif (first := files.setdefault(found.source, found)) is not found and first.key != found.key:
                 told = "another document of this load has the same name"
-                outside.append(Quarantined(source=found.source, code=DocumentInvalid.code, message=told))
-    return list(files.values()), outside
+                refused.append(Quarantined(source=found.source, code=DocumentInvalid.code, message=told))
+    return list(files.values()), refused
 
 
-def _as_it_is(store: ObjectStore, collection: str) -> WriteResult:
+def _unchanged(store: ObjectStore, collection: str) -> WriteResult:
     current = read_current(store)
-    if current is None:
-        return WriteResult("", False, 0, 0, 0, 0, 0)
-    entries = current.manifest.of_collection(collection)
-    return WriteResult(current.manifest.version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
+    entries = () if current is None else current.manifest.of_collection(collection)
+    version = "" if current is None else current.manifest.version
+    return WriteResult(version, False, sum(entry.live for entry in entries), 0, 0, 0, len(entries))
 
 
 def _damaged(source: str, error: IndexCorrupt) -> Quarantined:
-    logger.warning("a prepared document cannot be used", exc_info=error)
-    told = "what was prepared of it is damaged; loading it again prepares it again"
+    logger.warning("a prepared document is damaged", exc_info=error)
+    told = "its prepared object is damaged; load the document again to replace it"
     return Quarantined(source=source, code=error.code, message=told)

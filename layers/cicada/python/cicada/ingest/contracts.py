@@ -1,9 +1,9 @@
-"""What the steps of an ingest hand to each other, and where it lies in the bucket.
+"""What the steps of an ingest pass on, and where it is in the bucket.
 
     list the sources -> prepare each by itself (read, cut, enrich, embed) -> commit all -> report
 
-Nothing that a step hands on holds a document's text: texts lie in the bucket, named by what they were made of, so that
-whatever is done again finds what was done before.
+No step passes on a document's text: texts are in the bucket, under keys made of all their inputs, so that a repeated
+step finds what was done before.
 """
 
 from __future__ import annotations
@@ -20,15 +20,10 @@ from cicada.corpus.passages import CorpusModel
 
 MAX_SOURCE_CHARS = 512
 WORKFLOW_ID = "workflow_id"
-"""The metadata key of a label that whoever loads a document chooses; retrievals can be limited by it. It is no access
-control."""
+"""Metadata key of a label that the loader of a document chooses, to filter retrievals by. It is not access control."""
 
 
-class IngestModel(CorpusModel):
-    """Immutable, strict, camelCase in workflows and files."""
-
-
-class EnrichmentOptions(IngestModel):
+class EnrichmentOptions(CorpusModel):
     """What is added to passages."""
 
     entities: Literal["off", "rules", "model"] = "rules"  # who and what a passage names
@@ -37,8 +32,8 @@ class EnrichmentOptions(IngestModel):
     model_id: str = ""  # of the model that makes them
 
 
-class Recipe(IngestModel):
-    """All that a prepared document depends on, beside its own bytes and its source."""
+class Recipe(CorpusModel):
+    """All that a prepared document depends on, beside its own bytes and its source. Part of keys: see the digest."""
 
     embedding_model_id: str
     dimensions: int
@@ -51,18 +46,18 @@ class Recipe(IngestModel):
     )
 
     def digest(self) -> str:
-        """What tells two recipes apart: 32 hexadecimal digits."""
+        """Identifies the recipe in stored state: 32 hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json(by_alias=True).encode()).hexdigest()[:32]
 
 
-class LoadingRules(IngestModel):
+class LoadingRules(CorpusModel):
     """How a collection's documents are cut and enriched."""
 
     chunks: ChunkOptions = Field(default_factory=ChunkOptions)
     enrichment: EnrichmentOptions = Field(default_factory=EnrichmentOptions)
 
 
-class LoadingPlan(IngestModel):
+class LoadingPlan(CorpusModel):
     """The rules of every collection."""
 
     others: LoadingRules = Field(default_factory=LoadingRules)
@@ -73,7 +68,7 @@ class LoadingPlan(IngestModel):
         return sorted({rules.enrichment.model_id for rules in (self.others, *self.collections.values())} - {""})
 
 
-class SourceItem(IngestModel):
+class SourceItem(CorpusModel):
     """One document to prepare."""
 
     collection: str
@@ -85,7 +80,7 @@ class SourceItem(IngestModel):
     metadata: dict[str, str] = Field(default_factory=dict, description="of every passage, workflow_id among it")
 
 
-class Prepared(IngestModel):
+class Prepared(CorpusModel):
     """A document that is ready to be committed."""
 
     source: str
@@ -100,13 +95,13 @@ class Prepared(IngestModel):
     cost_usd: float | None = Field(0.0, description="of the models' calls; None where a price is not known")
 
 
-class Owner(IngestModel):
+class Owner(CorpusModel):
     """The label of the documents that a commit may touch: no access control, since callers name it."""
 
     workflow_id: str | None = Field(description="of all their passages; None: they have none")
 
 
-class Quarantined(IngestModel):
+class Quarantined(CorpusModel):
     """A document that cannot be loaded, and why."""
 
     source: str
@@ -114,7 +109,7 @@ class Quarantined(IngestModel):
     message: str
 
 
-class IngestReport(IngestModel):
+class IngestReport(CorpusModel):
     """What an ingest came to."""
 
     collection: str
@@ -148,7 +143,7 @@ ENRICHED = "enriched/"  # key prefix of model outputs
 
 
 def spans(sizes: Sequence[float], most: int, most_size: float) -> Iterator[tuple[int, int]]:
-    """Where groups of consecutive things begin and end, as few as both bounds allow; what is too large is by itself."""
+    """Start and end of groups of consecutive items, as few as both bounds allow; a larger item is its own group."""
     start, used = 0, 0.0
     for place, size in enumerate(sizes):
         if place > start and (place - start == most or used + size > most_size):

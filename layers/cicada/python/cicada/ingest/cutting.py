@@ -1,18 +1,20 @@
-"""From a document, as its reader gives it, to passages."""
+"""Cut a document that was read into passages."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from cicada.corpus.chunking.likeness import Embed
 from cicada.corpus.chunking.options import ChunkOptions
-from cicada.corpus.chunking.passages import passages_of
+from cicada.corpus.chunking.passages import DOC_TYPE_KEY, passages_of
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.declared.sectioning import Sectioning, SectionRules
 from cicada.corpus.documents import Document
 from cicada.corpus.indexable import Indexable
+from cicada.corpus.messages import Message
 from cicada.corpus.passages import ScriptLocator
 from cicada.corpus.scripts import read_script
 from cicada.corpus.windows import passages
@@ -20,9 +22,7 @@ from cicada.errors import CorpusInvalid, DocumentInvalid
 from cicada.ingest.contracts import WORKFLOW_ID
 
 SOURCE = "source"
-DOC_TYPE = "doc_type"
 
-_ARRAY = b"["
 _HEAD_BYTES = 1_024
 
 
@@ -33,28 +33,20 @@ def cut(
     options: ChunkOptions,
     *,
     metadata: Mapping[str, str],
-    embed: Callable[[Sequence[str]], Sequence[Sequence[float]]],
+    embed: Embed | None = None,
     rules: SectionRules | None = None,
 ) -> list[Indexable]:
-    """Cut a document into passages: a script into its messages, all else by its structure.
+    """Cut a document into passages: a script into its messages, any other by its structure.
 
-    Args:
-        path: the file that it was read from: a script's messages are read from it.
-        options: where to cut, for all but scripts.
-        metadata: of every passage.
-        embed: makes the vectors that tell where the subject changes, where the options ask for that.
-        rules: of the sections that the collection declares: a script's headings are its episode's name and its chapter.
-
-    Raises:
-        DocumentInvalid: a script breaks its format; every line of the message names line and field.
-        ModelError: ``embed`` raised it.
+    ``path``: the document's file, from which a script's messages are read; ``embed``: used where the options cut by
+    meaning; ``rules``: of the collection's declared sections (a script's headings are episode and chapter). Raises
+    DocumentInvalid if a script breaks its format, with line and field, and ModelError from ``embed``.
     """
     sectioning = None if rules is None else Sectioning(rules, document.source, document.title, document.blocks)
     if document.doc_type == "script":
         items = _messages(document, path, collection, metadata)
         return items if sectioning is None else [_placed(item, sectioning) for item in items]
-    by_meaning = embed if options.boundaries == "embedding" else None
-    return passages_of(document, collection, options, embed=by_meaning, metadata=metadata, sectioning=sectioning)
+    return passages_of(document, collection, options, embed=embed, metadata=metadata, sectioning=sectioning)
 
 
 def _placed(item: Indexable, sectioning: Sectioning) -> Indexable:
@@ -68,8 +60,9 @@ def _placed(item: Indexable, sectioning: Sectioning) -> Indexable:
 
 
 def _messages(document: Document, path: Path, collection: str, metadata: Mapping[str, str]) -> list[Indexable]:
+    marked: list[Message] = []
     with path.open("rb") as file:
-        array = file.read(_HEAD_BYTES).lstrip().startswith(_ARRAY)
+        array = file.read(_HEAD_BYTES).lstrip().startswith(b"[")
     with tempfile.TemporaryDirectory(prefix="script-") as folder:  # its reader goes by the ending of the name
         named = Path(folder) / f"script{'.json' if array else '.jsonl'}"
         named.symlink_to(path.resolve())
@@ -77,10 +70,8 @@ def _messages(document: Document, path: Path, collection: str, metadata: Mapping
             messages = read_script([named])
         except CorpusInvalid as error:
             raise DocumentInvalid(str(error).replace(str(named), document.source)) from error
-    ours = {**metadata, SOURCE: document.source, DOC_TYPE: "script"}
-    marked = [replace(message, metadata={**_said(message.metadata), **ours}) for message in messages]
+    ours = {**metadata, SOURCE: document.source, DOC_TYPE_KEY: "script"}
+    for message in messages:  # the label is the loader's to choose, not the document's
+        said = {key: value for key, value in message.metadata.items() if key != WORKFLOW_ID}
+        marked.append(replace(message, metadata=said | ours))
     return list(passages(collection, marked))
-
-
-def _said(metadata: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in metadata.items() if key != WORKFLOW_ID}

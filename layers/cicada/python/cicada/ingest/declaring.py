@@ -1,4 +1,4 @@
-"""What a collection declares of itself: found beside its documents, or published with those that it has."""
+"""A collection's declaration: the one beside the documents to load, or the published one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 def declaration_of(found: SourceFiles, collection: str | None = None) -> CollectionDeclaration | None:
-    """What the declaration among the files of a load says; None where there is none. Raises CorpusInvalid if it cannot
-    be read, is no declaration, or is another collection's; every line of the message names file, line and field."""
+    """The declaration among the files of a load, if any. Raises CorpusInvalid if it is invalid, or another
+    collection's; every line of the message names file, line and field."""
     if found.declaration is None:
         return None
     return declaration_in(found.declaration.path, name=str(found.declaration.path), collection=collection)
@@ -39,15 +39,13 @@ def declaration_in(path: Path, *, name: str, collection: str | None = None) -> C
 
 
 def published_declaration(store: ObjectStore, collection: str) -> CollectionDeclaration | None:
-    """What the current version's collection declares, as far as that can be read. Raises IndexUnavailable if the store
-    does not respond."""
+    """The collection's declaration in the current version, if it can be read. Raises IndexUnavailable."""
     current = _current(store)
     return None if current is None else current.declaration(collection)
 
 
 def as_published(recipe: Recipe, store: ObjectStore, collection: str) -> Recipe:
-    """The recipe by which a document that is loaded by itself joins a collection: in the sections that it has. Raises
-    IndexUnavailable if the store does not respond."""
+    """The recipe of a document that joins a collection: with its published sections. Raises IndexUnavailable."""
     return divided(recipe, published_declaration(store, collection))
 
 
@@ -66,10 +64,9 @@ def settled(
 ) -> tuple[Recipe, Declares]:
     """The recipe of a load, and what the collection declares from then on.
 
-    What stands beside the documents counts. Where nothing does, a collection that is to hold exactly these documents
-    declares nothing any more, and one that they are added to goes on as before. Raises CorpusInvalid if documents are
-    to be added to others, which are divided otherwise than the declaration says, and IndexUnavailable if the store does
-    not respond.
+    A declaration beside the documents applies. Without one, a collection that is to hold exactly these documents
+    declares nothing any more, and one that they are added to keeps its declaration. Raises CorpusInvalid if documents
+    would be added to others with different sections, and IndexUnavailable if the store does not respond.
     """
     if exactly:
         return divided(recipe, declaration), declaration
@@ -77,8 +74,8 @@ def settled(
         return as_published(recipe, store, collection), "as before"
     if not _joins(rules_digest(declaration), _current(store), collection):
         raise CorpusInvalid(
-            f"{DECLARATION}: its sections or names are not those by which {collection} is divided, and what the "
-            "collection has would keep those: load the folder as a whole, without adding to it"
+            f"{DECLARATION}: its sections or names differ from the published ones of {collection}, which the documents "
+            "already loaded would keep: load the folder as a whole, without adding to it"
         )
     return divided(recipe, declaration), declaration
 
@@ -86,14 +83,11 @@ def settled(
 def refuse_divided_otherwise(
     prepared: Sequence[Prepared], current: Manifest | None, collection: str, declares: Declares
 ) -> None:
-    """Refuse documents that are to join others, if they are divided by other rules than the collection declares. Raises
-    DeclarationChanged if somebody else has changed the declaration since they were prepared."""
+    """Raise DeclarationChanged if documents that join others were divided by other rules than the collection
+    declares: another writer has changed the declaration since they were prepared."""
+    declared = rules_digest(None if current is None else current.declaration(collection))
     for one in prepared:
-        if declares == "as before":
-            joins = one.divided_by == rules_digest(None if current is None else current.declaration(collection))
-        else:
-            joins = _joins(one.divided_by, current, collection)
-        if not joins:
+        if one.divided_by != declared and (declares == "as before" or not _joins(one.divided_by, current, collection)):
             raise DeclarationChanged(f"{collection} declares other sections or names than {one.source} is divided by")
 
 
@@ -108,18 +102,18 @@ def _current(store: ObjectStore) -> Manifest | None:
     """The current version's manifest, if there is one that can be read."""
     try:
         current = read_current(store)
-    except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
-        logger.warning("what the index holds cannot be used", exc_info=error)
+    except (IndexCorrupt, IndexMismatch) as error:  # publishing will fail with it
+        logger.warning("the index cannot be used", exc_info=error)
         return None
     return None if current is None else current.manifest
 
 
 def rules_digest(declaration: CollectionDeclaration | None) -> str:
-    """The digest of a declaration's rules, as documents have it."""
+    """The digest of a declaration's section rules, as prepared documents carry it."""
     return "" if declaration is None else SectionRules.of(declaration).digest()
 
 
 def refuse_own_section(recipe: Recipe, metadata: Mapping[str, str]) -> None:
-    """Raise CorpusInvalid if metadata gives the section of a collection that declares its own."""
+    """Raise CorpusInvalid if metadata sets the section in a collection that declares its sections."""
     if recipe.sections is not None and SECTION in metadata:
         raise CorpusInvalid(f"the metadata key {SECTION} is reserved: the collection declares its sections")

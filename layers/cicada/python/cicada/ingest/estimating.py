@@ -1,4 +1,4 @@
-"""What a load would cost, before anything is asked of a model."""
+"""Estimate what a load would cost, without calling a model."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.readers.sandbox import read_safely
-from cicada.errors import CicadaError, DocumentRefused, IndexCorrupt
+from cicada.errors import DocumentRefused, IndexCorrupt
 from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.arrivals import counted_sections, sum_of_costs
 from cicada.ingest.contracts import Recipe, SourceItem
 from cicada.ingest.cutting import cut
 from cicada.ingest.declaring import declaration_of, refuse_own_section, settled
-from cicada.ingest.enrichment.enricher import EnrichmentEstimate
+from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.loading import WORKERS, items_of
 from cicada.ingest.prepared import PreparedFile, prepared_key
 from cicada.ingest.preparing import Read, file_digest
@@ -33,17 +33,9 @@ _UNPACKED = 8  # times: the usual text of a compressed document against its byte
 _COMPRESSED = (".docx", ".docm", ".pdf")
 
 
-class EstimatesEnrichment(Protocol):
-    """Tells what enrichment would take, see :class:`cicada.ingest.enrichment.enricher.Enricher`."""
-
-    def estimate(self, texts: Sequence[str]) -> EnrichmentEstimate:
-        """Of one document's passages."""
-        ...
-
-
 @dataclass(frozen=True)
 class LoadEstimate:
-    """What a load would take: at most, since vectors that the index has are counted as well."""
+    """What a load would take at most: vectors that the index already has are counted, too."""
 
     documents: int = 0  # to prepare
     prepared: int = 0  # already prepared, and free
@@ -62,18 +54,16 @@ class LoadEstimate:
         return sum_of_costs([self.embedding_usd, self.enrichment_usd])
 
     def __add__(self, other: LoadEstimate) -> LoadEstimate:
-        """Both."""
+        """Both together."""
         return LoadEstimate(
-            documents=self.documents + other.documents,
-            prepared=self.prepared + other.prepared,
-            refused=self.refused + other.refused,
-            passages=self.passages + other.passages,
-            embedding_tokens=self.embedding_tokens + other.embedding_tokens,
-            embedding_usd=sum_of_costs([self.embedding_usd, other.embedding_usd]),
-            enrichment_calls=self.enrichment_calls + other.enrichment_calls,
-            enrichment_usd=sum_of_costs([self.enrichment_usd, other.enrichment_usd]),
-            sections=counted_sections([self.sections, other.sections], None),
+            **{one.name: _sum(getattr(self, one.name), getattr(other, one.name)) for one in fields(LoadEstimate)}
         )
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, Mapping):
+        return counted_sections([one, other], None)
+    return None if one is None or other is None else one + other
 
 
 def estimate_load(
@@ -82,17 +72,17 @@ def estimate_load(
     store: ObjectStore,
     recipe: Recipe,
     *,
-    enricher: EstimatesEnrichment | None = None,
+    enricher: Enricher | None = None,
     exactly: bool = True,
     metadata: Mapping[str, str] | None = None,
     progress: Progress = silent,
     workers: int = WORKERS,
     read: Read = read_safely,
 ) -> LoadEstimate:
-    """Read and cut every document that is not prepared, and tell what its models would cost.
+    """Read and cut every document that is not prepared, and estimate what its models would cost.
 
-    Arguments and errors are :func:`cicada.ingest.loading.load_documents`'; no model is called. Where chunks end by
-    meaning, they are estimated as if they ended by words, and the sentences to embed are counted besides.
+    Arguments and errors as :func:`cicada.ingest.loading.load_documents`. Chunks cut by meaning are estimated as cut by
+    words, plus the sentences to embed.
     """
     checked_collection(collection)
     found = source_files(paths)
@@ -118,7 +108,7 @@ def estimate_load(
 
 
 def bound_by_size(files: Sequence[SourceFile], recipe: Recipe) -> float | None:
-    """A bound on what embedding files costs, in US dollars, by their sizes alone; None if the price is not known."""
+    """An upper bound in US dollars on embedding files, by their sizes alone; None if the price is unknown."""
     chars = sum(file.size * (_UNPACKED if file.path.suffix.lower() in _COMPRESSED else 1) for file in files)
     chunks = recipe.chunks
     repeated = chunks.chunk_size / (chunks.chunk_size - min(chunks.overlap, chunks.chunk_size // 2))
@@ -131,7 +121,7 @@ def _estimate(
     path: Path,
     store: ObjectStore,
     recipe: Recipe,
-    enricher: EstimatesEnrichment | None,
+    enricher: Enricher | None,
     read: Read,
 ) -> LoadEstimate:
     with contextlib.suppress(IndexCorrupt):
@@ -139,29 +129,24 @@ def _estimate(
         if prepared.complete:
             return LoadEstimate(prepared=1, sections=prepared.sections)
     document = read(item.source, path, title=item.title)
-    by_words = recipe.chunks.model_copy(update={"boundaries": "words"})
-    chunks = by_words if recipe.chunks.boundaries == "embedding" else recipe.chunks
-    items = cut(
-        document, path, item.collection, chunks, metadata=item.metadata, embed=_no_vectors, rules=recipe.sections
-    )
+    chunks, tokens = recipe.chunks, 0
+    if chunks.boundaries == "embedding":
+        chunks = chunks.model_copy(update={"boundaries": "words"})
+        tokens = sum(estimated_tokens(block.text) for block in document.blocks)
+    items = cut(document, path, item.collection, chunks, metadata=item.metadata, rules=recipe.sections)
     texts = dict.fromkeys(part.text for one in items for part in one.parts)
-    tokens = sum(map(estimated_tokens, texts))
-    if recipe.chunks.boundaries == "embedding":
-        tokens += sum(estimated_tokens(block.text) for block in document.blocks)
-    enriched = None if enricher is None else enricher.estimate([one.passage.text for one in items])
-    return LoadEstimate(
+    tokens += sum(map(estimated_tokens, texts))
+    estimate = LoadEstimate(
         documents=1,
         passages=len(items),
         embedding_tokens=tokens,
         embedding_usd=_embedding_usd(recipe, tokens),
-        enrichment_calls=0 if enriched is None else enriched.calls,
-        enrichment_usd=0.0 if enriched is None else enriched.cost_usd,
         sections={} if recipe.sections is None else Counter(one.passage.metadata[SECTION] for one in items),
     )
-
-
-def _no_vectors(texts: Sequence[str]) -> Sequence[Sequence[float]]:
-    raise CicadaError(f"an estimate embeds nothing, not {len(texts)} texts")
+    if enricher is None:
+        return estimate
+    enriched = enricher.estimate([one.passage.text for one in items])
+    return replace(estimate, enrichment_calls=enriched.calls, enrichment_usd=enriched.cost_usd)
 
 
 def _embedding_usd(recipe: Recipe, tokens: int) -> float | None:

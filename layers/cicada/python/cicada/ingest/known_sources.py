@@ -1,4 +1,4 @@
-"""What the index has already of a collection: its documents, and their vectors."""
+"""The documents of a collection that are in the index, and their vectors."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ logger = logging.getLogger(__name__)
 
 
 class IndexVectors:
-    """Finds vectors by recipe in one collection of the current version, which is opened when it is first needed.
+    """Finds vectors by recipe in a collection of the current version, which is opened on first use. Thread-safe.
 
-    So an edited document is embedded only where it was edited, and one whose prepared object has expired not at all.
-    Safe for several threads.
+    So only the edited passages of a document are embedded, and none of one whose prepared object has expired.
     """
 
     def __init__(self, store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int) -> None:
@@ -30,8 +29,7 @@ class IndexVectors:
         self._held: CollectionSnapshot | None = None
 
     def __call__(self, recipes: Collection[bytes]) -> dict[bytes, Vector]:
-        """The vectors that were made by some of these recipes. Raises IndexUnavailable if the store does not
-        respond."""
+        """The vectors made by some of these recipes. Raises IndexUnavailable."""
         with self._lock:
             if self._held is None:
                 self._held = read_collection(self._store, self._collection, *self._model)
@@ -41,16 +39,13 @@ class IndexVectors:
 def read_collection(
     store: ObjectStore, collection: str, embedding_model_id: str, dimensions: int
 ) -> CollectionSnapshot:
-    """What the current version holds of a collection, as far as it can be read; nothing of another model's. Raises
-    IndexUnavailable if the store does not respond."""
+    """A collection of the current version, as far as it can be read; empty for another model. Raises
+    IndexUnavailable."""
     try:
         current = read_current(store)
-        if current is None or (current.manifest.embedding_model_id, current.manifest.dimensions) != (
-            embedding_model_id,
-            dimensions,
-        ):
-            return CollectionSnapshot()
-        return read_snapshot(store, current.manifest, collection, leave_out_damaged=True)
-    except (IndexCorrupt, IndexMismatch) as error:  # whoever publishes says so
-        logger.warning("what the index holds cannot be used", exc_info=error)
-        return CollectionSnapshot()
+        of = None if current is None else (current.manifest.embedding_model_id, current.manifest.dimensions)
+        if current is not None and of == (embedding_model_id, dimensions):
+            return read_snapshot(store, current.manifest, collection, leave_out_damaged=True)
+    except (IndexCorrupt, IndexMismatch) as error:  # publishing will fail with it
+        logger.warning("the index cannot be used", exc_info=error)
+    return CollectionSnapshot()

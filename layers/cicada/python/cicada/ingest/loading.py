@@ -1,4 +1,4 @@
-"""Loading documents from files: what ``cicada load`` does with them, in the caller's process."""
+"""Load documents from files in this process: ``cicada load``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from cicada.index.ports import ObjectStore, Progress, silent
 from cicada.ingest.committing import commit
 from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, Recipe, SourceItem
 from cicada.ingest.declaring import declaration_of, published_declaration, refuse_own_section, settled
+from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.known_sources import IndexVectors
-from cicada.ingest.preparing import Enrich, Preparer, Read
+from cicada.ingest.preparing import Preparer, Read
 from cicada.ingest.scripts import checked_collection
 from cicada.ingest.sources import SourceFile, SourceFiles, checked_metadata, source_files
 from cicada.models.ports import Embedder
@@ -26,12 +27,10 @@ logger = logging.getLogger(__name__)
 
 WORKERS = 4  # documents prepared in parallel: one is read in its own process while others are embedded
 EMBEDDINGS_AT_ONCE = 2
-"""Batches of texts that are with the embedding model at a time, of all workers together. Bedrock takes the texts of a
-batch one a call, of which the embedder has eight under way: sixteen in all."""
-DIVIDING_ATTEMPTS = 3
-"""How often documents are prepared that are added to a collection, while others change what it declares."""
-MODEL_FAILURES = 3
-"""So many documents one after another for which a model failed, for as long as it was tried, end the load."""
+"""Batches of texts being embedded, over all workers. Bedrock takes one text a call, and the embedder makes eight calls
+at a time: sixteen in all."""
+DIVIDING_ATTEMPTS = 3  # preparations of added documents, while others change the collection's declaration
+MODEL_FAILURES = 3  # consecutive documents for which a model failed, retries included, that end the load
 
 
 def load_documents(
@@ -41,7 +40,7 @@ def load_documents(
     embedder: Embedder,
     recipe: Recipe,
     *,
-    enricher: Enrich | None = None,
+    enricher: Enricher | None = None,
     exactly: bool = True,
     metadata: Mapping[str, str] | None = None,
     start_over: bool = False,
@@ -52,30 +51,28 @@ def load_documents(
 ) -> IngestReport:
     """Prepare each document by itself, and publish all that could be prepared as one version.
 
-    A document that cannot be loaded is quarantined with its reason, and the others go on; what the collection held of
-    it stays. Killed at any point it leaves nothing visible, and run again it does nothing again that was done: what was
-    prepared lies in the bucket. Where nothing is new, nothing is published.
+    A document that cannot be loaded is quarantined with its reason, and the collection keeps what it held of it. A load
+    that was killed leaves nothing visible; run again it finds what was prepared in the bucket. A load without changes
+    publishes nothing.
 
-    A ``collection.yaml`` at the top of a folder declares the collection: its passages are told their sections by it,
-    and it is published with them. Where there is none, documents that are added to a collection go by what it has
-    published, and a collection that is to hold exactly these declares nothing any more.
+    A ``collection.yaml`` at the top of a folder declares the collection's sections, and is published with the
+    documents. Without one, documents added to a collection follow its published declaration, and a collection that is
+    to hold exactly these documents declares nothing any more.
 
     Args:
         paths: files, and folders of files, see :func:`cicada.ingest.sources.source_files`.
         collection: its name: letters, digits, '_' and '-', at most 64.
-        embedder: the recipe's model.
-        enricher: by the recipe's enrichment options; None to add nothing.
-        exactly: the collection holds nothing else afterwards; False to add these documents, or replace those of
-            the same sources.
+        enricher: for the recipe's enrichment options; None to add nothing.
+        exactly: the collection holds nothing else afterwards; False to add or replace these documents.
         metadata: of every passage.
-        start_over: as ``exactly``, and all other collections are left out.
-        verify: with ``exactly``, read every byte that the collection has, to find all damage and mend it.
-        progress: told of each document that is done with, and of the steps of publishing.
-        workers: documents that are prepared at a time.
+        start_over: as ``exactly``, and all other collections are dropped.
+        verify: with ``exactly``, read every byte of the collection to find and repair all damage.
+        progress: receives each finished document, and the steps of publishing.
+        workers: documents prepared at a time.
 
     Raises:
-        CorpusInvalid: a path does not exist, there is no document, two have one name, a name breaks its rule, the
-            declaration is none, or documents are to be added to others that are divided otherwise than it says.
+        CorpusInvalid: a path, a name or the declaration is invalid, there is no document, two have one name, or
+            documents would be added to others with different sections.
         ModelBusy, ModelUnavailable: a model failed for one document after another.
         ModelRefused: a model refuses every call.
         IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict: as
@@ -118,16 +115,13 @@ def load_documents(
         try:
             return attempt()
         except DeclarationChanged as error:
-            logger.warning("the documents are divided again", exc_info=error)
+            logger.warning("the collection's declaration changed; preparing again", exc_info=error)
     return attempt()
 
 
 def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Collection[str]) -> IngestReport:
     """Delete documents from a collection; the report's ``removed`` names those that it held. Raises as
-    :func:`cicada.ingest.committing.commit` does.
-
-    With ``collection.yaml`` among them the collection declares nothing any more, as it does without any document.
-    """
+    :func:`cicada.ingest.committing.commit`. Deleting ``collection.yaml`` withdraws the declaration."""
     if DECLARATION not in sources:
         return commit(store, embedder, collection, [], gone=sources)
     before = published_declaration(store, collection)
@@ -139,27 +133,24 @@ def unload(store: ObjectStore, embedder: Embedder, collection: str, sources: Col
 def items_of(
     files: Sequence[SourceFile], collection: str, metadata: Mapping[str, str]
 ) -> list[tuple[SourceItem, Path]]:
-    """What a preparer takes, of files on this machine."""
-    return [
-        (
-            SourceItem(collection=collection, source=file.source, key="", size=file.size, metadata=dict(metadata)),
-            file.path,
-        )
-        for file in files
-    ]
+    """What a preparer takes, for files on this machine."""
+
+    def item(file: SourceFile) -> SourceItem:
+        return SourceItem(collection=collection, source=file.source, key="", size=file.size, metadata=dict(metadata))
+
+    return [(item(file), file.path) for file in files]
 
 
 def scripts_alone(found: SourceFiles) -> bool:
-    """Whether there is nothing but scripts: then they are loaded as one, whole or not at all."""
+    """Whether all files are scripts, which are loaded as one, whole or not at all."""
     return bool(found.files) and not (found.refused or found.declaration) and all(map(_is_script, found.files))
 
 
 def prepare_all(
     preparer: Preparer, items: Sequence[tuple[SourceItem, Path]], *, workers: int, progress: Progress
 ) -> list[Prepared | Quarantined]:
-    """Prepare documents side by side; what became of each, in their order. Raises ModelError if a model failed for
-    :data:`MODEL_FAILURES` documents one after another, or refuses every call, and IndexFailure if the store does not
-    respond, or what is there cannot be used."""
+    """Prepare documents in parallel; the outcomes in order. Raises ModelError if a model failed for
+    :data:`MODEL_FAILURES` consecutive documents, or refuses every call, and IndexFailure from the store."""
     outcomes: dict[int, Prepared | Quarantined] = {}
     waiting = iter(enumerate(items))
     running: dict[Future[Prepared], int] = {}
@@ -177,20 +168,16 @@ def prepare_all(
             done, _ = wait(running, return_when=FIRST_COMPLETED)
             for future in done:
                 number = running.pop(future)
-                source = items[number][0].source
                 try:
                     outcomes[number] = future.result()
                     failed_in_a_row = 0
-                except DocumentRefused as error:
-                    logger.warning("a document is quarantined", extra={"code": error.code})
-                    outcomes[number] = Quarantined(source=source, code=error.code, message=str(error))
-                except ModelRefused:
-                    raise
-                except ModelError as error:
-                    failed_in_a_row += 1
-                    if failed_in_a_row == MODEL_FAILURES:
+                except (DocumentRefused, ModelError) as error:
+                    of_model = isinstance(error, ModelError)
+                    failed_in_a_row += of_model
+                    if isinstance(error, ModelRefused) or failed_in_a_row == MODEL_FAILURES:
                         raise
-                    logger.warning("a document is quarantined", extra={"code": error.code}, exc_info=error)
+                    logger.warning("a document is quarantined", extra={"code": error.code}, exc_info=of_model)
+                    source = items[number][0].source
                     outcomes[number] = Quarantined(source=source, code=error.code, message=str(error))
                 progress("preparing", len(outcomes), len(items))
     finally:

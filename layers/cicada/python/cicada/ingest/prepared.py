@@ -1,13 +1,12 @@
-"""Prepared documents in the bucket: passages with their vectors, named by all that they were made of.
+"""Prepared documents in the bucket: passages with their vectors, under keys made of all their inputs.
 
-One object a document. Its head tells what it is of and where the rest lies, and has a checksum of its own; then come
-the *rows* (for each passage the digests of its id and content, and its size), then *blocks* of passages with their
-vectors, each with its checksum in the head. So a commit reads the rows of all documents, and of the blocks only those
-that hold something new.
+One object a document: a *head* with the layout and checksums, the *rows* (for each passage the digests of its id and
+content, and its size), and *blocks* of passages with their vectors. So a commit reads the rows of all documents, but
+only the blocks that hold something new.
 
 Layout, integers little-endian: :data:`MAGIC`, the head's length as uint32, its SHA-256, the head as JSON; the rows, as
 uint64 ids, 16 bytes of content, uint32 sizes; the blocks, each the length of its text as uint32, the text (JSON lines,
-zlib), the vectors as float16, which is as exactly as the index keeps them.
+zlib), the vectors as float16, the precision of the index.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from cicada.corpus.declared.declaration import SECTION
 from cicada.corpus.indexable import Indexable, WeightedText
-from cicada.corpus.passages import Passage
+from cicada.corpus.passages import CorpusModel, Passage
 from cicada.errors import IndexCorrupt
 from cicada.index.collection_snapshot import ContentDigests, IdDigests, as_integers
 from cicada.index.columns import fields_of
 from cicada.index.embedding import Vectors
 from cicada.index.ports import ObjectMissing, ObjectStore
 from cicada.index.segment import content_digest, digests, id_digest
-from cicada.ingest.contracts import PREPARED, IngestModel, Recipe, SourceItem, spans
+from cicada.ingest.contracts import PREPARED, Recipe, SourceItem, spans
 
 MAGIC = b"CICADAP1"
 PREPARING = 4
-"""Raised when another version of this program would cut or enrich the same document otherwise: then nothing that was
-prepared before is used."""
+"""Part of every key. Raise it when this program cuts or enriches the same document differently: documents are then
+prepared again."""
 BLOCK_PASSAGES = 128
 BLOCK_BYTES = 4 * 2**20  # of a block's text, at which the block is closed
 MAX_BLOCK_BYTES = 64 * 2**20  # a larger unpacked block is not one of ours
@@ -52,13 +51,13 @@ _LENGTH = struct.Struct("<I")
 _ROW_BYTES = 8 + 16 + 4
 
 
-class _Block(IngestModel):
+class _Block(CorpusModel):
     passages: int = Field(ge=1)
     bytes: int = Field(ge=1)
     sha256: str
 
 
-class _Head(IngestModel):
+class _Head(CorpusModel):
     source: str
     digest: str
     embedding_model_id: str
@@ -81,10 +80,7 @@ class PreparedText:
 
 
 def prepared_key(item: SourceItem, digest: str, recipe: Recipe) -> str:
-    """The key of a prepared document, by everything that it depends on.
-
-    Its source, title and metadata count, not where its bytes lie; ``digest``: SHA-256 of these.
-    """
+    """The key of a prepared document, made of all its inputs; ``digest``: SHA-256 of the document's bytes."""
     metadata = sorted(item.metadata.items())
     made_of = [PREPARING, item.collection, item.source, item.title, metadata, digest, recipe.model_dump(mode="json")]
     name = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
@@ -104,13 +100,15 @@ def encode_prepared(
 ) -> bytes:
     """Write a prepared document of at least one passage.
 
-    Args:
-        digest: SHA-256 of its bytes.
-        vectors: a unit vector a passage, rounded as the index keeps it.
-        complete: whether nothing is left that another try could add.
-        divided: whether its passages are of sections that its collection declares.
+    ``digest``: SHA-256 of its bytes; ``vectors``: a rounded unit vector a passage; ``complete``: whether another try
+    would add nothing; ``divided``: whether its passages have declared sections.
     """
-    lines = [_line(item) for item in items]
+    lines = [
+        json.dumps(
+            [item.passage.model_dump(mode="json", by_alias=True), [[part.text, part.weight] for part in item.parts]]
+        ).encode()
+        for item in items
+    ]
     ids = np.array([id_digest(item.passage.id) for item in items], dtype="<u8")
     sizes = np.array([len(line) for line in lines], dtype="<u4")
     rows = ids.tobytes() + digests(map(content_digest, items)).tobytes() + sizes.tobytes()
@@ -150,33 +148,26 @@ class PreparedFile:
         self.dimensions = head.dimensions
         self.fields = head.fields
         self.notes = head.notes
-        self.complete = head.complete
-        """Whether nothing is left that another try could add."""
-        self.sections = head.sections
-        """Passages by the section that the collection declares; empty where it declares none."""
+        self.complete = head.complete  # whether another try would add nothing
+        self.sections = head.sections  # passages by declared section; empty if none is declared
         self.ids: IdDigests = np.frombuffer(rows, dtype="<u8", count=count).astype(np.uint64, copy=False)
         self.contents: ContentDigests = as_integers(np.frombuffer(rows, dtype="V16", count=count, offset=8 * count))
-        self.sizes = np.frombuffer(rows, dtype="<u4", count=count, offset=24 * count).astype(np.int64)
-        """Of each passage with its parts, bytes of JSON."""
+        self.sizes = np.frombuffer(rows, dtype="<u4", count=count, offset=24 * count).astype(np.int64)  # bytes of JSON
         self._blocks = head.blocks
         self._offsets = np.cumsum([blocks_at, *(block.bytes for block in head.blocks)]).tolist()
         self._starts = np.cumsum([0, *(block.passages for block in head.blocks)])
 
     @classmethod
     def open(cls, store: ObjectStore, key: str) -> Self:
-        """Read head and rows. Raises IndexCorrupt if the object is missing or damaged, and IndexUnavailable if the
-        store does not respond."""
-        try:
-            first = store.read_range(key, 0, FIRST_BYTES)
+        """Read head and rows. Raises IndexCorrupt if the object is missing or damaged, and IndexUnavailable."""
+        first = _range(store, key, 0, FIRST_BYTES)
 
-            def read(start: int, length: int) -> bytes:
-                if start + length <= len(first):
-                    return first[start : start + length]
-                return store.read_range(key, start, length)
+        def read(start: int, length: int) -> bytes:
+            if start + length <= len(first):
+                return first[start : start + length]
+            return _range(store, key, start, length)
 
-            return cls._parse(key, read)
-        except ObjectMissing as error:
-            raise IndexCorrupt(f"{key} is missing", key=key) from error
+        return cls._parse(key, read)
 
     @classmethod
     def whole(cls, key: str, data: bytes) -> Self:
@@ -194,8 +185,8 @@ class PreparedFile:
         return len(self.ids)
 
     def read(self, store: ObjectStore, places: Sequence[int]) -> PreparedText:
-        """Some passages, by their places in ascending order. Raises IndexCorrupt if the object is missing or damaged,
-        and IndexUnavailable if the store does not respond."""
+        """Some passages, by ascending places. Raises IndexCorrupt if the object is missing or damaged, and
+        IndexUnavailable."""
         items: list[Indexable] = []
         vectors = np.empty((len(places), self.dimensions), dtype=np.float32)
         in_block = np.searchsorted(self._starts, places, side="right") - 1
@@ -213,20 +204,17 @@ class PreparedFile:
             magic, length, sha256 = _FRAME.unpack(read(0, _FRAME.size))
             written = read(_FRAME.size, length)
             if magic != MAGIC or hashlib.sha256(written).digest() != sha256:
-                raise IndexCorrupt(f"{key} is no prepared document, or its head is damaged", key=key)
+                raise ValueError
             head = _Head.model_validate_json(written)
             rows = read(_FRAME.size + length, head.passages * _ROW_BYTES)
             if _sha256(rows) != head.rows_sha256 or sum(block.passages for block in head.blocks) != head.passages:
                 raise IndexCorrupt(f"the rows of {key} are damaged", key=key)
-        except (struct.error, ValidationError) as error:
-            raise IndexCorrupt(f"{key} is no prepared document, or its head is damaged", key=key) from error
+        except (struct.error, ValueError) as error:  # a ValidationError is a ValueError
+            raise IndexCorrupt(f"{key} is not a prepared document, or its head is damaged", key=key) from error
         return cls(key, head, rows, _FRAME.size + length + len(rows))
 
     def _block(self, store: ObjectStore, number: int) -> PreparedText:
-        try:
-            data = store.read_range(self.key, self._offsets[number], self._blocks[number].bytes)
-        except ObjectMissing as error:
-            raise IndexCorrupt(f"{self.key} is missing", key=self.key) from error
+        data = _range(store, self.key, self._offsets[number], self._blocks[number].bytes)
         self._verified(number, data)
         count = self._blocks[number].passages
         try:
@@ -236,9 +224,9 @@ class PreparedFile:
             items = [_item(line) for line in text.split(b"\n")]
             vectors = np.frombuffer(data, dtype="<f2", offset=_LENGTH.size + length).reshape(count, self.dimensions)
         except (struct.error, zlib.error, ValueError, KeyError, TypeError) as error:
-            raise IndexCorrupt(f"a block of {self.key} cannot be understood", key=self.key) from error
+            raise IndexCorrupt(f"a block of {self.key} cannot be parsed", key=self.key) from error
         if not unpacker.eof or len(items) != count:
-            raise IndexCorrupt(f"a block of {self.key} does not end", key=self.key)
+            raise IndexCorrupt(f"a block of {self.key} is too large or incomplete", key=self.key)
         return PreparedText(items, vectors.astype(np.float32))
 
     def _verified(self, number: int, data: bytes) -> None:
@@ -246,9 +234,11 @@ class PreparedFile:
             raise IndexCorrupt(f"block {number} of {self.key} is damaged", key=self.key)
 
 
-def _line(item: Indexable) -> bytes:
-    parts = [[part.text, part.weight] for part in item.parts]
-    return json.dumps([item.passage.model_dump(mode="json", by_alias=True), parts]).encode()
+def _range(store: ObjectStore, key: str, start: int, length: int) -> bytes:
+    try:
+        return store.read_range(key, start, length)
+    except ObjectMissing as error:
+        raise IndexCorrupt(f"{key} is missing", key=key) from error
 
 
 def _item(line: bytes) -> Indexable:

@@ -1,4 +1,4 @@
-"""Preparing one document: read, cut, enrich, embed, and keep what came of it, so that it is never done twice."""
+"""Prepare one document: read, cut, enrich, embed, and store the result, so that it is never done twice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from cicada.index.embedding import Vector, passage_vectors
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed, silent
 from cicada.ingest.contracts import Prepared, Recipe, SourceItem
 from cicada.ingest.cutting import SOURCE, cut
-from cicada.ingest.enrichment.enricher import Enriched
+from cicada.ingest.enrichment.enricher import Enricher
 from cicada.ingest.enrichment.names import with_names
 from cicada.ingest.prepared import HalfVectors, PreparedFile, encode_prepared, prepared_key
 from cicada.ingest.text_vectors import CHECKPOINT_TEXTS, TextVectors
@@ -44,9 +44,7 @@ MAX_DOCUMENT_PASSAGES = 100_000
 PATIENCE_S = 600.0  # seconds to embed one batch of texts, retries included
 
 SLICE_PASSAGES = 1_024
-"""Passages whose vectors are put together at a time: the others are held as they are kept, in half the space."""
-
-_PIECE_BYTES = 1 << 20
+"""Passages whose vectors are combined at a time; the others stay in half precision, in half the space."""
 
 
 class Read(Protocol):
@@ -57,19 +55,9 @@ class Read(Protocol):
         ...
 
 
-class Enrich(Protocol):
-    """Adds to passages what they name and say, see :class:`cicada.ingest.enrichment.enricher.Enricher`."""
-
-    def enrich(self, document: Document, items: Sequence[Indexable]) -> Enriched:
-        """Raises ModelError, IndexUnavailable."""
-        ...
-
-
 class Preparer:
-    """Prepares documents by one recipe. What was prepared before is found in the bucket, and nothing is done again.
-
-    Safe for several threads, as far as its parts are.
-    """
+    """Prepares documents by one recipe; one that was prepared before is found in the bucket. As thread-safe as its
+    parts."""
 
     def __init__(
         self,
@@ -77,16 +65,16 @@ class Preparer:
         embedder: Embedder,
         recipe: Recipe,
         *,
-        enricher: Enrich | None = None,
+        enricher: Enricher | None = None,
         read: Read = read_safely,
         known: Callable[[Collection[bytes]], Mapping[bytes, Vector]] | None = None,
         turn: AbstractContextManager[object] | None = None,
         time_left_s: Callable[[], float] = lambda: PATIENCE_S,
         checkpoint_texts: int = CHECKPOINT_TEXTS,
     ) -> None:
-        """``known`` finds vectors that are made already, by their recipes; ``turn``, entered around every batch of
-        texts to embed, bounds how many are under way at once; ``time_left_s``: seconds that a batch may take, retries
-        included. Raises IndexMismatch if the embedder is not the recipe's."""
+        """``known``: finds existing vectors by their recipes; ``turn``: entered around every embedded batch, to bound
+        how many run at once; ``time_left_s``: seconds for a batch, retries included. Raises IndexMismatch if the
+        embedder is not the recipe's."""
         if (embedder.model_id, embedder.dimensions) != (recipe.embedding_model_id, recipe.dimensions):
             raise IndexMismatch(f"the recipe is for {recipe.embedding_model_id}, the embedder is {embedder.model_id}")
         self._store = store
@@ -101,30 +89,15 @@ class Preparer:
         self._checkpoint_texts = checkpoint_texts
 
     def prepare(self, item: SourceItem, path: Path) -> Prepared:
-        """Prepare a document whose bytes are in a file.
-
-        Raises:
-            DocumentRefused: it cannot be loaded; the subclass and the message say why.
-            ModelError: a model did not do its part, and would not for other documents either.
-            IndexUnavailable: the store does not respond.
-        """
+        """Prepare a document whose bytes are in a file. Raises DocumentRefused if it cannot be loaded, ModelError if a
+        model failed for another reason than this document, and IndexUnavailable."""
         digest = file_digest(path)
         key = prepared_key(item, digest, self._recipe)
         found, replaces = self._kept(key)
         if found is not None and found.complete:
-            return Prepared(
-                source=item.source,
-                key=key,
-                digest=digest,
-                passages=found.count,
-                embedded=0,
-                reused=True,
-                divided_by=self._divided_by,
-                complete=found.complete,
-                notes=found.notes,
-            )
+            return self._prepared(item, key, digest, passages=found.count, embedded=0, reused=True, notes=found.notes)
         document = self._read(item.source, path, title=item.title)
-        if document.digest != digest:
+        if document.digest != digest:  # the key is made of the digest
             raise DocumentBroken("was changed while it was read")
         vectors = TextVectors(
             self._embedder,
@@ -155,23 +128,25 @@ class Preparer:
             divided=self._recipe.sections is not None,
         )
         self._keep(key, data, replaces)
-        vectors.forget()
+        vectors.forget()  # only after the document is stored: a crash between the two resumes from the vectors
         price = cost(model_id, Usage(input_tokens=vectors.tokens))
-        return Prepared(
-            source=item.source,
-            key=key,
-            digest=digest,
+        return self._prepared(
+            item,
+            key,
+            digest,
             passages=len(items),
             embedded=vectors.asked,
             reused=False,
-            divided_by=self._divided_by,
             complete=complete,
             notes=notes,
             cost_usd=None if cost_usd is None or price is None else cost_usd + price.usd,
         )
 
+    def _prepared(self, item: SourceItem, key: str, digest: str, **found: Any) -> Prepared:
+        return Prepared(source=item.source, key=key, digest=digest, divided_by=self._divided_by, **found)
+
     def _with_declared_names(self, declared: Sequence[Indexable], enriched: Sequence[Indexable]) -> Sequence[Indexable]:
-        """Enriched passages, with those whom the declaration names in them before those whom enrichment found."""
+        """Enriched passages, with declared names before those that enrichment found."""
         rules = self._recipe.sections
         if rules is None:
             return enriched
@@ -182,7 +157,7 @@ class Preparer:
         ]
 
     def _kept(self, key: str) -> tuple[PreparedFile | None, str | None]:
-        """What was prepared before, if it is sound, and the entity tag of what is there."""
+        """The stored document, if it is intact, and the entity tag of the object there."""
         try:
             found = self._store.read(key)
         except ObjectMissing:
@@ -190,7 +165,7 @@ class Preparer:
         try:
             return PreparedFile.whole(key, found.data), found.etag
         except IndexCorrupt as error:
-            logger.warning("a prepared document is damaged, and is prepared again", exc_info=error)
+            logger.warning("a prepared document is damaged; preparing it again", exc_info=error)
             return None, found.etag
 
     def _cut(self, document: Document, item: SourceItem, path: Path, vectors: TextVectors) -> Sequence[Indexable]:
@@ -234,17 +209,14 @@ class Preparer:
         try:
             self._store.write(key, data, replaces=replaces)
         except PreconditionFailed as error:
-            if self._kept(key)[0] is None:  # else another one has prepared the same meanwhile
+            if self._kept(key)[0] is None:  # else another process has prepared the same document meanwhile
                 raise IndexUnavailable(f"{key} can neither be written nor read") from error
 
 
 def file_digest(path: Path) -> str:
     """SHA-256 of a file, in hexadecimal. Raises DocumentBroken if it cannot be read."""
-    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            while piece := file.read(_PIECE_BYTES):
-                digest.update(piece)
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DocumentBroken(f"cannot be read: {error.strerror}") from error
-    return digest.hexdigest()

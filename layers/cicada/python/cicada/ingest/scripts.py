@@ -1,4 +1,4 @@
-"""Loading a script into the index: what `cicada load` does."""
+"""Load a script into the index: ``cicada load`` for scripts."""
 
 from __future__ import annotations
 
@@ -45,18 +45,10 @@ def load_script(
 ) -> LoadReport:
     """Make a collection of the index hold exactly one script.
 
-    Loading it again calls the model only for what has changed, and publishes nothing if nothing has.
-
-    Args:
-        collection: its name: letters, digits, '_' and '-', at most 64.
-        embedder: the model that queries are embedded with too.
-        start_over: leave all other collections out: for another embedding model, or a damaged index.
-        verify: read every byte that the collection has, to find and repair all damage.
-
-    Raises:
-        CorpusInvalid: the script breaks its format, or the collection's name its rule; nothing was changed.
-        IndexMismatch, IndexCorrupt, IndexUnavailable, PublishConflict, ModelBusy, ModelUnavailable, ModelRefused: as
-            :meth:`IndexWriter.replace <cicada.index.writer.IndexWriter.replace>` does.
+    Loading it again embeds only what has changed, and publishes nothing if nothing has. ``start_over`` drops all other
+    collections: for another embedding model, or a damaged index; ``verify`` reads every byte of the collection to find
+    and repair all damage. Raises CorpusInvalid if the script or the collection's name is invalid, and the errors of
+    :meth:`IndexWriter.replace <cicada.index.writer.IndexWriter.replace>`.
     """
     checked_collection(collection)
     files = script_files(paths)
@@ -77,7 +69,7 @@ def load_script(
 
 
 def checked_collection(collection: str) -> str:
-    """The name of a collection. Raises CorpusInvalid if it is not a valid one."""
+    """A collection's name. Raises CorpusInvalid if it is invalid."""
     if not _COLLECTION.fullmatch(collection):
         raise CorpusInvalid(f"{collection!r} is no collection's name: up to 64 letters, digits, '_' and '-'")
     return collection

@@ -12,15 +12,15 @@ from cicada.settings import Environment
 
 
 class IngestStartSettings(Environment):
-    """The function's that is told of uploads."""
+    """For the function that receives upload events."""
 
     ingest_machine_arn: str
     quiet_s: Annotated[int, Field(ge=1, le=3600)] = 30
-    """Seconds in which uploads to one collection are gathered into one run."""
+    """Seconds: uploads to one collection within them share one run."""
 
 
 class IngestSettings(Environment):
-    """What the steps of the ingest workflow need."""
+    """For every step of the ingest workflow."""
 
     index_bucket: str
     embedding_model_id: str
@@ -31,7 +31,7 @@ class IngestSettings(Environment):
     """The deployment's own endpoints of models, by name, without their keys."""
 
     def recipe(self, collection: str) -> Recipe:
-        """What a collection's documents are prepared by."""
+        """The recipe of a collection's documents."""
         rules = self.loading.collections.get(collection, self.loading.others)
         return Recipe(
             embedding_model_id=self.embedding_model_id,
@@ -42,6 +42,6 @@ class IngestSettings(Environment):
 
 
 class IngestPlanSettings(IngestSettings):
-    """What planning needs beside."""
+    """For planning."""
 
     ingest_machine_arn: str

@@ -1,4 +1,4 @@
-"""The documents that paths stand for, and what each is known by."""
+"""Find the documents below some paths, and the source of each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from cicada.corpus.chunking.passages import PAGES_KEY
+from cicada.corpus.chunking.passages import DOC_TYPE_KEY, PAGES_KEY
 from cicada.corpus.declared.declaration import DECLARATION, misplaced
 from cicada.corpus.messages import (
     LANGUAGE_KEY,
@@ -17,12 +17,12 @@ from cicada.corpus.messages import (
 )
 from cicada.errors import CorpusInvalid, DocumentInvalid, DocumentRefused, DocumentTooLarge, DocumentUnsafe
 from cicada.ingest.contracts import MAX_SOURCE_CHARS, Quarantined
-from cicada.ingest.cutting import DOC_TYPE, SOURCE
+from cicada.ingest.cutting import SOURCE
 from cicada.text.normal import composed
 
 MAX_DOCUMENTS = 200_000  # of one load: more must be loaded in parts, or uploaded
 MAX_SHOWN_CHARS = 300  # of a path in a message
-RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE, LANGUAGE_KEY, PAGES_KEY})  # metadata set by a document's reader
+RESERVED_KEYS = frozenset({SOURCE, DOC_TYPE_KEY, LANGUAGE_KEY, PAGES_KEY})  # metadata set by a document's reader
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class SourceFile:
     """A file to load."""
 
     source: str
-    """Its path relative to the folder that was named, with ``/``; of a file that was named itself, its name."""
+    """Its path relative to the given folder, with ``/``; for a file given by itself, its name."""
     path: Path  # of the file itself, links resolved
     size: int  # bytes
 
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """What paths stand for."""
+    """The files below some paths."""
 
     files: tuple[SourceFile, ...]
     refused: tuple[Quarantined, ...]  # files that cannot be loaded
@@ -45,17 +45,15 @@ class SourceFiles:
 
 
 def source_files(paths: Sequence[Path]) -> SourceFiles:
-    """The documents that paths stand for: a file itself, all files of a folder and of the folders in it, by name.
+    """The documents below some paths: files themselves, and all files of folders and their subfolders, by name.
 
-    A ``collection.yaml`` that is named, or at the top of a folder that is, declares the collection and is no document.
-    What begins with a dot is left out without a word, unless it is named itself: it is not meant as a document. A link
-    to a file is followed where it stays within the folder that was named; any other is refused, as is what is no file.
-    Raises CorpusInvalid if a path does not exist, a folder cannot be listed, there is no document, two have one name,
-    or there are more than :data:`MAX_DOCUMENTS`.
+    A ``collection.yaml`` given by itself, or at the top of a given folder, is the collection's declaration. Hidden
+    files are skipped unless given by themselves. A link to a file within the given folder is followed; any other link
+    or special file is refused. Raises CorpusInvalid if a path does not exist, a folder cannot be listed, there is no
+    document, two have one name, or there are more than :data:`MAX_DOCUMENTS`.
     """
-    problems = [problem for path in paths if (problem := _problem_of(path)) is not None]
-    if problems:
-        raise CorpusInvalid("\n".join(problems))
+    _raise_if_any([problem for path in paths if (problem := _problem_of(path)) is not None])
+    problems: list[str] = []
     files: dict[str, SourceFile] = {}
     refused: list[Quarantined] = []
     for source, path, root in _entries(paths):
@@ -72,8 +70,7 @@ def source_files(paths: Sequence[Path]) -> SourceFiles:
             )
         if len(files) > MAX_DOCUMENTS:
             raise CorpusInvalid(f"there are more than {MAX_DOCUMENTS:,} documents: load them in parts")
-    if problems:
-        raise CorpusInvalid("\n".join(problems))
+    _raise_if_any(problems)
     declaration = files.pop(DECLARATION, None)
     if not (files or refused):
         beside = "" if declaration is None else f" beside its {DECLARATION}"
@@ -81,8 +78,13 @@ def source_files(paths: Sequence[Path]) -> SourceFiles:
     return SourceFiles(tuple(files.values()), tuple(refused), declaration)
 
 
+def _raise_if_any(problems: Sequence[str]) -> None:
+    if problems:
+        raise CorpusInvalid("\n".join(problems))
+
+
 def _problem_of(path: Path) -> str | None:
-    """Why a path cannot be looked at; None if it can. A path may be too long for the system, or hold a NUL."""
+    """Why a path cannot be read, if it cannot: it may also be too long for the system, or contain a NUL."""
     try:
         path.stat()
     except FileNotFoundError:
@@ -96,8 +98,8 @@ def _problem_of(path: Path) -> str | None:
 
 
 def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
-    """Metadata that may be given to every passage of a document. Raises CorpusInvalid if a key or value is empty, too
-    long or not to be printed, a key is reserved, or there are too many."""
+    """Metadata for every passage of a document. Raises CorpusInvalid if a key or value is empty, too long or not
+    printable, a key is reserved, or there are too many."""
     if len(metadata) > MAX_METADATA_ENTRIES:
         raise CorpusInvalid(f"metadata has more than {MAX_METADATA_ENTRIES} keys")
     for key, value in metadata.items():
@@ -110,7 +112,7 @@ def checked_metadata(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
-    """Each file's name as a source, its path, and the folder that it must not lead out of."""
+    """Each file's source, its path, and the folder that a link must stay within."""
     for path in paths:
         if not path.is_dir():
             yield path.name, path, None
@@ -125,7 +127,7 @@ def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Path, Path | None]]:
 
 
 def _unlisted(error: OSError) -> None:
-    """What a folder holds that cannot be listed is not known: it must not be taken for nothing."""
+    # A folder that cannot be listed must not be taken for an empty one: its documents would be deleted.
     raise CorpusInvalid(f"{error.filename}: the folder cannot be listed: {error.strerror}") from error
 
 
@@ -133,7 +135,7 @@ def _file(source: str, path: Path, root: Path | None) -> SourceFile:
     named = composed(source)
     if len(named) > MAX_SOURCE_CHARS:
         raise DocumentTooLarge(f"its path has more than {MAX_SOURCE_CHARS} characters")
-    if not named.isprintable():  # what cannot be decoded among it
+    if not named.isprintable():  # undecodable bytes included
         raise DocumentInvalid("its name holds characters that cannot be shown")
     if told := misplaced(named):
         raise DocumentInvalid(told)
@@ -142,7 +144,7 @@ def _file(source: str, path: Path, root: Path | None) -> SourceFile:
         if linked and root is not None and not _stays_within(path, root):
             raise DocumentUnsafe("is a link that leads out of the folder, or to no file")
         if not path.is_file():
-            raise DocumentUnsafe("is no file")
+            raise DocumentUnsafe("is not a file")
         return SourceFile(named, path.resolve() if linked else path, path.stat().st_size)
     except OSError as error:
         raise DocumentInvalid(f"cannot be read: {error.strerror}") from error
@@ -151,5 +153,5 @@ def _file(source: str, path: Path, root: Path | None) -> SourceFile:
 def _stays_within(path: Path, root: Path) -> bool:
     try:
         return path.resolve(strict=True).is_relative_to(root.resolve(strict=True)) and path.is_file()
-    except (OSError, RuntimeError):  # it leads nowhere, or in a circle
+    except (OSError, RuntimeError):  # it is broken, or a loop
         return False

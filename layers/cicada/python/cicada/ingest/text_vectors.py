@@ -1,4 +1,4 @@
-"""The vectors of one document's texts, each made once, and those of a large document kept as they are made."""
+"""The vectors of one document's texts: each made once, and checkpointed for a large document."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
 from cicada.models.ports import Embedder
 from cicada.text.token_estimates import estimated_tokens
 
-CHECKPOINT_TEXTS = 512
-"""Vectors that are made between two times that they are kept: what a crash costs a document at most."""
+CHECKPOINT_TEXTS = 512  # vectors between two checkpoints: what a crash costs a document at most
 DIGEST_BYTES = 16
 
 _PROBE = "probe"  # a text that no embedding model has a reason to refuse
@@ -25,10 +24,8 @@ _Half = NDArray[np.float16]
 
 
 class TextVectors:
-    """An :class:`~cicada.models.ports.Embedder` for one document, over the one that makes the vectors.
-
-    They are rounded as the index keeps them, so that it makes no difference whether one was made or kept.
-    """
+    """An :class:`~cicada.models.ports.Embedder` for one document, over another. Vectors have the precision of the
+    index, so that made and stored ones are equal."""
 
     def __init__(
         self,
@@ -40,12 +37,10 @@ class TextVectors:
         time_left_s: Callable[[], float],
         checkpoint_texts: int = CHECKPOINT_TEXTS,
     ) -> None:
-        """``folder`` begins the keys of kept vectors; ``turn``, entered around every batch, bounds how many are under
-        way at once; ``time_left_s``: seconds that a batch may take, retries included."""
-        self.asked = 0
-        """Texts that the model was asked for."""
-        self.tokens = 0
-        """Of these texts, about."""
+        """``folder``: key prefix of the checkpoints; ``turn``: entered around every batch, to bound how many run at
+        once; ``time_left_s``: seconds for a batch, retries included."""
+        self.asked = 0  # texts sent to the model
+        self.tokens = 0  # of these texts, estimated
         self._embedder = embedder
         self._store = store
         self._folder = folder
@@ -57,31 +52,23 @@ class TextVectors:
         self._looked_up = False
 
     @property
-    def model_id(self) -> str:
-        """See the port."""
+    def model_id(self) -> str:  # noqa: D102 (the port's contract)
         return self._embedder.model_id
 
     @property
-    def dimensions(self) -> int:
-        """See the port."""
+    def dimensions(self) -> int:  # noqa: D102
         return self._embedder.dimensions
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float = 0.0) -> list[list[float]]:  # noqa: ARG002
-        """Return a vector a text. The time that it may take is the preparation's, not the caller's.
-
-        Raises:
-            DocumentInvalid: the model refuses one of the texts, and would not refuse another.
-            ModelBusy, ModelUnavailable, ModelRefused, IndexMismatch: as the model and its vectors give reason to.
-            IndexUnavailable: the store does not respond.
-        """
+        """A vector a text; the time budget is the preparation's. Raises DocumentInvalid if the model refuses one of the
+        texts and would not refuse another, ModelError, IndexMismatch and IndexUnavailable."""
         self.make(texts)
         return [self._made[_digest(text)].astype(np.float32).tolist() for text in texts]
 
     def make(self, texts: Sequence[str]) -> None:
-        """Make the vectors of these texts; those that are kept are found again, all others are asked for.
+        """Make the vectors of these texts, or find them in checkpoints. Raises as :meth:`embed`.
 
-        Give all texts at once: their number decides whether the vectors are kept before all are made.
-        Raises as :meth:`embed`.
+        Pass all texts at once: their number decides whether checkpoints are used.
         """
         missing = self._missing(texts)
         if not self._looked_up and len(missing) + len(self._made) >= self._checkpoint_texts:
@@ -92,18 +79,10 @@ class TextVectors:
             self._ask(missing[start : start + EMBED_BATCH])
 
     def forget(self) -> None:
-        """Delete what was kept: the document is prepared. Raises IndexUnavailable if the store does not respond."""
+        """Delete the checkpoints of the prepared document. Raises IndexUnavailable."""
         if self._looked_up:
             for entry in self._store.entries(self._folder):
                 self._store.delete(entry.key)
-
-    def _model_refuses(self) -> bool:
-        """Whether the model refuses any text: then it is not the document that is at fault."""
-        try:
-            self._embedder.embed([_PROBE], time_budget_s=self._time_left_s())
-        except ModelRefused:
-            return True
-        return False
 
     def _missing(self, texts: Sequence[str]) -> list[str]:
         return [text for text in dict.fromkeys(texts) if _digest(text) not in self._made]
@@ -113,8 +92,8 @@ class TextVectors:
             try:
                 vectors = unit_vectors(self._embedder, batch, time_budget_s=self._time_left_s())
             except ModelRefused as error:
-                if self._model_refuses():
-                    raise
+                # If the model refuses this text as well, the document is not at fault.
+                self._embedder.embed([_PROBE], time_budget_s=self._time_left_s())
                 raise DocumentInvalid(f"the embedding model refuses one of its texts: {error}") from error
         self.asked += len(batch)
         self.tokens += sum(map(estimated_tokens, batch))
@@ -129,7 +108,7 @@ class TextVectors:
         rows = np.stack([self._made[digest] for digest in self._to_keep]).astype("<f2").tobytes()
         payload = b"".join(self._to_keep) + rows
         name = hashlib.sha256(payload).hexdigest()
-        with contextlib.suppress(PreconditionFailed):  # then another one that prepares the same has kept it
+        with contextlib.suppress(PreconditionFailed):  # another process has stored the same checkpoint
             self._store.write(self._folder + name, payload, replaces=None)
         self._to_keep.clear()
 
@@ -139,9 +118,9 @@ class TextVectors:
             try:
                 payload = self._store.read(entry.key).data
             except ObjectMissing:
-                continue  # another one that prepares the same has ended
+                continue  # another process has prepared the document
             if hashlib.sha256(payload).hexdigest() != entry.key.removeprefix(self._folder) or len(payload) % row_bytes:
-                continue  # damaged: its vectors are made again
+                continue  # damaged, or of another model: its vectors are made again
             count = len(payload) // row_bytes
             vectors = np.frombuffer(payload, dtype="<f2", offset=count * DIGEST_BYTES).reshape(count, self.dimensions)
             for place in range(count):

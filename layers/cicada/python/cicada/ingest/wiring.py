@@ -1,4 +1,4 @@
-"""What prepares documents in a function: the one place that chooses implementations."""
+"""Build what prepares documents in a function."""
 
 from __future__ import annotations
 
@@ -27,11 +27,8 @@ def preparer(
     *,
     time_left_s: Callable[[], float],
 ) -> Preparer:
-    """What prepares a collection's documents.
-
-    ``bedrock``: boto3's ``bedrock-runtime`` client, for embeddings; ``models`` makes the model that enriches, where the
-    recipe wants one; ``time_left_s``: seconds that one batch of texts may take, retries included.
-    """
+    """A preparer of a collection's documents. ``bedrock``: boto3's ``bedrock-runtime`` client, for embeddings;
+    ``models``: makes the enriching model, if any; ``time_left_s``: seconds for a batch of texts, retries included."""
     return Preparer(
         store,
         BedrockEmbedder(bedrock, recipe.embedding_model_id, recipe.dimensions),
@@ -49,7 +46,7 @@ def enricher(
     *,
     time_left_s: Callable[[], float] = lambda: math.inf,
 ) -> Enricher:
-    """What enriches passages, with patience; its model is made only where the options name one."""
+    """An enricher with patient retries; it has a model only if the options name one."""
     model = None
     if options.model_id:
         model = models.structured(options.model_id, max_tokens=ENRICHING_MAX_TOKENS, retry=PATIENT)

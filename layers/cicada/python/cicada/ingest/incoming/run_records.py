@@ -8,13 +8,14 @@ from typing import TypeVar
 from pydantic import BaseModel, Field, ValidationError
 
 from cicada.corpus.declared.declaration import CollectionDeclaration
+from cicada.corpus.passages import CorpusModel
 from cicada.errors import IndexCorrupt, PublishConflict
 from cicada.index.ports import ObjectMissing, ObjectStore, PreconditionFailed
-from cicada.ingest.contracts import IngestModel, IngestReport, Prepared, Quarantined, SourceItem
+from cicada.ingest.contracts import IngestReport, Prepared, Quarantined, SourceItem
 from cicada.ingest.incoming.places import mirror_key
 
 
-class Planned(IngestModel):
+class Planned(CorpusModel):
     """One document of a plan."""
 
     item: SourceItem
@@ -25,7 +26,7 @@ class Planned(IngestModel):
         return hashlib.sha256(f"{self.item.source}\0{self.stamp}".encode()).hexdigest()[:32]
 
 
-class DeclarationPlanned(IngestModel):
+class DeclarationPlanned(CorpusModel):
     """What a run is to do about the collection's declaration: publish one, withdraw it, or report that it is none."""
 
     stamp: str = Field("", description="of the upload; blank where it is not there any more")
@@ -35,7 +36,7 @@ class DeclarationPlanned(IngestModel):
     withdrawn: bool = Field(False, description="whether what is published was the folder's, and is not there any more")
 
 
-class IngestPlan(IngestModel):
+class IngestPlan(CorpusModel):
     """What a run is to do."""
 
     collection: str
@@ -52,7 +53,7 @@ class IngestPlan(IngestModel):
     """What is to be done about the collection's declaration, if anything."""
 
 
-class Batch(IngestModel):
+class Batch(CorpusModel):
     """Documents that one invocation prepares, one after another."""
 
     collection: str
@@ -63,7 +64,7 @@ class Batch(IngestModel):
     sections_key: str = Field("", description="of the rules of the collection's sections; blank where it declares none")
 
 
-class UploadOutcome(IngestModel):
+class UploadOutcome(CorpusModel):
     """What became of one upload: one of the three."""
 
     prepared: Prepared | None = None
@@ -76,7 +77,7 @@ class UploadOutcome(IngestModel):
         return self.failed is None
 
 
-class Mirrored(IngestModel):
+class Mirrored(CorpusModel):
     """A document of the folder, as it was last met."""
 
     stamp: str = Field(description="of the upload that was loaded or refused; blank where it is to be met again")
@@ -85,7 +86,7 @@ class Mirrored(IngestModel):
     refused: Quarantined | None = Field(None, description="why the last upload is not in the collection, if it is not")
 
 
-class Mirror(IngestModel):
+class Mirror(CorpusModel):
     """What is known of a collection's folder."""
 
     recipe_digest: str = ""
@@ -93,7 +94,7 @@ class Mirror(IngestModel):
     declaration: Mirrored | None = Field(None, description="the folder's collection.yaml, if there is one")
 
 
-class CollectionTurn(IngestModel):
+class CollectionTurn(CorpusModel):
     """Whose turn it is at a collection: one run at a time plans, commits and remembers."""
 
     run: str = Field("", description="the run at work; blank for none")
@@ -101,7 +102,7 @@ class CollectionTurn(IngestModel):
     rounds: int = Field(0, description="how often it has looked again for documents that could not be prepared")
 
 
-class PlanSummary(IngestModel):
+class PlanSummary(CorpusModel):
     """What the workflow needs to know of a plan."""
 
     collection: str
@@ -114,7 +115,7 @@ class PlanSummary(IngestModel):
     deferred: bool = Field(False, description="whether another run is at work, which will look again")
 
 
-class Progress(IngestModel):
+class Progress(CorpusModel):
     """How far a run has come with committing."""
 
     round: int
@@ -124,7 +125,7 @@ class Progress(IngestModel):
     superseded: tuple[str, ...] = ()
 
 
-class FinishedRun(IngestModel):
+class FinishedRun(CorpusModel):
     """What a step of finishing tells the workflow; the whole report lies in the bucket."""
 
     collection: str
@@ -143,7 +144,7 @@ class FinishedRun(IngestModel):
     published: bool = False
 
 
-class RunReport(IngestModel):
+class RunReport(CorpusModel):
     """A run's report."""
 
     run: str
