@@ -20,7 +20,7 @@ from moto import mock_aws
 
 from benchmarks.dynamodb_units import item_bytes, read_units, write_units
 from cicada.corpus.passages import ScriptLocator
-from cicada.profiles.changes import By, FieldGiven, created, updated
+from cicada.profiles.changes import By, ChangeContext, FieldGiven, created, updated
 from cicada.profiles.dynamodb import DynamoDbProfiles
 from cicada.profiles.record import PassageProof, ProfileRecord
 from cicada.profiles.rules import MAX_EDITS, ProfileLimits
@@ -107,18 +107,18 @@ def record(number: int, shape: Shape) -> ProfileRecord:
         )
         return FieldGiven(f"the fact number {n}", f"{version:04}".ljust(shape.value_chars, "v"), proof)
 
-    def told(version: int) -> dict[str, Any]:
+    def context(version: int) -> ChangeContext:
         by = By(SUBJECT, f"6f9619ff-8b86-4d01-b42d-{version:012}", f"{number:016x}{version:016x}")
-        return {"by": by, "at_ms": 1_800_000_000_000, "limits": LIMITS}
+        return ChangeContext(by, 1_800_000_000_000, LIMITS)
 
     facts = [fact(n, 0) for n in range(shape.facts)]
-    made = created(None, "character", f"Somebody {number:03}", facts[:MAX_EDITS], None, **told(1))
+    made = created(None, "character", f"Somebody {number:03}", facts[:MAX_EDITS], None, context(1))
     for start in range(MAX_EDITS, shape.facts, MAX_EDITS):
         new = facts[start : start + MAX_EDITS]
-        made = updated(made, made.profile, new, (), None, **told(made.version + 1))  # type: ignore[arg-type]
+        made = updated(made, made.profile, new, (), None, context(made.version + 1))  # type: ignore[arg-type]
     while made.version < shape.changes:
         new = [fact(made.version % shape.facts, made.version)]
-        made = updated(made, made.profile, new, (), None, **told(made.version + 1))  # type: ignore[arg-type]
+        made = updated(made, made.profile, new, (), None, context(made.version + 1))  # type: ignore[arg-type]
     return made
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from cicada.corpus.passages import DocumentLocator, ScriptLocator
 from cicada.errors import SettingsInvalid
-from cicada.profiles.changes import By, FieldGiven, Stated, created, judged, updated
+from cicada.profiles.changes import By, ChangeContext, FieldGiven, Stated, created, judged, updated
 from cicada.profiles.record import Evidence, NoteProof, PassageProof
 from cicada.profiles.rules import (
     MAX_EDITS,
@@ -51,7 +51,7 @@ def proof(place):
 def full_theory(limits, place):
     """A theory with all that the limits allow, judged and changed in every field."""
     note = NoteProof(request_id=BY.request_id, words="w" * MAX_QUOTE_CHARS, said_at_ms=NOW_MS)
-    told = {"by": BY, "at_ms": NOW_MS, "limits": limits}
+    context = ChangeContext(BY, NOW_MS, limits)
 
     def facts(letter, start, count):
         names = [f"{n:0{MAX_FIELD_NAME_CHARS}}" for n in range(start, start + count)]
@@ -59,12 +59,12 @@ def full_theory(limits, place):
 
     episodes = [f"{n:0{MAX_EPISODE_CHARS}}" for n in range(MAX_EPISODES)]
     stated = Stated("s" * MAX_STATEMENT_CHARS, note, episodes)
-    record = created(None, "theory", "n" * MAX_NAME_CHARS, facts("v", 0, limits.fields % MAX_EDITS), stated, **told)
+    record = created(None, "theory", "n" * MAX_NAME_CHARS, facts("v", 0, limits.fields % MAX_EDITS), stated, context)
     for start in range(limits.fields % MAX_EDITS, limits.fields, MAX_EDITS):
-        record = updated(record, record.profile, facts("v", start, MAX_EDITS), (), None, **told)
+        record = updated(record, record.profile, facts("v", start, MAX_EDITS), (), None, context)
     evidence = [Evidence(side="for", strength=0.123456, proof=proof(place), cited=True) for _ in range(MAX_EVIDENCE)]
-    record = judged(record, record.profile, "contradicted", evidence, **told)
-    changed = updated(record, record.profile, facts("w", 0, MAX_EDITS), (), None, **told)
+    record = judged(record, record.profile, "contradicted", evidence, context)
+    changed = updated(record, record.profile, facts("w", 0, MAX_EDITS), (), None, context)
     replaced = tuple(one for one in changed.replaced if one.version == changed.version)
     return changed.model_copy(update={"history": changed.history[-1:], "replaced": replaced})
 

@@ -234,7 +234,7 @@ def test_an_export_is_one_json_document_with_every_profile_and_its_history(cicad
         (["show", "Nobody"], 1, "profile_unknown"),
         (["show", "0" * 20], 1, "profile_unknown"),
         (["create", "character", "corin"], 1, "profile_conflict"),
-        (["set", "Corin", "hair=red", "--version", "7"], 1, "version 1 stands"),
+        (["set", "Corin", "hair=red", "--version", "7"], 1, "version 1 is current"),
         (["unset", "Corin", "beard"], 1, "beard"),
         (["set", "Corin", "--statement", "x"], 1, "theory"),
         (["create", "character", "x" * 81], 2, "name"),

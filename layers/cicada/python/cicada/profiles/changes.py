@@ -1,4 +1,4 @@
-"""What each operation makes of a record: decisions without I/O."""
+"""The new record that each operation on a profile makes, computed without I/O."""
 
 from __future__ import annotations
 
@@ -38,26 +38,35 @@ from cicada.profiles.rules import (
     value_of,
 )
 
-_OF_THEORIES = frozenset({"statement", "episodes", "evidence", "verdict"})
-"""What the history calls the parts of a theory: no field is called so."""
+_THEORY_PARTS = frozenset({"statement", "episodes", "evidence", "verdict"})
+"""Names that the history uses for the parts of a theory. A theory's fields cannot have them."""
 
 
 @dataclass(frozen=True)
 class By:
-    """Who changes something, and because of what."""
+    """The user and the operation that make a change."""
 
     subject: str
-    """Whose profiles they are: see :attr:`cicada.identity.Caller.owner`."""
+    """The owner of the profiles: see :attr:`cicada.identity.Caller.owner`."""
     request_id: str
     operation_id: str
-    """Equal for a repeated operation, so that it is applied once: see :func:`cicada.profiles.service.operation`."""
+    """Equal for a repeated operation, which is applied once: see :func:`cicada.profiles.service.operation`."""
     reversibly: bool = False
-    """Refuse a change that could not be taken back, because the record has no room for what it replaces."""
+    """Refuse a change that cannot be undone because the record has no room for what it replaces."""
+
+
+@dataclass(frozen=True)
+class ChangeContext:
+    """Who makes a change, when, and under which limits."""
+
+    by: By
+    at_ms: int
+    limits: ProfileLimits
 
 
 @dataclass(frozen=True)
 class FieldGiven:
-    """A fact to be kept."""
+    """A fact to store."""
 
     name: str
     value: str
@@ -66,7 +75,7 @@ class FieldGiven:
 
 @dataclass(frozen=True)
 class Stated:
-    """What a theory says."""
+    """The content of a theory."""
 
     statement: str
     proof: NoteProof
@@ -79,17 +88,13 @@ def created(
     name: str,
     fields: Sequence[FieldGiven],
     stated: Stated | None,
-    *,
-    by: By,
-    at_ms: int,
-    limits: ProfileLimits,
+    context: ChangeContext,
 ) -> ProfileRecord:
-    """The record of a new profile; ``old`` is what a deleted one of its name has left. Raises ProfileInvalid if it
-    breaks a rule or a limit."""
+    """The record of a new profile; ``old`` is the record of a deleted one with its name. Raises ProfileInvalid."""
     name = line("the name", name, MAX_NAME_CHARS)
     if (kind == "theory") != (stated is not None):
-        raise ProfileInvalid("a theory has a statement, and nothing else has one")
-    kept, edits = _set((), fields, (), at_ms=at_ms, limits=limits, in_theory=kind == "theory")
+        raise ProfileInvalid("a theory needs a statement, and no other kind can have one")
+    kept, edits = _set((), fields, (), context, in_theory=kind == "theory")
     theory = None
     if stated is not None:
         theory, of_theory = _stated(None, stated)
@@ -99,12 +104,12 @@ def created(
         kind=kind,
         name=name,
         version=old.version + 1 if old else 1,
-        created_at_ms=at_ms,
-        changed_at_ms=at_ms,
+        created_at_ms=context.at_ms,
+        changed_at_ms=context.at_ms,
         fields=kept,
         theory=theory,
     )
-    return _recorded(old, profile, "created", edits, by=by, limits=limits)
+    return _recorded(old, profile, "created", edits, context)
 
 
 def updated(
@@ -113,125 +118,122 @@ def updated(
     given: Sequence[FieldGiven],
     remove: Sequence[str],
     stated: Stated | None,
-    *,
-    by: By,
-    at_ms: int,
-    limits: ProfileLimits,
+    context: ChangeContext,
 ) -> ProfileRecord:
-    """The record with fields set and removed, and a theory's statement refined: what was gathered for the old one goes.
+    """Set and remove fields, and replace a theory's statement, which drops the evidence and verdict of the old one.
 
-    A value that stands there already is left as it is, with its proof; where nothing is changed, the record is the old.
-    Raises ProfileInvalid if it breaks a rule or a limit, or removes what is not there.
+    A field whose value is unchanged keeps its proof. Returns ``old`` if nothing changes. Raises ProfileInvalid.
     """
     if len(given) + len(remove) > MAX_EDITS:
-        raise ProfileInvalid(f"one change sets and removes {MAX_EDITS} fields at most")
+        raise ProfileInvalid(f"one change can set and remove at most {MAX_EDITS} fields")
     theory = profile.theory
     of_theory: tuple[Edit, ...] = ()
     if stated is not None:
         if theory is None:
             raise ProfileInvalid("only a theory has a statement")
         theory, of_theory = _stated(theory, stated)
-    fields, edits = _set(
-        profile.fields, given, remove, at_ms=at_ms, limits=limits, in_theory=profile.theory is not None
-    )
-    return _next(old, profile, {"fields": fields, "theory": theory}, (*of_theory, *edits), by, at_ms, limits)
+    fields, edits = _set(profile.fields, given, remove, context, in_theory=profile.theory is not None)
+    return _next(old, profile, {"fields": fields, "theory": theory}, (*of_theory, *edits), context)
 
 
 def judged(
-    old: ProfileRecord,
-    profile: Profile,
-    verdict: Verdict,
-    evidence: Sequence[Evidence],
-    *,
-    by: By,
-    at_ms: int,
-    limits: ProfileLimits,
+    old: ProfileRecord, profile: Profile, verdict: Verdict, evidence: Sequence[Evidence], context: ChangeContext
 ) -> ProfileRecord:
-    """The record of a theory with what speaks for and against it, and what is concluded from that.
+    """Store a theory's verdict with the evidence that it cites, and the strongest of the rest.
 
-    Of the evidence, all that was gathered, is kept what the verdict rests on, and the strongest of the rest. Raises
-    ProfileInvalid if it is no theory, or the verdict rests on nothing that was gathered.
+    Raises ProfileInvalid if the profile is no theory, or the verdict cites nothing.
     """
     if profile.theory is None:
         raise ProfileInvalid("only a theory has a verdict")
     if not 1 <= sum(one.cited for one in evidence) <= MAX_EVIDENCE:
-        raise ProfileInvalid(f"a verdict rests on 1 to {MAX_EVIDENCE} passages of its evidence")
+        raise ProfileInvalid(f"a verdict must cite 1 to {MAX_EVIDENCE} passages of its evidence")
     ranked = sorted(evidence, key=lambda one: (not one.cited, -one.strength))[:MAX_EVIDENCE]
     kept = tuple(sorted(ranked, key=lambda one: -one.strength))
-    judgement = Judgement(verdict=verdict, at_ms=at_ms)
+    judgement = Judgement(verdict=verdict, at_ms=context.at_ms)
     theory = profile.theory.model_copy(update={"evidence": kept, "judgement": judgement})
     edits = (
         *_edit("evidence", evidence_words(profile.theory), evidence_words(theory)),
         *_edit("verdict", verdict_words(profile.theory), verdict_words(theory)),
     )
-    return _next(old, profile, {"theory": theory}, edits, by, at_ms, limits)
+    return _next(old, profile, {"theory": theory}, edits, context)
 
 
-def undone(
-    old: ProfileRecord, profile: Profile, version: int, *, by: By, at_ms: int, limits: ProfileLimits
-) -> ProfileRecord:
-    """The record with one change taken back: what it replaced stands again with its proof, what it added is gone.
+def undone(old: ProfileRecord, profile: Profile, version: int, context: ChangeContext) -> ProfileRecord:
+    """Undo one change: what it replaced is restored with its proof, what it added is removed.
 
-    The profile's creation is taken back by deleting it, while nothing else has changed it. Raises ProfileInvalid if
-    the history does not have that change any more, or it cannot be taken back, and ProfileConflict if what it did was
-    changed since.
+    Undoing the creation deletes the profile, if nothing else has changed it. Raises ProfileInvalid if the history no
+    longer has the change or what it replaced, and ProfileConflict if its result was changed since.
     """
     change = old.change_to(version)
     if change is None:
         raise ProfileInvalid(f"the history has no change to version {version}")
     if change.operation == "created":
         if old.version != version:
-            raise ProfileConflict(f"version {old.version} stands: it was changed after it was created")
-        return deleted(old, by=by, at_ms=at_ms, limits=limits)
+            raise ProfileConflict(f"version {old.version} is current: the profile was changed after it was created")
+        return deleted(old, context)
     before = next((one for one in old.replaced if one.version == version), Replaced(version=version))
+    of_theory, of_fields = _split(profile, change)
+    if before.theory is None and (of_theory or not change.edits):  # a deletion leaves changes without edits
+        raise _not_kept(version)
+    update = {"fields": _restored(profile, before, of_fields), "theory": _restored_theory(old, profile, before)}
+    edits = tuple(Edit(field=edit.field, before=edit.after, after=edit.before) for edit in (*of_fields, *of_theory))
+    return _next(old, profile, update, edits, context, undoes=version)
+
+
+def _restored_theory(old: ProfileRecord, profile: Profile, before: Replaced) -> Theory | None:
+    if before.theory is not None and any(one.version > before.version and one.theory for one in old.replaced):
+        raise ProfileConflict(f"the theory was changed after version {before.version}")
+    return before.theory or profile.theory
+
+
+def _split(profile: Profile, change: Change) -> tuple[list[Edit], list[Edit]]:
+    """The edits of the theory's own parts, and those of fields."""
+    parts = _THEORY_PARTS if profile.theory else frozenset()
+    of_theory = [edit for edit in change.edits if name_key(edit.field) in parts]
+    return of_theory, [edit for edit in change.edits if edit not in of_theory]
+
+
+def _restored(profile: Profile, before: Replaced, edits: Sequence[Edit]) -> tuple[ProfileField, ...]:
+    """The profile's fields with these edits reversed."""
     fields = {name_key(field.name): field for field in profile.fields}
-    restored = {name_key(field.name): field for field in before.fields}
-    theory, edits = profile.theory, list[Edit]()
-    of_theory = [edit for edit in change.edits if profile.theory and name_key(edit.field) in _OF_THEORIES]
-    if before.theory is None and (of_theory or not change.edits):  # of a profile of this name that was deleted
-        raise ProfileInvalid(f"what version {version} replaced is not kept any more")
-    for edit in change.edits:
+    replaced = {name_key(field.name): field for field in before.fields}
+    for edit in edits:
         name = name_key(edit.field)
-        if edit in of_theory:
-            continue
-        stands = fields.get(name)
-        if (stands.value if stands else None) != edit.after:
-            raise ProfileConflict(f"{edit.field} was changed after version {version}")
-        if edit.before is not None and name not in restored:
-            raise ProfileInvalid(f"what version {version} replaced is not kept any more")
-        if name in restored:
-            fields[name] = restored[name]
+        current = fields.get(name)
+        if (current.value if current else None) != edit.after:
+            raise ProfileConflict(f"{edit.field} was changed after version {before.version}")
+        if edit.before is not None and name not in replaced:
+            raise _not_kept(before.version)
+        if name in replaced:
+            fields[name] = replaced[name]
         else:
             del fields[name]
-        edits.append(Edit(field=edit.field, before=edit.after, after=edit.before))
-    if before.theory is not None:
-        if any(one.version > version and one.theory is not None for one in old.replaced):
-            raise ProfileConflict(f"the theory was changed after version {version}")
-        theory = before.theory
-        edits += (Edit(field=edit.field, before=edit.after, after=edit.before) for edit in of_theory)
-    update = {"fields": tuple(fields.values()), "theory": theory}
-    return _next(old, profile, update, tuple(edits), by, at_ms, limits, undoes=version)
+    return tuple(fields.values())
 
 
-def deleted(old: ProfileRecord, *, by: By, at_ms: int, limits: ProfileLimits) -> ProfileRecord:
-    """What a deleted profile leaves: versions and operations, and none of its words."""
-    older = limits.deleted_history_entries - 1
+def _not_kept(version: int) -> ProfileInvalid:
+    return ProfileInvalid(f"what version {version} replaced was not kept")
+
+
+def deleted(old: ProfileRecord, context: ChangeContext) -> ProfileRecord:
+    """The record of a deleted profile: versions and operation ids, without any of the user's words."""
+    older = context.limits.deleted_history_entries - 1
     newest = old.history[-older:] if older else ()
     bare = tuple(change.model_copy(update={"edits": ()}) for change in newest)
     left = old.model_copy(
         update={
             "version": old.version + 1,
             "profile": None,
-            "history": (*bare, _change(old.version + 1, at_ms, "deleted", (), by)),
+            "history": (*bare, _change(old.version + 1, "deleted", (), context)),
             "replaced": (),
-            "expires_at": at_ms // 1000 + limits.deleted_kept_s,
+            "expires_at": context.at_ms // 1000 + context.limits.deleted_kept_s,
         }
     )
-    return fitted(left, limits, old)
+    return fitted(left, context.limits, old)
 
 
 def evidence_words(theory: Theory) -> str | None:
-    """``3 for, 1 against``; None without any."""
+    """``3 for, 1 against``; None without evidence."""
     if not theory.evidence:
         return None
     for_it = sum(one.side == "for" for one in theory.evidence)
@@ -239,7 +241,7 @@ def evidence_words(theory: Theory) -> str | None:
 
 
 def verdict_words(theory: Theory) -> str | None:
-    """The verdict, and on how many passages it rests; None without one."""
+    """The verdict and how many passages it cites; None without a verdict."""
     if theory.judgement is None:
         return None
     return f"{theory.judgement.verdict}, by {sum(one.cited for one in theory.evidence)} of its evidence"
@@ -263,12 +265,11 @@ def _set(
     fields: Sequence[ProfileField],
     given: Sequence[FieldGiven],
     remove: Sequence[str],
+    context: ChangeContext,
     *,
-    at_ms: int,
-    limits: ProfileLimits,
     in_theory: bool,
 ) -> tuple[tuple[ProfileField, ...], tuple[Edit, ...]]:
-    kept: dict[str, ProfileField] = {name_key(field.name): field for field in fields}
+    kept = {name_key(field.name): field for field in fields}
     edits: list[Edit] = []
     named: set[str] = set()
     for name in remove:
@@ -280,16 +281,15 @@ def _set(
     for one in given:
         name = line("a field's name", one.name, MAX_FIELD_NAME_CHARS)
         key = _once(named, name)
-        if in_theory and key in _OF_THEORIES:
-            raise ProfileInvalid(f"{name} is a part of a theory itself: no field of it can be called so")
+        if in_theory and key in _THEORY_PARTS:
+            raise ProfileInvalid(f"{name} is a part of a theory itself: choose another name for the field")
         value = value_of(name, one.value)
-        old = kept.get(key)
-        if old is not None and old.value == value:
-            continue
-        kept[key] = ProfileField(name=old.name if old else name, value=value, proof=one.proof, changed_at_ms=at_ms)
-        edits += _edit(kept[key].name, old.value if old else None, value)
-    if len(kept) > max(limits.fields, len(fields)):  # more of them may stand from when the limit was another
-        raise ProfileInvalid(f"a profile has {limits.fields} fields at most")
+        name, before = (kept[key].name, kept[key].value) if key in kept else (name, None)
+        if value != before:
+            kept[key] = ProfileField(name=name, value=value, proof=one.proof, changed_at_ms=context.at_ms)
+            edits += _edit(name, before, value)
+    if len(kept) > max(context.limits.fields, len(fields)):  # a profile made under a higher limit may keep its fields
+        raise ProfileInvalid(f"a profile can have at most {context.limits.fields} fields")
     return tuple(kept.values()), tuple(edits)
 
 
@@ -311,16 +311,14 @@ def _next(
     profile: Profile,
     update: Mapping[str, object],
     edits: tuple[Edit, ...],
-    by: By,
-    at_ms: int,
-    limits: ProfileLimits,
+    context: ChangeContext,
     *,
     undoes: int | None = None,
 ) -> ProfileRecord:
     if not edits and all(getattr(profile, name) == value for name, value in update.items()):
         return old
-    new = profile.model_copy(update={**update, "version": old.version + 1, "changed_at_ms": at_ms})
-    return _recorded(old, new, "updated", edits, by=by, limits=limits, undoes=undoes)
+    new = profile.model_copy(update={**update, "version": old.version + 1, "changed_at_ms": context.at_ms})
+    return _recorded(old, new, "undone" if undoes else "updated", edits, context, undoes)
 
 
 def _recorded(
@@ -328,30 +326,25 @@ def _recorded(
     profile: Profile,
     operation: Operation,
     edits: tuple[Edit, ...],
-    *,
-    by: By,
-    limits: ProfileLimits,
+    context: ChangeContext,
     undoes: int | None = None,
 ) -> ProfileRecord:
-    change = _change(profile.version, profile.changed_at_ms, operation, edits, by)
-    if undoes is not None:
-        change = change.model_copy(update={"operation": "undone", "undoes": undoes})
     replaced = _replaced(old.profile if old else None, profile, edits)
     record = ProfileRecord(
         id=profile.id,
         version=profile.version,
         profile=profile,
-        history=(*(old.history if old else ()), change),
+        history=(*(old.history if old else ()), _change(profile.version, operation, edits, context, undoes)),
         replaced=(*(old.replaced if old else ()), *replaced),
     )
-    kept = fitted(record, limits, old)
-    if by.reversibly and replaced and not kept.replaced:
+    kept = fitted(record, context.limits, old)
+    if context.by.reversibly and replaced and not kept.replaced:
         raise ProfileInvalid("the profile is too large to keep what this would replace: change fewer fields at a time")
     return kept
 
 
 def _replaced(old: Profile | None, new: Profile, edits: tuple[Edit, ...]) -> tuple[Replaced, ...]:
-    """What a change has taken away from a profile; empty where it has only added."""
+    """What a change has removed from a profile; empty if it has only added."""
     if old is None:
         return ()
     named = {name_key(edit.field) for edit in edits}
@@ -360,12 +353,15 @@ def _replaced(old: Profile | None, new: Profile, edits: tuple[Edit, ...]) -> tup
     return (Replaced(version=new.version, fields=fields, theory=theory),) if fields or theory else ()
 
 
-def _change(version: int, at_ms: int, operation: Operation, edits: tuple[Edit, ...], by: By) -> Change:
+def _change(
+    version: int, operation: Operation, edits: tuple[Edit, ...], context: ChangeContext, undoes: int | None = None
+) -> Change:
     return Change(
         version=version,
-        at_ms=at_ms,
+        at_ms=context.at_ms,
         operation=operation,
-        request_id=by.request_id,
-        operation_id=by.operation_id,
+        request_id=context.by.request_id,
+        operation_id=context.by.operation_id,
         edits=edits,
+        undoes=undoes,
     )

@@ -1,8 +1,8 @@
-"""Profiles in DynamoDB, beside the requests: a partition a user, and two items a profile, written as one.
+"""Profiles in the requests table: one partition per user, two items per profile, written in one transaction.
 
-The small one (``profile#<id>``) holds the version, under which both are replaced, and what lists show; the large one
-(``record#<id>``) is the record. A Query is billed by the items that it reads, whatever it projects: a list reads small
-ones. Earlier releases kept both in the small one's place; such an item is read as it is, and split by its next write.
+The small item (``profile#<id>``) holds the version, which conditions both writes, and what lists show. The large item
+(``record#<id>``) holds the record. A Query is billed for the items it reads, whatever it projects, so lists read small
+items. Earlier releases stored the record in the small item; it is read from there, and split by its next write.
 """
 
 from __future__ import annotations
@@ -21,42 +21,39 @@ from cicada.profiles.rules import dumped
 from cicada.profiles.store import RecordChanged
 
 PROFILES_CONFIG = Config(connect_timeout=0.5, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 3})
-"""Time-outs in seconds. A write that boto3 repeats because its acknowledgement was lost has the same token, and is no
-second one; one that whoever asked for it repeats is known by its operation."""
+"""Timeouts in seconds. boto3's retry of a transaction has the same idempotency token, so it is applied once."""
 _PROFILE = "profile#"
 _RECORD = "record#"
 _AFTER_ALL_IDS = "~"
-_TRIES = 3
-"""Of a write that another transaction was in the way of, and of a read that came between the two items of a write."""
-_HEAD_ALONE = {
-    "ProjectionExpression": "sk, #head, expires_at",
-    "ExpressionAttributeNames": {"#head": "head"},
-}
+_TRIES = 3  # of a write that conflicts with another transaction, and of a read between the two items of a write
 
 
 class DynamoDbProfiles:
     """:class:`cicada.profiles.store.ProfileStore` over one table."""
 
     def __init__(self, client: Any, table: str) -> None:
-        """``client``: a DynamoDB client made with :data:`PROFILES_CONFIG`."""
+        """Take a DynamoDB client made with :data:`PROFILES_CONFIG`."""
         self._client = client
         self._table = table
 
-    def read(self, subject: str, profile_id: str) -> ProfileRecord | None:
-        """See the port."""
+    def read(self, subject: str, profile_id: str) -> ProfileRecord | None:  # noqa: D102 (the port's contract)
         small = self._item(_key(subject, profile_id))
         return None if small is None else self._whole(subject, small)
 
     def page(self, subject: str, after: str, limit: int) -> tuple[ProfileRecord, ...]:
-        """See the port. A read for each record, beside that of the list."""
+        """See the port. Reads each record separately."""
         return tuple(self._whole(subject, small) for small in self._queried(subject, after, limit))
 
     def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
-        """See the port. Items of some hundred bytes are read, a Query a page of 1 MB."""
-        return tuple(_listed(small) for small in self._queried(subject, after, limit, **_HEAD_ALONE))
+        """See the port. Reads items of some hundred bytes."""
+        projection = {
+            "ProjectionExpression": "sk, #head, expires_at",
+            "ExpressionAttributeNames": {"#head": "head"},
+        }
+        return tuple(map(_listed, self._queried(subject, after, limit, **projection)))
 
     def write(self, subject: str, record: ProfileRecord, *, over: int) -> None:
-        """See the port. Both items are written, or neither."""
+        """See the port. Writes both items or neither."""
         puts = self._puts(subject, record, over)
         for _ in range(_TRIES):
             try:
@@ -68,10 +65,10 @@ class DynamoDbProfiles:
                     raise RecordChanged(record.id) from error
                 if "TransactionConflict" not in why:
                     raise ProfilesUnavailable(str(error)) from error
-        raise ProfilesUnavailable("the profile is being written by somebody else")
+        raise ProfilesUnavailable("the profile is being written by another request")
 
     def _puts(self, subject: str, record: ProfileRecord, over: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What puts the small item, under the condition, and the record."""
+        """Puts of the small item, conditional on the version, and of the record."""
         expires = {} if record.expires_at is None else {"expires_at": {"N": str(record.expires_at)}}
         head = {} if record.profile is None else {"head": {"S": dumped(head_of(record.profile))}}
         small = {**_key(subject, record.id), "version": {"N": str(record.version)}, **head, **expires}
@@ -80,20 +77,20 @@ class DynamoDbProfiles:
         return guarded, {"TableName": self._table, "Item": whole}
 
     def _whole(self, subject: str, small: Item) -> ProfileRecord:
-        """The record that belongs to a small item, or a newer one."""
+        """The record of a small item, or a newer one."""
         if "record" in small:
             return _record(small)
         profile_id, version = _id(small), int(small["version"]["N"])
         for _ in range(_TRIES):
             item = self._item(_key(subject, profile_id, _RECORD))
-            if item is None and "expires_at" in small:  # of the two that are left, this one has expired first
+            if item is None and "expires_at" in small:  # DynamoDB deletes expired items one by one, in any order
                 return ProfileRecord(id=profile_id, version=version, expires_at=int(small["expires_at"]["N"]))
             if item is None:
                 raise ProfilesUnavailable("a stored profile has no record")
             record = _record(item)
             if record.version >= version:
                 return record
-        raise ProfilesUnavailable("the profile is being written by somebody else")
+        raise ProfilesUnavailable("the profile is being written by another request")
 
     def _item(self, key: dict[str, Any]) -> Item | None:
         with faults_as(ProfilesUnavailable):
@@ -102,7 +99,7 @@ class DynamoDbProfiles:
         return item
 
     def _queried(self, subject: str, after: str, limit: int, **projection: Any) -> list[Item]:
-        """Small items, in the order of their ids."""
+        """Small items in the order of their ids. A Query returns at most 1 MB, so pages are read on."""
         start = {"ExclusiveStartKey": _key(subject, after)} if after else {}
         items = queried(
             self._client,
@@ -111,7 +108,7 @@ class DynamoDbProfiles:
             TableName=self._table,
             KeyConditionExpression="pk = :pk AND sk BETWEEN :first AND :last",
             ExpressionAttributeValues={
-                ":pk": {"S": _pk(subject)},
+                ":pk": _key(subject, "")["pk"],
                 ":first": {"S": _PROFILE},
                 ":last": {"S": f"{_PROFILE}{_AFTER_ALL_IDS}"},
             },
@@ -123,17 +120,13 @@ class DynamoDbProfiles:
 
 
 def _cancelled_by(error: Exception) -> set[str]:
-    """Why a transaction was cancelled, by the codes of its writes; empty for any other fault."""
-    response = getattr(error, "response", None) or {}  # a time-out has one that is None
+    """The codes of a cancelled transaction's writes; empty for any other fault."""
+    response = getattr(error, "response", None) or {}  # a timeout's response is None
     return {str(reason.get("Code")) for reason in response.get("CancellationReasons", ())}
 
 
-def _pk(subject: str) -> str:
-    return f"profiles#{subject}"
-
-
-def _key(subject: str, profile_id: str, what: str = _PROFILE) -> dict[str, Any]:
-    return {"pk": {"S": _pk(subject)}, "sk": {"S": f"{what}{profile_id}"}}
+def _key(subject: str, profile_id: str, item: str = _PROFILE) -> dict[str, Any]:
+    return {"pk": {"S": f"profiles#{subject}"}, "sk": {"S": f"{item}{profile_id}"}}
 
 
 def _id(small: Item) -> str:
@@ -143,7 +136,7 @@ def _id(small: Item) -> str:
 def _record(item: Item) -> ProfileRecord:
     try:
         return ProfileRecord.model_validate_json(item["record"]["S"])
-    except (KeyError, ValidationError) as error:  # never passed over: a write would destroy what it holds
+    except (KeyError, ValidationError) as error:  # do not treat it as absent: a write would destroy its content
         raise ProfilesUnavailable("a stored profile cannot be read by this release") from error
 
 

@@ -1,4 +1,4 @@
-"""What lists need of a profile: kept apart from its record, so that a list reads no facts and no history."""
+"""Profiles as lists show them. They are stored apart from records, so that a list reads no facts and no history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cicada.profiles.record import Kind, Profile, RecordModel, Verdict
 
 
 class StoredHead(RecordModel):
-    """A living profile, as lists show it."""
+    """A profile in a list."""
 
     id: str
     kind: Kind
@@ -28,13 +28,11 @@ class StoredHead(RecordModel):
 
 @dataclass(frozen=True)
 class Listed:
-    """A place in a user's list: a profile, or what a deleted one has left."""
+    """An entry of a user's list."""
 
     id: str
-    head: StoredHead | None
-    """None once it is deleted."""
-    expires_at: int | None = None
-    """Epoch seconds; of a deleted profile alone."""
+    head: StoredHead | None  # None for a deleted profile
+    expires_at: int | None = None  # epoch seconds; for a deleted profile only
 
 
 def head_of(profile: Profile) -> StoredHead:

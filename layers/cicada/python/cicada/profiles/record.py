@@ -1,4 +1,4 @@
-"""A profile, the proofs of its facts, and the history of its changes."""
+"""The models of a profile, the proofs of its facts, and the history of its changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Operation = Literal["created", "updated", "undone", "deleted"]
 
 
 class RecordModel(CorpusModel):
-    """Immutable, strict, camelCase on the wire and where it is stored."""
+    """Immutable, strict, camelCase on the wire and in the store."""
 
 
 class PassageProof(RecordModel):
@@ -121,8 +121,8 @@ class Replaced(RecordModel):
 class ProfileRecord(RecordModel):
     """A profile as it is stored, with its history.
 
-    A deleted profile leaves a record without profile and without any of its words: its version goes on counting, so
-    that whoever knows an older one cannot change a profile that was made anew under its name.
+    A deleted profile leaves a record without the profile. Its version keeps counting, so that a client that knows an
+    older version cannot change a new profile of the same name.
     """
 
     id: str
@@ -133,9 +133,9 @@ class ProfileRecord(RecordModel):
     expires_at: int | None = Field(None, description="epoch seconds; of a deleted profile alone")
 
     def change_of(self, operation_id: str) -> Change | None:
-        """The change that an operation has made, if it has."""
+        """The change that an operation made, or None."""
         return next((change for change in self.history if change.operation_id == operation_id), None)
 
     def change_to(self, version: int) -> Change | None:
-        """The change that made a version, if the history still has it."""
+        """The change that made a version, or None if the history no longer has it."""
         return next((change for change in self.history if change.version == version), None)

@@ -1,4 +1,4 @@
-"""What a profile may hold, within a deployment's limits, and how names are compared."""
+"""The limits of profiles, and how names are compared."""
 
 from __future__ import annotations
 
@@ -16,84 +16,69 @@ from cicada.text.visible import visible
 
 @dataclass(frozen=True)
 class ProfileLimits:
-    """They bound what is written. What was written under other limits is read as it is."""
+    """Limits on writes. Records written under other limits are read unchanged."""
 
-    profiles: int = 200
-    """That one user has."""
-    fields: int = 50
-    """That one profile has."""
-    history_entries: int = 50
-    """That are kept of one profile: the newest."""
+    profiles: int = 200  # per user
+    fields: int = 50  # per profile
+    history_entries: int = 50  # per profile; the newest are kept
     record_bytes: int = 360 * 1024
-    """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest entries of the history
-    make room; what does not fit without them is refused."""
-    confirm_s: int = 600
-    """Seconds within which the user can confirm a deletion that an agent has asked for."""
-    deleted_kept_s: int = 90 * 24 * 3600
-    """Seconds for which a deleted profile's version is remembered."""
-    deleted: int = 400
-    """Deleted profiles of one user that are remembered at a time: with so many, one of a new name has to wait."""
-    deleted_history_entries: int = 10
-    """That a deleted profile keeps, without their words: the newest."""
+    """Of one profile with its history, in UTF-8: an item of DynamoDB holds 400 KB. The oldest history entries are
+    dropped to make room."""
+    confirm_s: int = 600  # seconds in which the user can confirm a deletion that an agent requested
+    deleted_kept_s: int = 90 * 24 * 3600  # seconds for which a deleted profile's version is kept
+    deleted: int = 400  # deleted profiles kept per user; at the limit no profile with a new name can be created
+    deleted_history_entries: int = 10  # history entries of a deleted profile; the newest are kept, without edits
 
 
 ID_PATTERN = "^[0-9a-f]{20}$"
-"""Of a profile's id, as :func:`profile_id` makes it."""
 MAX_NAME_CHARS = 80
 MAX_FIELD_NAME_CHARS = 60
 MAX_VALUE_CHARS = 1_000
 MAX_STATEMENT_CHARS = 500
-MAX_QUOTE_CHARS = 1_000
-"""Of a passage, or of a user's message, as a proof keeps it."""
-MAX_EPISODES = 20
-"""That one theory is limited to."""
+MAX_QUOTE_CHARS = 1_000  # of a passage or a user's message, as a proof stores it
+MAX_EPISODES = 20  # per theory
 MAX_EPISODE_CHARS = 128
-MAX_EVIDENCE = 16
-"""Passages that a theory keeps, for and against together."""
-MAX_EDITS = 20
-"""Fields that one change sets and removes together."""
-_PLACE_CHARS = 200
-"""Of each name in a locator that a proof keeps."""
-_FRAME_BYTES = 400
-"""Around the words of a fact, a piece of evidence or a change: what JSON calls its parts, ids, versions and times."""
+MAX_EVIDENCE = 16  # passages per theory, for and against
+MAX_EDITS = 20  # fields that one change sets and removes
+_PLACE_CHARS = 200  # of each name in a proof's locator
+_FRAME_BYTES = 400  # JSON overhead of a fact, a piece of evidence or a change: keys, ids, versions and times
 _PROOF_BYTES = MAX_QUOTE_CHARS + 4 * _PLACE_CHARS + _FRAME_BYTES
 
 
 def name_key(name: str) -> str:
-    """A name as names are compared: what is seen of it, without case, in compatibility form (NFKC), single-spaced."""
+    """A name normalised for comparison: visible characters, case-folded, NFKC, single-spaced."""
     return folded(visible(name))
 
 
 def claim_of(statement: str) -> str:
-    """A statement as statements are compared: as names are, all of it, without the marks at its end."""
+    """A statement normalised for comparison: as :func:`name_key`, without punctuation at its end."""
     return name_key(statement).rstrip(" .!?…。！？؟")
 
 
 def profile_id(kind: Kind, name: str) -> str:
-    """The id of a user's profile of this kind and name: 20 hexadecimal digits."""
+    """The id of a user's profile: 20 hexadecimal digits, derived from kind and name."""
     return hashlib.sha256(f"{kind}\0{name_key(name)}".encode()).hexdigest()[:20]
 
 
 def is_profile_id(given: str) -> bool:
-    """Whether a text is formed as a profile's id is."""
+    """Whether a text has the form of a profile's id."""
     return re.fullmatch(ID_PATTERN, given) is not None
 
 
 def line(what: str, given: str, max_chars: int) -> str:
-    """A text on one line, without characters that nobody sees. Raises ProfileInvalid if nothing is left of it, or it is
-    longer than ``max_chars``; the message calls it ``what``."""
+    """A text as one line of visible characters. Raises ProfileInvalid about ``what`` if it is empty or too long."""
     return _bounded(what, " ".join(visible(given).split()), max_chars)
 
 
 def value_of(field: str, given: str) -> str:
-    """A field's value: it may have several lines. Raises ProfileInvalid."""
+    """A field's value, which may have several lines. Raises ProfileInvalid."""
     return _bounded(f"the value of {field}", visible(given).strip(), MAX_VALUE_CHARS)
 
 
 def episodes_of(given: Sequence[str]) -> tuple[str, ...]:
-    """Episodes, each once. Raises ProfileInvalid."""
+    """Distinct episodes. Raises ProfileInvalid."""
     if len(given) > MAX_EPISODES:
-        raise ProfileInvalid(f"{MAX_EPISODES} episodes at most")
+        raise ProfileInvalid(f"at most {MAX_EPISODES} episodes")
     return tuple(dict.fromkeys(line("an episode", episode, MAX_EPISODE_CHARS) for episode in given))
 
 
@@ -103,7 +88,7 @@ def clipped(text: str, max_chars: int = MAX_QUOTE_CHARS) -> str:
 
 
 def kept_place(locator: Locator) -> Locator:
-    """A locator as a proof keeps it: headings and titles of any length would outgrow it."""
+    """A locator as a proof stores it, with long headings and titles clipped."""
     match locator:
         case DocumentLocator():
             section = None if locator.section is None else clipped(locator.section, _PLACE_CHARS)
@@ -115,10 +100,10 @@ def kept_place(locator: Locator) -> Locator:
 
 
 def full_bytes(limits: ProfileLimits) -> int:
-    """UTF-8 bytes of the largest record that these limits allow beside ``record_bytes``, with its newest change alone.
+    """UTF-8 bytes of the largest record that the limits other than ``record_bytes`` allow, with its newest change only.
 
-    It is a theory whose every part is full, with what that change has replaced, in letters of one byte each; in others
-    it has up to four times as many, and ``record_bytes`` refuses some of them.
+    That is a theory with every part full, in letters of one byte. Other scripts take up to four times as many, and
+    ``record_bytes`` refuses some of those records.
     """
     stated = MAX_NAME_CHARS + MAX_STATEMENT_CHARS + MAX_EPISODES * (MAX_EPISODE_CHARS + 3) + _PROOF_BYTES
     fact = MAX_FIELD_NAME_CHARS + MAX_VALUE_CHARS + _PROOF_BYTES
@@ -127,29 +112,28 @@ def full_bytes(limits: ProfileLimits) -> int:
     return limits.fields * fact + 2 * theory + change + 2 * MAX_STATEMENT_CHARS + 2 * _FRAME_BYTES
 
 
-def fitted(record: ProfileRecord, limits: ProfileLimits, stands: ProfileRecord | None = None) -> ProfileRecord:
+def fitted(record: ProfileRecord, limits: ProfileLimits, old: ProfileRecord | None = None) -> ProfileRecord:
     """The record within its limits: the oldest entries of its history are dropped.
 
-    Where its newest change alone is too much, what that replaced is not kept: it cannot be taken back then. ``stands``
-    is what it replaces: where that is over the limits, which have been others, the record may be so too if it is no
-    larger, so that it can be made smaller step by step. Raises ProfileInvalid if it is too large without any entry but
-    its newest.
+    If the newest change alone is too large, what it replaced is dropped too, and it cannot be undone. If the ``old``
+    record exceeds the limits (they were lowered), a record that is no larger is accepted: users can shrink it step by
+    step. Raises ProfileInvalid if the record is too large with its newest entry alone.
     """
-    record = _remembering(record, limits.history_entries)
+    record = _with_newest(record, limits.history_entries)
     while (size := _size(record)) > limits.record_bytes:
-        if len(record.history) <= 1 and record.replaced:
-            record = record.model_copy(update={"replaced": ()})  # this change cannot be taken back
-            continue
-        if len(record.history) <= 1:
-            if stands is not None and size <= _size(stands):
-                return record
+        if len(record.history) > 1:
+            record = _with_newest(record, len(record.history) // 2)
+        elif record.replaced:
+            record = record.model_copy(update={"replaced": ()})
+        elif old is not None and size <= _size(old):
+            return record
+        else:
             raise ProfileInvalid(f"the profile has {size} bytes of {limits.record_bytes}: remove something first")
-        record = _remembering(record, len(record.history) // 2)
     return record
 
 
-def _remembering(record: ProfileRecord, entries: int) -> ProfileRecord:
-    """The record with the newest entries of its history, and what these have replaced."""
+def _with_newest(record: ProfileRecord, entries: int) -> ProfileRecord:
+    """The record with the newest entries of its history and what these replaced."""
     history = record.history[-entries:] if entries else ()
     versions = {change.version for change in history}
     replaced = tuple(one for one in record.replaced if one.version in versions)
@@ -157,12 +141,11 @@ def _remembering(record: ProfileRecord, entries: int) -> ProfileRecord:
 
 
 def _size(record: ProfileRecord) -> int:
-    """Bytes, in UTF-8."""
     return len(dumped(record).encode())
 
 
 def dumped(record: RecordModel) -> str:
-    """A record, or its head, as JSON."""
+    """A record or its head as JSON."""
     return record.model_dump_json(by_alias=True, exclude_none=True)
 
 

@@ -1,4 +1,4 @@
-"""What profiles need of the outside: a store of records, by owner."""
+"""The port of the profile store."""
 
 from __future__ import annotations
 
@@ -9,34 +9,26 @@ from cicada.profiles.record import ProfileRecord
 
 
 class RecordChanged(Exception):
-    """Somebody else has written the record meanwhile."""
+    """Another writer has changed the record."""
 
 
 class ProfileStore(Protocol):
-    """The store of records. The owner is part of every key: another user's record reads as absent.
+    """Stores records by owner. All reads are consistent.
 
     Every method raises :class:`cicada.errors.ProfilesUnavailable` when the store fails.
     """
 
     def read(self, subject: str, profile_id: str) -> ProfileRecord | None:
-        """A consistent read; None where there is none."""
-        ...
+        """A record, or None."""
 
     def page(self, subject: str, after: str, limit: int) -> tuple[ProfileRecord, ...]:
-        """The next records of a user above an id, in the order of their ids, those of deleted profiles among them.
+        """A user's records after an id, in the order of their ids, deleted profiles included.
 
-        A consistent read. Fewer than ``limit``, which is from 1, are returned only where there are no more of them; a
-        page that the store itself cuts short is read on.
+        Returns fewer than ``limit`` (at least 1) only if there are no more.
         """
-        ...
 
     def heads(self, subject: str, after: str, limit: int) -> tuple[Listed, ...]:
-        """As :meth:`page`, with nothing of the records but what lists need."""
-        ...
+        """As :meth:`page`, with only what lists show."""
 
     def write(self, subject: str, record: ProfileRecord, *, over: int) -> None:
-        """Replace a record, whole. Raises RecordChanged if another version than ``over`` stands.
-
-        ``over``: the version that it replaces; 0 where there is none.
-        """
-        ...
+        """Replace the record of version ``over``, 0 for none. Raises RecordChanged if another version is stored."""
