@@ -1,4 +1,4 @@
-"""How a function for integrators is called: an object in, an object out, whatever happens."""
+"""Answers a call of a function for integrators: JSON object in, JSON object out, also for failures."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ logger = logging.getLogger(__name__)
 Request = TypeVar("Request", bound=BaseModel)
 
 _PLAIN = (RetrievalInvalid, DocumentRefused, DocumentUnknown)
-"""What is wrong with what the caller sent: the message says more, and names nothing of anybody else's."""
+"""Errors in the request: their messages help the caller, and name nothing of other owners."""
 MAX_RESPONSE_BYTES = 6 * 2**20 - 64 * 2**10
-"""Of a response as JSON. Lambda gives back 6 MB: past it the caller would be told of a fault of the function."""
+"""Of a response as JSON. Lambda returns at most 6 MB, and reports a larger response as a fault of the function."""
 
 
 class FailedCall(ApiModel):
@@ -32,19 +32,24 @@ class FailedCall(ApiModel):
 def respond(
     event: object, parse: Callable[[object], Request], function: Callable[[Request], BaseModel]
 ) -> dict[str, Any]:
-    """Answer a call: the function's response, or a :class:`FailedCall`; as plain JSON.
+    """The function's response or a :class:`FailedCall`, as plain JSON.
 
-    A failure that is not a :class:`~cicada.errors.CicadaError` is a bug, and fails the invocation.
+    An exception that is not a :class:`~cicada.errors.CicadaError` is a bug, and fails the invocation.
     """
     try:
-        return _bounded(function(parse(event)).model_dump(mode="json"))
+        response = function(parse(event)).model_dump(mode="json")
+        if (size := len(json.dumps(response, ensure_ascii=False).encode())) > MAX_RESPONSE_BYTES:
+            raise ResponseTooLarge(f"{size} bytes are more than {MAX_RESPONSE_BYTES}")
+        return response
     except CicadaError as error:
         logger.warning("a call failed", extra={"code": error.code})
-        return FailedCall(error=error_body(error)).model_dump(mode="json")
+        message = f"{error.told.rstrip('.')}: {error}" if isinstance(error, _PLAIN) else error.told
+        failure = ErrorBody(code=error.code, message=message, retryable=error.retryable)
+        return FailedCall(error=failure).model_dump(mode="json")
 
 
 def reading(request: type[Request]) -> Callable[[object], Request]:
-    """A parser of requests of one kind; see :func:`problems_of` for what its RetrievalInvalid says."""
+    """A parser of one kind of requests. It raises RetrievalInvalid with :func:`problems_of` the request."""
 
     def read(event: object) -> Request:
         try:
@@ -53,16 +58,3 @@ def reading(request: type[Request]) -> Callable[[object], Request]:
             raise RetrievalInvalid(problems_of(error)) from None
 
     return read
-
-
-def _bounded(response: dict[str, Any]) -> dict[str, Any]:
-    size = len(json.dumps(response, ensure_ascii=False).encode())
-    if size > MAX_RESPONSE_BYTES:
-        raise ResponseTooLarge(f"{size} bytes are more than {MAX_RESPONSE_BYTES}")
-    return response
-
-
-def error_body(error: CicadaError) -> ErrorBody:
-    """A failure, as callers are told of it."""
-    told = f"{error.told.rstrip('.')}: {error}" if isinstance(error, _PLAIN) else error.told
-    return ErrorBody(code=error.code, message=told, retryable=error.retryable)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from cicada.citations.extract import (
-    ExtractCitationsRequest,
-    ExtractedCitations,
-    extract_citations,
-)
+from cicada.citations.extract import ExtractCitationsRequest, ExtractedCitations, extract_citations
 from cicada.errors import RetrievalInvalid
 from cicada.retrieval.pipelines.api import ErrorBody
 

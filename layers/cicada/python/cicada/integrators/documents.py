@@ -1,4 +1,4 @@
-"""One document into the index, and out again as a summary: ``index_document`` and ``get_document_summary``."""
+"""``index_document`` loads or deletes one document; ``get_document_summary`` summarises one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CollectionName = Annotated[str, Field(pattern=r"^\w[\w-]{0,63}$")]
 Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_CHARS)]
 
 
-def _own(key: str) -> str:
+def _not_reserved(key: str) -> str:
     if key in RESERVED_KEYS:
         raise ValueError("is told by the document itself, and cannot be given")
     return key
@@ -33,37 +33,26 @@ def _own(key: str) -> str:
 MetadataKey = Annotated[
     str,
     Field(min_length=1, max_length=MAX_METADATA_KEY_CHARS, json_schema_extra={"not": {"enum": sorted(RESERVED_KEYS)}}),
-    AfterValidator(_own),
+    AfterValidator(_not_reserved),
 ]
 MetadataValue = Annotated[str, Field(min_length=1, max_length=MAX_METADATA_VALUE_CHARS)]
-MAX_CONTENT_CHARS = 6 * 2**20
-"""Lambda takes 6 MB in one call: larger documents are uploaded below ``incoming/``."""
-DEFAULT_SUMMARY_BUDGET_S = 60.0
-SUMMARY_MAX_TOKENS = 1_024
-"""The longest answer of the model that summarises."""
+MAX_CONTENT_CHARS = 6 * 2**20  # Lambda accepts 6 MB per call; larger documents are uploaded to ``incoming/``
+SUMMARY_MAX_TOKENS = 1_024  # of the summarising model's answer
 
 
 Publish = Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]
-"""Publishes prepared documents of a collection, and deletes sources, as far as both are the owner's; see
-:func:`cicada.ingest.committing.commit`."""
+"""Publishes and deletes the owner's documents of a collection; see :func:`cicada.ingest.committing.commit`."""
 
 
 def _one_of_three(schema: dict[str, Any]) -> None:
-    """Say in the schema what the model checks of the three."""
-    kept, none = {"const": False}, {"type": "null"}
+    """State in the schema that exactly one of content, content_base64 and delete is given."""
+    text, none = {"type": "string"}, {"type": "null"}
     schema["oneOf"] = [
         {
-            "properties": {"content": {"type": "string"}, "content_base64": none, "delete": kept},
-            "required": ["content"],
-        },
-        {
-            "properties": {"content": none, "content_base64": {"type": "string"}, "delete": kept},
-            "required": ["content_base64"],
-        },
-        {
-            "properties": {"content": none, "content_base64": none, "delete": {"const": True}},
-            "required": ["delete"],
-        },
+            "properties": {"content": plain, "content_base64": encoded, "delete": {"const": name == "delete"}},
+            "required": [name],
+        }
+        for name, plain, encoded in (("content", text, none), ("content_base64", none, text), ("delete", none, none))
     ]
 
 
@@ -101,7 +90,7 @@ class IndexDocumentRequest(CallRequest):
         return self
 
     def data(self) -> bytes:
-        """The document's bytes; raises RetrievalInvalid if they are not base64."""
+        """The document's bytes. Raises RetrievalInvalid if they are not base64."""
         if self.content is not None:
             return self.content.encode()
         try:
@@ -135,7 +124,7 @@ class SummaryRequest(CallRequest):
     source: Source
     workflow_id: Word | None = Field(None, description="only if it carries this label")
     time_budget_s: Annotated[float, Field(gt=0, le=600)] = Field(
-        DEFAULT_SUMMARY_BUDGET_S, description="seconds to make one, where there is none yet"
+        60.0, description="seconds to make one, where there is none yet"
     )
 
 
@@ -159,18 +148,17 @@ class SummaryResponse(ApiModel):
 def index_document(
     request: IndexDocumentRequest, prepare_for: Callable[[str], Prepare], publish: Publish
 ) -> IndexDocumentResponse:
-    """Load a document, or delete it.
+    """Load a document, or delete it. Nothing changes if this raises.
 
     Raises:
-        DocumentRefused: it cannot be read, a passage's id is taken, or the source has another label; nothing
-            was changed.
-        DocumentUnknown: the source to be deleted has another label; nothing was changed.
+        DocumentRefused: it cannot be read, a passage's id is taken, or the source has another label.
+        DocumentUnknown: the source to delete has another label.
         RetrievalInvalid: its bytes are not base64.
     """
     metadata = request.metadata | ({WORKFLOW_ID: request.workflow_id} if request.workflow_id else {})
     owner = Owner(workflow_id=metadata.get(WORKFLOW_ID))
     if request.delete:
-        return _told(request, None, publish(request.collection, [], [request.source], owner))
+        return _response(request, None, publish(request.collection, [], [request.source], owner))
     data = request.data()
     item = SourceItem(
         collection=request.collection,
@@ -188,17 +176,17 @@ def index_document(
     if report.quarantined:
         refused = report.quarantined[0]
         if refused.code == DocumentInvalid.code:
-            # The reason may name another document, which the caller has not named.
+            # The report's reason may name another owner's document: do not repeat it.
             raise DocumentInvalid("a passage of it, or its metadata, is in the way of the collection's other documents")
-        raise IndexUnavailable(refused.message)  # what was prepared of it is damaged: the next call prepares it anew
-    return _told(request, prepared, report)
+        raise IndexUnavailable(refused.message)  # the prepared document is damaged; the next call prepares it again
+    return _response(request, prepared, report)
 
 
 def document_summary(request: SummaryRequest, reader: DocumentReader, summaries: DocumentSummaries) -> SummaryResponse:
-    """The summary of a document: the one that was made before of just these passages, or a new one.
+    """The stored summary of a document's current passages, or a new one.
 
-    If only part of a document can be read, the summary covers that part, and ``degraded`` says so. A summary is kept
-    by the passages that it was made of, so it is never taken for the whole's.
+    If only part of the document can be read, the summary covers that part, and ``degraded`` says so. Summaries are
+    stored by the passages they cover, so a partial one is never returned for the whole document.
     """
     document = reader.read(request.collection, request.source, request.workflow_id)
     texts = [passage.text for passage in document.passages]
@@ -218,7 +206,7 @@ def document_summary(request: SummaryRequest, reader: DocumentReader, summaries:
     )
 
 
-def _told(request: IndexDocumentRequest, prepared: Prepared | None, report: IngestReport) -> IndexDocumentResponse:
+def _response(request: IndexDocumentRequest, prepared: Prepared | None, report: IngestReport) -> IndexDocumentResponse:
     return IndexDocumentResponse(
         success=True,
         collection=request.collection,

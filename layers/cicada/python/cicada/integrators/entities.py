@@ -1,4 +1,4 @@
-"""Who and what occurs together, and what is counted: ``graph_query`` and ``facets``."""
+"""``graph_query`` answers questions about co-occurring entities; ``facets`` counts the values of fields."""
 
 from __future__ import annotations
 
@@ -25,20 +25,17 @@ from cicada.retrieval.pipelines.api import (
 from cicada.retrieval.pipelines.state import filters_of
 from cicada.retrieval.ports import Degradation
 
-DEFAULT_LIMIT = 20
+_REQUIRED: Mapping[str, tuple[str, ...]] = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}
+"""The fields that each operation requires."""
 
 
-_NEEDED: Mapping[str, tuple[str, ...]] = {"cooccurring": (), "neighbours": ("entity",), "paths": ("start", "end")}
-"""By operation, the fields that it cannot do without."""
-
-
-def _with_what_is_needed(schema: dict[str, Any]) -> None:
+def _with_required_fields(schema: dict[str, Any]) -> None:
     schema["allOf"] = [
         {
             "if": {"properties": {"operation": {"const": operation}}},
             "then": {"properties": {name: {"type": "string"} for name in names}, "required": list(names)},
         }
-        for operation, names in _NEEDED.items()
+        for operation, names in _REQUIRED.items()
         if names
     ]
 
@@ -46,7 +43,7 @@ def _with_what_is_needed(schema: dict[str, Any]) -> None:
 class GraphRequest(CallRequest):
     """A question about entities."""
 
-    model_config = ConfigDict(json_schema_extra=_with_what_is_needed)
+    model_config = ConfigDict(json_schema_extra=_with_required_fields)
 
     operation: Literal["cooccurring", "neighbours", "paths"] = Field(
         description="cooccurring: pairs that passages name together (among several `entities`, with one, or of all); "
@@ -61,16 +58,14 @@ class GraphRequest(CallRequest):
     )
     workflow_id: Word | None = Field(None, description="only passages with this label")
     filters: RetrieveFilters = Field(default_factory=RetrieveFilters)
-    limit: Annotated[int, Field(ge=1, le=MAX_LISTED), AS_WHOLE] = Field(
-        DEFAULT_LIMIT, description="pairs or ways at most"
-    )
+    limit: Annotated[int, Field(ge=1, le=MAX_LISTED), AS_WHOLE] = Field(20, description="pairs or ways at most")
     passages: Annotated[int, Field(ge=0, le=MAX_SHOWN), AS_WHOLE] = Field(
         DEFAULT_SHOWN, description="passages that show each tie, at most"
     )
 
     @model_validator(mode="after")
-    def _what_the_operation_needs(self) -> Self:
-        if missing := [name for name in _NEEDED[self.operation] if getattr(self, name) is None]:
+    def _has_required_fields(self) -> Self:
+        if missing := [name for name in _REQUIRED[self.operation] if getattr(self, name) is None]:
             raise ValueError(f"{self.operation} needs {' and '.join(missing)}")
         return self
 
@@ -157,7 +152,7 @@ class FacetsResponse(ApiModel):
 
 
 def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
-    """Answer a question about entities; raises RetrievalInvalid beyond the graph's limits, or IndexFailure."""
+    """Answer a question about entities. Raises RetrievalInvalid beyond the graph's limits, or IndexFailure."""
     filters = filters_of(request.filters, request.workflow_id)
     bounds = {"limit": request.limit, "show": request.passages}
     match request.operation:
@@ -171,7 +166,7 @@ def graph_query(request: GraphRequest, graph: EntityGraph) -> GraphResponse:
 
 
 def count_facets(request: FacetsRequest, facets: ShardFacets) -> FacetsResponse:
-    """Count the values of fields; raises RetrievalInvalid if two filters of one field have no value in common."""
+    """Count the values of fields. Raises RetrievalInvalid if two filters of one field have no common value."""
     filters = filters_of(request.filters, request.workflow_id)
     counted = facets.count(request.fields, filters, limit=request.limit)
     return FacetsResponse(
@@ -191,38 +186,33 @@ def count_facets(request: FacetsRequest, facets: ShardFacets) -> FacetsResponse:
 
 
 def _cooccurring(found: Cooccurring) -> GraphResponse:
-    return _response("cooccurring", found).model_copy(
-        update={
-            "entities": tuple(map(_entity, found.entities)),
-            "ties": tuple(map(_tie, found.ties)),
-            "together": found.together,
-            "shown_by": tuple(map(_passage, found.shown_by)),
-            "complete": found.complete,
-        }
+    return _response(
+        "cooccurring",
+        found,
+        entities=tuple(map(_entity, found.entities)),
+        ties=tuple(map(_tie, found.ties)),
+        together=found.together,
+        shown_by=tuple(map(_passage, found.shown_by)),
+        complete=found.complete,
     )
 
 
 def _neighbours(found: Neighbours) -> GraphResponse:
-    return _response("neighbours", found).model_copy(
-        update={
-            "entities": () if found.entity is None else (_entity(found.entity),),
-            "ties": tuple(map(_tie, found.ties)),
-            "unique": found.unique,
-        }
-    )
+    entities = () if found.entity is None else (_entity(found.entity),)
+    return _response("neighbours", found, entities=entities, ties=tuple(map(_tie, found.ties)), unique=found.unique)
 
 
 def _paths(found: Paths) -> GraphResponse:
-    return _response("paths", found).model_copy(
-        update={
-            "entities": tuple(_entity(one) for one in (found.start, found.end) if one is not None),
-            "paths": tuple(tuple(map(_tie, path)) for path in found.paths),
-            "complete": found.complete,
-        }
+    return _response(
+        "paths",
+        found,
+        entities=tuple(_entity(one) for one in (found.start, found.end) if one is not None),
+        paths=tuple(tuple(map(_tie, path)) for path in found.paths),
+        complete=found.complete,
     )
 
 
-def _response(operation: str, found: GraphAnswer) -> GraphResponse:
+def _response(operation: str, found: GraphAnswer, **own: Any) -> GraphResponse:
     return GraphResponse(
         success=True,
         operation=operation,
@@ -230,6 +220,7 @@ def _response(operation: str, found: GraphAnswer) -> GraphResponse:
         total=found.total,
         index_version=found.index_version,
         degraded=_degraded("graph", found.degraded),
+        **own,
     )
 
 
@@ -249,14 +240,13 @@ def _tie(tie: Tie) -> GraphTie:
 
 
 def _passage(passage: Passage) -> GraphPassage:
-    locator = passage.locator
-    of = locator if isinstance(locator, DocumentLocator) else None
+    document = passage.locator if isinstance(passage.locator, DocumentLocator) else None
     return GraphPassage(
         id=passage.id,
         collection=passage.collection,
-        source=of.source if of else passage.metadata.get("source", passage.collection),
-        page=of.page if of else None,
-        label=locator.label(),
+        source=document.source if document else passage.metadata.get("source", passage.collection),
+        page=document.page if document else None,
+        label=passage.locator.label(),
         content=passage.text,
     )
 

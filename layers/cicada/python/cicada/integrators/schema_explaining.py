@@ -1,9 +1,8 @@
-"""What tables and columns mean, and the rules that hold for them, by what the corpus says: for an SQL agent.
+"""Explains the tables and columns of a database schema, and states business rules, from the corpus: for an SQL agent.
 
-The names are looked up in the corpus, and a model writes meanings and rules from the passages that were found. Code
-then sees to it that each names the passages that it rests on: a meaning that names none is marked as inferred from the
-name alone, a rule that names none is dropped, and a rule that its passages do not carry, sentence by sentence, is
-marked as unverified.
+A model writes meanings and rules from passages found by the names. Code then checks the citations: a meaning without
+passages is marked as inferred from the name, a rule without passages is dropped, and a rule that its passages do not
+support, sentence by sentence, is marked as unverified.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from xml.sax.saxutils import escape, quoteattr
 
 from pydantic import BaseModel, Field
@@ -39,13 +39,10 @@ from cicada.retrieval.ports import Filters, Retriever, SearchQuery, SearchResult
 from cicada.text.words import content_words, identifier_words, is_among, words_of
 
 PARALLEL_TABLES = 4
-MIN_SCORE = 0.3
-"""Passages below it say nothing of a table: names are short, and hardly any is found in all words."""
+MIN_SCORE = 0.3  # passages with lower scores share too few words with a table's names
 PURPOSE = "explain_table"
-MAX_SEARCH_CHARS = 1_000
-"""Of the words of a table's names, what is searched for."""
-EXPLAINING_MAX_TOKENS = 4_096
-"""The longest answer of the model: a table of many columns takes some."""
+MAX_SEARCH_CHARS = 1_000  # of a query made from a table's names
+EXPLAINING_MAX_TOKENS = 4_096  # of the model's answer: enough for a table of many columns
 
 SYSTEM = """\
 You describe database tables for somebody who writes SQL over them, from numbered passages about the business.
@@ -86,7 +83,7 @@ class ExplainedTable(BaseModel):
 
 @dataclass(frozen=True)
 class _Explained:
-    """One table's part of the response. Its meanings and rules name its own passages by their places, from 1."""
+    """One table's part of the response. Its sources are positions among its own passages, from 1."""
 
     table: TableMeaning
     found: SearchResult | None = None
@@ -95,7 +92,7 @@ class _Explained:
     failure: CicadaError | None = None
 
     def renumbered(self, numbers: Sequence[int]) -> _Explained:
-        """With passages named by the response's numbers, given by place."""
+        """With sources as the response numbers them; ``numbers`` are by position."""
 
         def meaning(one: Meaning | None) -> Meaning | None:
             return None if one is None else one.model_copy(update={"sources": named(one.sources)})
@@ -110,7 +107,7 @@ class _Explained:
 
 
 class SchemaExplainer:
-    """Explains schemas by a corpus."""
+    """Explains schemas from a corpus."""
 
     def __init__(
         self, retriever: Retriever, model: StructuredModel, *, monotonic: Callable[[], float] = time.monotonic
@@ -120,9 +117,9 @@ class SchemaExplainer:
         self._monotonic = monotonic
 
     def explain(self, request: SchemaRequest) -> SchemaResponse:
-        """Explain every table; one that cannot be explained is named in ``degraded``, and the rest go on.
+        """Explain every table. One that cannot be explained is named in ``degraded``.
 
-        If no table can be explained, the first table's error is raised.
+        Raises the first table's error if no table can be explained.
         """
         deadline = self._monotonic() + request.time_budget_s
         filters = filters_of(request.filters, request.workflow_id)
@@ -132,30 +129,10 @@ class SchemaExplainer:
 
         with ThreadPoolExecutor(PARALLEL_TABLES) as pool:
             explained = list(pool.map(explain, request.tables))
-        if all(one.failure is not None for one in explained):
-            raise next(one.failure for one in explained if one.failure is not None)
-        found = [one.found for one in explained if one.found is not None]
-        hits = {(hit.passage.collection, hit.passage.id): hit for result in found for hit in result.hits}
-        numbered = dict(zip(hits, number_sources(list(hits.values())), strict=True))
-        told = [one.renumbered(_numbers(one.found, numbered)) for one in explained]
-        return SchemaResponse(
-            success=True,
-            tables=tuple(one.table for one in told),
-            rules=tuple(rule for one in told for rule in one.rules),
-            sources=tuple(
-                SchemaSource(
-                    n=source.n,
-                    id=source.passage_id,
-                    label=source.locator.label(),
-                    content=source.text,
-                    score=source.score,
-                )
-                for source in numbered.values()
-            ),
-            index_version=found[0].index_version,
-            degraded=(*_lacking(found), *_left_out(explained)),
-            model_uses=stage_uses((PURPOSE, use) for one in explained for use in one.uses),
-        )
+        failures = [one.failure for one in explained if one.failure is not None]
+        if len(failures) == len(explained):
+            raise failures[0]
+        return _response(explained)
 
     def _explain(self, table: Table, query: SearchQuery, deadline: float) -> _Explained:
         bare = TableMeaning(name=table.name, columns=tuple(ColumnMeaning(name=one.name) for one in table.columns))
@@ -175,14 +152,37 @@ class SchemaExplainer:
                 use.took(filled.usage)
         except CicadaError as error:
             return _Explained(bare, found, uses=(use.account(),), failure=error)
-        told = filled.value
-        return _Explained(_table(table, told, sources), found, _rules(table, told, sources), (use.account(),))
+        answer = filled.value
+        return _Explained(_table(table, answer, sources), found, _rules(table, answer, sources), (use.account(),))
 
     def _left_s(self, deadline: float) -> float:
         left_s = deadline - self._monotonic()
         if left_s <= 0:
             raise OutOfTime("the time budget was spent on other tables")
         return left_s
+
+
+def _response(explained: Sequence[_Explained]) -> SchemaResponse:
+    """The tables' results with one numbering of all their passages."""
+    found = [one.found for one in explained if one.found is not None]
+    hits = {(hit.passage.collection, hit.passage.id): hit for result in found for hit in result.hits}
+    numbered = dict(zip(hits, number_sources(list(hits.values())), strict=True))
+    tables = [one.renumbered(_numbers(one.found, numbered)) for one in explained]
+    return SchemaResponse(
+        success=True,
+        tables=tuple(one.table for one in tables),
+        rules=tuple(chain.from_iterable(one.rules for one in tables)),
+        sources=tuple(map(_schema_source, numbered.values())),
+        index_version=found[0].index_version,
+        degraded=(*_degraded_searches(found), *_unexplained(explained)),
+        model_uses=stage_uses((PURPOSE, use) for one in explained for use in one.uses),
+    )
+
+
+def _schema_source(source: Source) -> SchemaSource:
+    return SchemaSource(
+        n=source.n, id=source.passage_id, label=source.locator.label(), content=source.text, score=source.score
+    )
 
 
 def _numbers(found: SearchResult | None, numbered: Mapping[tuple[str, str], Source]) -> list[int]:
@@ -195,31 +195,30 @@ def _query(table: Table, filters: Filters, top_k: int) -> SearchQuery:
     return SearchQuery(text or table.name, filters, top_k=top_k, min_score=MIN_SCORE)
 
 
-def _lacking(found: Sequence[SearchResult]) -> tuple[SkippedStage, ...]:
-    """What the searches had to do without, each once."""
-    told = {one.code: SkippedStage(stage="search", code=one.code, message=one.message)
-            for result in found for one in result.degraded}  # fmt: skip
+def _degraded_searches(found: Sequence[SearchResult]) -> Iterator[SkippedStage]:
+    """The searches' degradations, each once."""
+    messages = {one.code: one.message for result in found for one in result.degraded}
     if len({result.index_version for result in found}) > 1:
-        changed = "The index was changed meanwhile: passages of several tables are of two versions."
-        told["index_changed"] = SkippedStage(stage="search", code="index_changed", message=changed)
-    return tuple(told.values())
+        messages["index_changed"] = "The index changed meanwhile: the passages are of several versions."
+    return (SkippedStage(stage="search", code=code, message=message) for code, message in messages.items())
 
 
-def _left_out(explained: Sequence[_Explained]) -> Iterator[SkippedStage]:
+def _unexplained(explained: Sequence[_Explained]) -> Iterator[SkippedStage]:
     for one in explained:
         if one.failure is not None:
             stage = f"{PURPOSE} {one.table.name}"
             yield SkippedStage(stage=stage, code=one.failure.code, message=one.failure.told)
 
 
-def _table(table: Table, told: ExplainedTable, sources: Sequence[Source]) -> TableMeaning:
-    of_column = {one.name.casefold(): one for one in told.columns}
+def _table(table: Table, answer: ExplainedTable, sources: Sequence[Source]) -> TableMeaning:
+    answered = {one.name.casefold(): one for one in answer.columns}
     columns = []
     for column in table.columns:
-        found = of_column.get(column.name.casefold())
+        found = answered.get(column.name.casefold())
         meaning = None if found is None else _meaning(found.meaning, found.passages, sources)
         columns.append(ColumnMeaning(name=column.name, meaning=meaning))
-    return TableMeaning(name=table.name, meaning=_meaning(told.meaning, told.passages, sources), columns=tuple(columns))
+    meaning = _meaning(answer.meaning, answer.passages, sources)
+    return TableMeaning(name=table.name, meaning=meaning, columns=tuple(columns))
 
 
 def _meaning(text: str, passages: Sequence[int], sources: Sequence[Source]) -> Meaning | None:
@@ -227,10 +226,10 @@ def _meaning(text: str, passages: Sequence[int], sources: Sequence[Source]) -> M
     return Meaning(text=plain, sources=named, inferred=not named) if plain else None
 
 
-def _rules(table: Table, told: ExplainedTable, sources: Sequence[Source]) -> tuple[BusinessRule, ...]:
+def _rules(table: Table, answer: ExplainedTable, sources: Sequence[Source]) -> tuple[BusinessRule, ...]:
     names = {column.name.casefold(): column.name for column in table.columns}
     rules = []
-    for stated in told.rules:
+    for stated in answer.rules:
         rule, named = without_markers(stated.rule).strip(), _known(stated.passages, sources)
         if rule and named:
             rules.append(
@@ -239,36 +238,35 @@ def _rules(table: Table, told: ExplainedTable, sources: Sequence[Source]) -> tup
                     columns=tuple(names[name.casefold()] for name in stated.columns if name.casefold() in names),
                     rule=rule,
                     sources=named,
-                    verified=_carried(rule, named, sources),
+                    verified=_supported(rule, named, sources),
                 )
             )
     return tuple(rules)
 
 
-def _carried(rule: str, named: Sequence[int], sources: Sequence[Source]) -> bool:
-    """Whether nothing speaks against a rule in its passages, and they have every telling word of it."""
+def _supported(rule: str, named: Sequence[int], sources: Sequence[Source]) -> bool:
+    """Whether a rule's passages have all its content words, and no citation check contradicts it."""
+    cited_words = frozenset(word for source in sources if source.n in named for word in words_of(source.text))
+    return all(is_among(word, cited_words) for word in content_words(rule)) and _passes_checks(rule, named, sources)
+
+
+def _passes_checks(rule: str, named: Sequence[int], sources: Sequence[Source]) -> bool:
     markers = "".join(f"[{n}]" for n in named)
     cited = " ".join(f"{sentence.text} {markers}" for sentence in sentences_of(rule))
     checked = [one for one in check_sentences(cited, sources) if one.citations]
-    there = frozenset(word for source in sources if source.n in named for word in words_of(source.text))
-    told = all(is_among(word, there) for word in content_words(rule))
-    return (
-        told
-        and bool(checked)
-        and all(
-            not one.abstains and any(citation.verdict != "unverified" for citation in one.citations) for one in checked
-        )
+    return bool(checked) and not any(
+        one.abstains or all(citation.verdict == "unverified" for citation in one.citations) for one in checked
     )
 
 
 def _known(passages: Sequence[int], sources: Sequence[Source]) -> tuple[int, ...]:
-    """The numbers that a passage was shown under, each once."""
+    """The given numbers that the model was shown, each once."""
     shown = {source.n for source in sources}
     return tuple(n for n in dict.fromkeys(passages) if n in shown)
 
 
 def table_prompt(table: Table, sources: Sequence[Source]) -> Prompt:
-    """What the model is asked of one table; texts and names are escaped, so that none can close its element."""
+    """The prompt for one table. Texts and names are escaped, so that none can close its element."""
     passages = "\n".join(
         f"<passage n={quoteattr(str(source.n))} place={quoteattr(source.locator.label())}>\n"
         f"{escape(source.text)}\n</passage>"

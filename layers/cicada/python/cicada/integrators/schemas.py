@@ -14,12 +14,7 @@ from pydantic import BaseModel
 from cicada.citations.extract import ExtractCitationsRequest
 from cicada.integrators.calling import FailedCall
 from cicada.integrators.citations import CitationsResponse
-from cicada.integrators.documents import (
-    IndexDocumentRequest,
-    IndexDocumentResponse,
-    SummaryRequest,
-    SummaryResponse,
-)
+from cicada.integrators.documents import IndexDocumentRequest, IndexDocumentResponse, SummaryRequest, SummaryResponse
 from cicada.integrators.entities import FacetsRequest, FacetsResponse, GraphRequest, GraphResponse
 from cicada.integrators.sql_schema import SchemaRequest, SchemaResponse
 from cicada.retrieval.pipelines.api import RetrieveRequest, RetrieveResponse
@@ -27,12 +22,11 @@ from cicada.retrieval.pipelines.api import RetrieveRequest, RetrieveResponse
 
 @dataclass(frozen=True)
 class Contract:
-    """What a function takes and gives."""
+    """A function's request and response."""
 
     request: type[BaseModel]
     response: type[BaseModel]
-    fails_whole: bool = False
-    """Whether a call that fails under way is answered by a whole response, whose ``success`` is false."""
+    fails_whole: bool = False  # a call that fails midway returns a whole response with ``success`` false
 
 
 CONTRACTS: Mapping[str, Contract] = {
@@ -44,27 +38,22 @@ CONTRACTS: Mapping[str, Contract] = {
     "facets": Contract(FacetsRequest, FacetsResponse),
     "enrich_schema": Contract(SchemaRequest, SchemaResponse),
 }
-"""By function."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """One function's contract: JSON Schemas (2020-12) of its request, its response, and what it answers instead."""
+    """One function's contract: JSON Schemas (2020-12) of its request, response and failure."""
     contract = CONTRACTS[name]
+    failure = FailedCall.model_json_schema(mode="serialization")
+    if contract.fails_whole:
+        failure["description"] = "A failure alone or, of a call that failed under way, a whole response."
+        del failure["additionalProperties"]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": name,
         "request": contract.request.model_json_schema(mode="validation"),
         "response": contract.response.model_json_schema(mode="serialization"),
-        "failure": _failure(contract),
+        "failure": failure,
     }
-
-
-def _failure(contract: Contract) -> dict[str, Any]:
-    schema = FailedCall.model_json_schema(mode="serialization")
-    if contract.fails_whole:
-        schema["description"] = "A failure alone or, of a call that failed under way, a whole response."
-        del schema["additionalProperties"]
-    return schema
 
 
 def written(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The environments of the functions for integrators."""
+"""Settings of the functions for integrators, read from the environment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cicada.settings import Environment
 
 
 class IndexSettings(Environment):
-    """What every function that reads the index needs."""
+    """Settings of every function that reads the index."""
 
     index_bucket: str
     embedding_model_id: str
@@ -21,33 +21,33 @@ class IndexSettings(Environment):
 
 
 class SearchSettings(IndexSettings):
-    """What searches need."""
+    """Settings of functions that search."""
 
     retrieval_engine: Literal["shards", "s3vectors", "kendra"] = "shards"
     s3_vectors_index_arn: str = ""
     kendra_index_id: str = ""
     engine_budget_s: Annotated[float, Field(gt=0, le=60)] = DEFAULT_ENGINE_BUDGET_S
-    """Seconds that a managed engine may take for a search before the shards are searched instead."""
+    """Seconds that a managed engine may take before the shards are searched instead."""
 
 
 class ModelSettings(Environment):
-    """The models beside the embedding's."""
+    """Models other than the embedding model."""
 
     writing_model_id: str
-    """Writes summaries, meanings, other wordings of a query; judges passages where no re-ranker is named."""
+    """Writes summaries, meanings and query expansions; ranks passages if no re-ranker is configured."""
     reranker_model_id: str = ""
     expansion_model_id: str = ""
     model_endpoints: Json[Endpoints] = Field(default_factory=Endpoints.none)
-    """The deployment's own endpoints, by name, without their keys."""
+    """OpenAI-compatible endpoints by name, without their keys."""
 
 
 class RetrieveSettings(SearchSettings, ModelSettings):
-    """Those of ``retrieve`` and ``enrich_schema``."""
+    """Settings of ``retrieve`` and ``enrich_schema``."""
 
 
 class SummarySettings(IndexSettings, ModelSettings):
-    """Those of ``get_document_summary``."""
+    """Settings of ``get_document_summary``."""
 
 
 class IndexDocumentSettings(IngestSettings, ModelSettings):
-    """Those of ``index_document``."""
+    """Settings of ``index_document``."""

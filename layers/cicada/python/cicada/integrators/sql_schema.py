@@ -1,4 +1,4 @@
-"""The contract of ``enrich_schema``: a database's tables and columns in, their meanings and rules out."""
+"""The contract of ``enrich_schema``: takes a database's tables and columns, returns their meanings and rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions for integrators are made of: the one place that chooses implementations."""
+"""Builds the functions for integrators from settings: the one place that chooses implementations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,11 @@ from cicada.retrieval.pipelines.pipeline import Pipelines
 from cicada.retrieval.ports import Retriever
 from cicada.retrieval.shards import ShardRetriever
 
-LOOK_PATIENCE_S = 2.0
-"""How long a call waits for a new version at most, in seconds: where it lasts milliseconds, no look beside it ends."""
+LOOK_PATIENCE_S = 2.0  # longest wait for a new version: between calls of milliseconds, no background look finishes
 
 
 def index_reader(settings: IndexSettings) -> IndexReader:
-    """The index, loaded while the rest of the function starts; a call waits for a check of the version that is due."""
+    """The index, loaded while the rest of the function starts. Calls wait for a version check that is due."""
     reader = IndexReader(
         store_for_answers(settings.index_bucket),
         embedding_model_id=settings.embedding_model_id,
@@ -49,17 +48,21 @@ def index_reader(settings: IndexSettings) -> IndexReader:
 
 
 def bucket(settings: IndexSettings | IndexDocumentSettings) -> S3Store:
-    """The bucket, for writing too."""
+    """The index's bucket, for reading and writing."""
     return S3Store(boto3.client("s3", config=CLIENT_CONFIG), settings.index_bucket)
 
 
 def models_of(settings: ModelSettings) -> ModelFactory:
-    """Makes models."""
+    """Makes the settings' models."""
     return ModelFactory(
-        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        bedrock=_bedrock,
         secrets=_secrets,
         endpoints=settings.model_endpoints,
     )
+
+
+def _bedrock() -> Any:
+    return boto3.client("bedrock-runtime", config=bedrock_client_config())
 
 
 def _secrets() -> Any:
@@ -69,7 +72,7 @@ def _secrets() -> Any:
 
 
 def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever, Embedder]:
-    """What searches, and what embeds queries."""
+    """The retriever and the embedder of queries."""
     client = boto3.client("bedrock-runtime", config=bedrock_client_config(read_timeout_s=QUERY_READ_TIMEOUT_S))
     model = BedrockEmbedder(client, settings.embedding_model_id, settings.embedding_dimensions, retry=QUERY)
     embedder = RememberingEmbedder(model)
@@ -89,7 +92,7 @@ def search_of(settings: SearchSettings, reader: IndexReader) -> tuple[Retriever,
 
 
 def pipelines_of(settings: RetrieveSettings) -> Pipelines:
-    """The pipelines, with all of their stages."""
+    """The retrieval pipelines with all of their stages."""
     reader = index_reader(settings)
     retriever, embedder = search_of(settings, reader)
     return build_pipelines(
@@ -100,7 +103,7 @@ def pipelines_of(settings: RetrieveSettings) -> Pipelines:
         retriever=retriever,
         embedder=embedder,
         models=models_of(settings),
-        bedrock=lambda: boto3.client("bedrock-runtime", config=bedrock_client_config()),
+        bedrock=_bedrock,
         facets=ShardFacets(reader),
     )
 
@@ -108,18 +111,12 @@ def pipelines_of(settings: RetrieveSettings) -> Pipelines:
 def committer(
     settings: IndexDocumentSettings, store: S3Store
 ) -> Callable[[str, Sequence[Prepared], Collection[str], Owner], IngestReport]:
-    """Commits what was prepared with the deployment's embedding model, as far as documents are their owner's."""
+    """Publishes prepared documents with the deployment's embedding model, limited to those of their owner."""
     from cicada.ingest.committing import commit
 
-    embedder = bedrock_embedder(settings)
+    embedder = BedrockEmbedder(_bedrock(), settings.embedding_model_id, settings.embedding_dimensions)
 
     def publish(collection: str, prepared: Sequence[Prepared], gone: Collection[str], owner: Owner) -> IngestReport:
         return commit(store, embedder, collection, prepared, gone=gone, owner=owner)
 
     return publish
-
-
-def bedrock_embedder(settings: IndexDocumentSettings, client: Any = None) -> BedrockEmbedder:
-    """The embedding model, with patience."""
-    runtime = client or boto3.client("bedrock-runtime", config=bedrock_client_config())
-    return BedrockEmbedder(runtime, settings.embedding_model_id, settings.embedding_dimensions)
