@@ -95,7 +95,6 @@ class Turns(Protocol):
         Args:
             left_s: seconds that the turn may take, from its first try on.
         """
-        ...
 
 
 class AgentLoop:
@@ -107,14 +106,7 @@ class AgentLoop:
     back the text, too: it goes on from there.
     """
 
-    def __init__(
-        self,
-        model_id: str,
-        turns: Turns,
-        streaming: Streaming,
-        *,
-        max_turn_tokens: int,
-    ) -> None:
+    def __init__(self, model_id: str, turns: Turns, streaming: Streaming, *, max_turn_tokens: int) -> None:
         self._model_id = model_id
         self._turns = turns
         self._streaming = streaming

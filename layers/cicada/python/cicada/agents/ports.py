@@ -71,21 +71,17 @@ class SourceRegistry(Protocol):
             source: the passage or the note; its ``n`` does not count.
             index_version: of the index that it was found in just now; empty for what no search has found.
         """
-        ...
 
     def version_of(self, n: int) -> str:
         """The version of the index that a source was last found in; empty where no search has found it."""
-        ...
 
     @property
     def version(self) -> str:
         """Of the index that all its passages were found in; empty where no search has found any."""
-        ...
 
     @property
     def sources(self) -> tuple[Source, ...]:
         """All, by number, from 1."""
-        ...
 
 
 class ToolInput(BaseModel):
@@ -157,17 +153,14 @@ class Described(Protocol):
     @property
     def name(self) -> str:
         """Letters, digits and underscores, at most 64."""
-        ...
 
     @property
     def description(self) -> str:
         """When to use it, as the model is told."""
-        ...
 
     @property
     def form(self) -> type[ToolInput]:
         """Its input."""
-        ...
 
 
 class Tool(Described, Protocol, Generic[Given]):
@@ -176,13 +169,11 @@ class Tool(Described, Protocol, Generic[Given]):
     @property
     def writes(self) -> bool:
         """Whether it changes anything, be it after a confirmation: offered only where the user asks for a change."""
-        ...
 
     @property
     def in_worker(self) -> bool:
         """Whether it runs in the answer worker whatever service runs the agent: it writes, it needs all sources of the
         run, or it calls a model that the run pays for."""
-        ...
 
     def run(self, given: Given, actor: Actor, registry: SourceRegistry, limits: SearchLimits) -> Told:
         """Do it.
@@ -197,7 +188,6 @@ class Tool(Described, Protocol, Generic[Given]):
             CicadaError: it could not be done. The model is told the code and why, and may try something else.
             Stopped: nobody wants the answer any more.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -228,17 +218,14 @@ class Tools(Protocol):
     @property
     def tools(self) -> Sequence[Tool[Any]]:
         """Those that are offered."""
-        ...
 
     @property
     def actor(self) -> Actor:
         """In whose name they act."""
-        ...
 
     @property
     def registry(self) -> SourceRegistry:
         """What they have brought so far."""
-        ...
 
     def call(self, call: ToolCall) -> ToolReply:
         """Validate, run, bound and record one call. What is wrong with it is told in the reply.
@@ -247,7 +234,6 @@ class Tools(Protocol):
             AgentCapReached: no more calls are allowed, or the same one is made again and again.
             Stopped: nobody wants the answer any more, or another attempt gives it.
         """
-        ...
 
     def ran(self, call: ToolCall, reply: ToolReply) -> None:
         """Count and record a call that the agent's service has had run elsewhere, and its reply.
@@ -255,11 +241,9 @@ class Tools(Protocol):
         Raises:
             AgentCapReached: no more calls are allowed, or the same one is made again and again.
         """
-        ...
 
     def turn(self) -> None:
         """One more turn of the model begins. Raises AgentCapReached, OutOfTime or Stopped if it may not."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -300,7 +284,6 @@ class RunLimits(SearchLimits, Protocol):
 
     def check_time(self) -> None:
         """Raise AgentCapReached where the run has had the time of its own, OutOfTime where its attempt has."""
-        ...
 
 
 class Agent(Protocol):
@@ -309,7 +292,6 @@ class Agent(Protocol):
     @property
     def model_id(self) -> str:
         """The model, as answers name it."""
-        ...
 
     def run(self, task: AgentTask, tools: Tools, limits: RunLimits) -> Generator[AgentStep, None, None]:
         """Answer step by step; closing the iterator early ends the run.
@@ -324,4 +306,3 @@ class Agent(Protocol):
             BudgetSpent, OutOfTime: nothing of the attempt's is left to go on with.
             Stopped: nobody wants the answer any more.
         """
-        ...

@@ -6,12 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from botocore.config import Config
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectTimeoutError,
-    EndpointConnectionError,
-)
+from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import TRANSPORT_ERRORS, Failure

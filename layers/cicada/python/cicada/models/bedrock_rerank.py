@@ -84,10 +84,7 @@ class BedrockReranker(BedrockModel):
 
         def call() -> bytes:
             response = self._client.invoke_model(
-                modelId=self._model_id,
-                contentType="application/json",
-                accept="application/json",
-                body=json.dumps(body),
+                modelId=self._model_id, contentType="application/json", accept="application/json", body=json.dumps(body)
             )
             content: bytes = response["body"].read()
             return content

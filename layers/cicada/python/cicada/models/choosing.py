@@ -67,11 +67,7 @@ class ModelFactory:
 
             return OpenAiTextModel(self._chat(model_id, max_tokens, INTERACTIVE))
         return BedrockTextModel(
-            self._bedrock_client(),
-            model_id,
-            max_tokens=max_tokens,
-            temperature=self._temperature,
-            top_p=self._top_p,
+            self._bedrock_client(), model_id, max_tokens=max_tokens, temperature=self._temperature, top_p=self._top_p
         )
 
     def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy = INTERACTIVE) -> StructuredModel:

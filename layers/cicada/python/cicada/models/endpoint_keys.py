@@ -42,11 +42,9 @@ class Keys(Protocol):
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: there is none to be had, or not in time.
         """
-        ...
 
     def refused(self, key: Key) -> bool:
         """The endpoint does not accept this one; true if reading it again may give another."""
-        ...
 
 
 class GivenKey:

@@ -70,14 +70,12 @@ class CallScope(Protocol):
 
     def call(self) -> None:
         """One more call goes out, a retry or not. Raises BudgetSpent if none is left."""
-        ...
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Have ``wake`` called when the answer is not wanted any more, from any thread; at once if that is so already.
 
         Returns what takes ``wake`` off again. ``wake`` is quick and raises nothing.
         """
-        ...
 
 
 class TokenBudget(CallScope, Protocol):
@@ -85,7 +83,6 @@ class TokenBudget(CallScope, Protocol):
 
     def allow(self, model_id: str, most: Usage) -> None:
         """Set aside what a call that is about to go out can take. Raises BudgetSpent if that is more than is left."""
-        ...
 
 
 class Unbounded:
@@ -125,12 +122,10 @@ class TextModel(Protocol):
     @property
     def model_id(self) -> str:
         """The service's id of the model."""
-        ...
 
     @property
     def max_tokens(self) -> int:
         """The longest answer."""
-        ...
 
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
@@ -152,7 +147,6 @@ class TextModel(Protocol):
                 failure of the last one is raised.
             Stopped: the call scope's stop.
         """
-        ...
 
 
 class Embedder(Protocol):
@@ -161,12 +155,10 @@ class Embedder(Protocol):
     @property
     def model_id(self) -> str:
         """The service's id of the model: vectors of two models are never compared."""
-        ...
 
     @property
     def dimensions(self) -> int:
         """The length of every vector."""
-        ...
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
         """Return one vector of unit length a text, in order.
@@ -174,7 +166,6 @@ class Embedder(Protocol):
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: when the time budget is spent, or at once if final.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -208,12 +199,10 @@ class StructuredModel(Protocol):
     @property
     def model_id(self) -> str:
         """The service's id of the model."""
-        ...
 
     @property
     def max_tokens(self) -> int:
         """The longest answer."""
-        ...
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """Have the model fill in a form.
@@ -231,7 +220,6 @@ class StructuredModel(Protocol):
             BudgetSpent: no call is left for the first try.
             Stopped: the call scope's stop.
         """
-        ...
 
 
 class Reranker(Protocol):
@@ -240,7 +228,6 @@ class Reranker(Protocol):
     @property
     def model_id(self) -> str:
         """The service's id of the model."""
-        ...
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
         """Score every text.
@@ -253,7 +240,6 @@ class Reranker(Protocol):
             BudgetSpent: nor may a call be made for one.
             Stopped: the call scope's stop.
         """
-        ...
 
 
 @dataclass(frozen=True)

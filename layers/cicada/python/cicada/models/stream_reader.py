@@ -20,11 +20,9 @@ class EventStream(Protocol):
 
     def __iter__(self) -> Iterator[Any]:
         """The events, in order. Raises whatever the client raises when the stream breaks."""
-        ...
 
     def close(self) -> None:
         """Let go of the stream: of its connection, too, unless it has been read to its end."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -45,11 +45,9 @@ class ServiceCall(Protocol):
 
     def open(self) -> EventStream:
         """Make the request; on a thread of its own. Raises what the service's client raises."""
-        ...
 
     def read(self, event: Any) -> Iterable[Said]:
         """What an event of the stream says. Raises StreamBroken if it cannot be read."""
-        ...
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
         """What an error of the client means.
@@ -61,11 +59,9 @@ class ServiceCall(Protocol):
         Returns:
             None if it is none of the service's failures: a bug where the call was made, and else a broken stream.
         """
-        ...
 
     def learn(self, failure: Failure) -> bool:
         """Take note of a failure; true if the next try will be another request, so that it can help at once."""
-        ...
 
 
 class _NotBegun(Exception):

@@ -39,9 +39,7 @@ class Calibration:
 DEFAULT_CALIBRATION = Calibration(midpoint=0.25, slope=9.0)
 """For a model that was not measured, such as Titan Text v2: a little below what was fitted for another one."""
 
-CALIBRATIONS: Mapping[str, Calibration] = {
-    "local.all-minilm-l6-v2": Calibration(midpoint=0.277, slope=9.32),
-}
+CALIBRATIONS: Mapping[str, Calibration] = {"local.all-minilm-l6-v2": Calibration(midpoint=0.277, slope=9.32)}
 """By the service's model id."""
 
 

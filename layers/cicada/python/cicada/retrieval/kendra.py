@@ -29,13 +29,7 @@ MAX_LIST_VALUES = 10
 MAX_QUERY_CHARS = 1000
 """More is not sent: of a query Kendra looks at 30 words, without stop words and punctuation."""
 
-SCORES: Mapping[str, float] = {
-    "VERY_HIGH": 0.95,
-    "HIGH": 0.8,
-    "MEDIUM": 0.6,
-    "NOT_AVAILABLE": 0.5,
-    "LOW": 0.25,
-}
+SCORES: Mapping[str, float] = {"VERY_HIGH": 0.95, "HIGH": 0.8, "MEDIUM": 0.6, "NOT_AVAILABLE": 0.5, "LOW": 0.25}
 """What Kendra's confidence in a passage is worth as a score. Where it has none to tell, as for every language but
 English, the score is that of the default ``min_score``: what Kendra found is shown. Low confidence is not."""
 

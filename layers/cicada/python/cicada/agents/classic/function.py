@@ -64,7 +64,6 @@ class Requests(Protocol):
 
     def head(self, key: RequestKey) -> RequestHead:
         """A request's head. Raises RequestUnknown, RequestExpired, DeliveryUnavailable."""
-        ...
 
 
 class ActionFunction:
@@ -157,11 +156,7 @@ def _response(
         function["responseState"] = state
     return {
         "messageVersion": "1.0",
-        "response": {
-            "actionGroup": called.action_group,
-            "function": called.function,
-            "functionResponse": function,
-        },
+        "response": {"actionGroup": called.action_group, "function": called.function, "functionResponse": function},
         "sessionAttributes": called.session_attributes if attributes is None else attributes.write(),
         "promptSessionAttributes": called.prompt_session_attributes,
     }

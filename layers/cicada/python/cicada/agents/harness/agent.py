@@ -61,10 +61,7 @@ class HarnessAgent(LoopingAgent):
         sampled = self._sampling.accepted(self._model_id, self._wanted)
         actor = hashlib.sha256(task.conversation.encode()).hexdigest()[:_ACTOR_CHARS]
         run = Run(
-            actor_id=actor,
-            session_id=f"{actor}-{self._new_id()}",
-            max_turn_tokens=self._max_turn_tokens,
-            left_s=left_s,
+            actor_id=actor, session_id=f"{actor}-{self._new_id()}", max_turn_tokens=self._max_turn_tokens, left_s=left_s
         )
         request = request_of(self._harness, self._model_id, exchange, run, sampled)
         return HarnessCall(self._client, request, sampled, self._sampling, turn)

@@ -14,14 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from cicada.agents.exchange import AgentExchange
-from cicada.errors import (
-    AgentCapReached,
-    AgentError,
-    AnswerIncomplete,
-    AnswerTruncated,
-    ModelUnavailable,
-    StreamBroken,
-)
+from cicada.errors import AgentCapReached, AgentError, AnswerIncomplete, AnswerTruncated, ModelUnavailable, StreamBroken
 from cicada.models.converse import TOOL_USE, ConverseCall, StreamedTurn
 from cicada.models.failure import Failure
 from cicada.models.model_ids import Sampling
@@ -100,12 +93,7 @@ class HarnessCall(ConverseCall):
     """One try, as :class:`cicada.models.streaming.ServiceCall`."""
 
     def __init__(
-        self,
-        client: Any,
-        request: Mapping[str, Any],
-        sampled: dict[str, float],
-        sampling: Sampling,
-        turn: StreamedTurn,
+        self, client: Any, request: Mapping[str, Any], sampled: dict[str, float], sampling: Sampling, turn: StreamedTurn
     ) -> None:
         """Make a call; ``request`` are InvokeHarness's parameters, ``sampled`` the sampling parameters among them."""
         super().__init__(client, request, sampled, sampling, turn=turn)

@@ -81,12 +81,7 @@ class Fact(ToolInput):
 
     field: _FieldName = Field(description="what it is about, in a word or two, such as occupation")
     value: Annotated[
-        str,
-        Field(
-            min_length=1,
-            max_length=MAX_VALUE_CHARS,
-            description="the fact, in words of the quote",
-        ),
+        str, Field(min_length=1, max_length=MAX_VALUE_CHARS, description="the fact, in words of the quote")
     ]
     quote: Annotated[
         str,
@@ -97,8 +92,7 @@ class Fact(ToolInput):
         ),
     ]
     citation: Annotated[int, Field(ge=1)] | None = Field(
-        None,
-        description="the number of the passage that says so; left out where the user's own message says so",
+        None, description="the number of the passage that says so; left out where the user's own message says so"
     )
 
 

@@ -89,13 +89,7 @@ def change_source(profile: Profile, change: Change) -> Source:
 
 def _note(note_id: str, place: NoteLocator, text: str, score: float = 1.0) -> Source:
     return Source(
-        n=_UNNUMBERED,
-        passage_id=note_id,
-        collection=NOTES,
-        locator=place,
-        score=score,
-        text=text,
-        origin="profile",
+        n=_UNNUMBERED, passage_id=note_id, collection=NOTES, locator=place, score=score, text=text, origin="profile"
     )
 
 

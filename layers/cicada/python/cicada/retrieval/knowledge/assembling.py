@@ -168,11 +168,7 @@ class _Reasons:
         section = section_of(passage)
         found = [
             Reason(
-                kind="entity",
-                name=place.entity,
-                section=section,
-                matched=place.matched,
-                confidence=place.confidence,
+                kind="entity", name=place.entity, section=section, matched=place.matched, confidence=place.confidence
             )
             for place in plan.places
             if stands_in(passage, place)

@@ -51,11 +51,7 @@ def build_pipelines(
     if chosen.expansion_model_id:
         model = guard_model(models.structured(chosen.expansion_model_id, max_tokens=WRITING_MAX_TOKENS))
     return Pipelines(
-        retriever,
-        embedder,
-        facets=facets,
-        reranker=None if reranker is None else guard_reranker(reranker),
-        model=model,
+        retriever, embedder, facets=facets, reranker=None if reranker is None else guard_reranker(reranker), model=model
     )
 
 

@@ -82,11 +82,7 @@ class Loader:
     """Loads versions into one vector index."""
 
     def __init__(
-        self,
-        calls: IndexCalls,
-        store: ObjectStore,
-        *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, calls: IndexCalls, store: ObjectStore, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
     ) -> None:
         """``store`` is the index's bucket, where the record of what is held lies."""
         self._calls = calls
@@ -128,11 +124,7 @@ class Loader:
 
     def _list_segment(self, segment: int) -> set[str]:
         keys: set[str] = set()
-        request: dict[str, Any] = {
-            "maxResults": LIST_PAGE,
-            "segmentCount": LIST_SEGMENTS,
-            "segmentIndex": segment,
-        }
+        request: dict[str, Any] = {"maxResults": LIST_PAGE, "segmentCount": LIST_SEGMENTS, "segmentIndex": segment}
         while True:
             page = self._calls("list_vectors", **request)
             keys.update(vector["key"] for vector in page["vectors"])

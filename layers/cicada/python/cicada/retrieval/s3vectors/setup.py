@@ -19,10 +19,7 @@ CALL_BUDGET_S = 300.0
 """Seconds for one call, its retries included."""
 RETRY = RetryPolicy(max_attempts=None, base_s=0.5, cap_s=20.0)
 LOAD_CONFIG = Config(
-    connect_timeout=5,
-    read_timeout=60,
-    retries={"mode": "standard", "total_max_attempts": 1},
-    max_pool_connections=16,
+    connect_timeout=5, read_timeout=60, retries={"mode": "standard", "total_max_attempts": 1}, max_pool_connections=16
 )
 """What the client is to be made with: the retries are this module's own."""
 
