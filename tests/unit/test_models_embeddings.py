@@ -35,7 +35,7 @@ class CutBody:
 
 
 def embedder(client: Client, **settings: Any) -> BedrockEmbedder:
-    return BedrockEmbedder(client, "a.model", 2, sleep=lambda _: None, **settings)
+    return BedrockEmbedder(client, "a.model", 2, pause=lambda *_: None, **settings)
 
 
 def test_a_single_text_is_embedded_on_the_callers_thread():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cicada.models.stopping import ConnectionHandle, carry_lines
+from cicada.models.stopping import ConnectionHandle, track_connections
 
 
 class Plain:
@@ -61,7 +61,7 @@ def client() -> SimpleNamespace:
 @pytest.fixture
 def connection() -> Iterator[Any]:
     boto = client()
-    carry_lines(boto)
+    track_connections(boto)
     made = boto._endpoint.http_session._pool_classes_by_scheme["https"].ConnectionCls()
     yield made
     for end in (made.sock, made.far):
@@ -156,9 +156,9 @@ def test_what_is_no_socket_of_pythons_is_left_to_its_time_out(connection):
 def test_a_client_is_changed_once():
     boto = client()
     session = boto._endpoint.http_session
-    carry_lines(boto)
+    track_connections(boto)
     pools = dict(session._pool_classes_by_scheme)
-    carry_lines(boto)
+    track_connections(boto)
     assert session._pool_classes_by_scheme == pools
     assert session.closed == 1  # for the connections that were open without knowing of lines
     assert all(issubclass(pool, Pool) and issubclass(pool.ConnectionCls, Plain) for pool in pools.values())
@@ -169,7 +169,7 @@ def test_a_client_is_changed_once():
     [object(), SimpleNamespace(_endpoint=None), SimpleNamespace(_endpoint=SimpleNamespace(http_session=object()))],
 )
 def test_a_client_that_is_built_otherwise_is_left_alone(other):
-    carry_lines(other)
+    track_connections(other)
     line = ConnectionHandle()
     with line.calling():
         pass

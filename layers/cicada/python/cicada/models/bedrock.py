@@ -1,7 +1,9 @@
-"""What the Bedrock adapters share: the client and its configuration, and how its exceptions are read."""
+"""What the Bedrock adapters share: the client and its configuration, and the reading of its exceptions."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -9,12 +11,11 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, EndpointConnectionError
 
 from cicada.errors import ModelBusy, ModelError, ModelRefused, ModelUnavailable, StreamBroken
-from cicada.models.failure import TRANSPORT_ERRORS, Failure
-from cicada.models.stopping import carry_lines
+from cicada.models.failure import TRANSPORT_ERRORS, Failure, code_and_status
+from cicada.models.stopping import track_connections
 
 QUERY_READ_TIMEOUT_S = 4.0
-"""How long one read may wait of a client for queries' vectors: a call that is under way can outlast its time budget by
-as much, and somebody waits for the answer."""
+"""Read time-out of a client for query vectors: a call under way can outlast its time budget by as much."""
 
 
 def bedrock_client_config(
@@ -22,13 +23,10 @@ def bedrock_client_config(
 ) -> Config:
     """The configuration that the adapters' ``bedrock-runtime`` client needs.
 
-    botocore makes one attempt: retries are the adapters' own, inside the caller's time budget, and two layers of
-    retries would multiply.
-
-    Args:
-        read_timeout_s: how long one read may wait. For generation, more than the model's ``silence_s``, which ends a
-            silent stream sooner. For queries' vectors, :data:`QUERY_READ_TIMEOUT_S`, on a client of their own.
-        max_connections: kept open; at least the embedder's ``parallelism``.
+    botocore makes one attempt: the adapters retry within the caller's time budget, and two layers would multiply. For
+    generation the read time-out must exceed the model's ``silence_s``, which ends a silent stream sooner; query vectors
+    need a client of their own with :data:`QUERY_READ_TIMEOUT_S`. ``max_connections`` is at least the embedder's
+    ``parallelism``.
     """
     return Config(
         connect_timeout=connect_timeout_s,
@@ -46,14 +44,17 @@ class BedrockModel:
     """
 
     def __init__(self, client: Any, model_id: str) -> None:
-        carry_lines(client)
+        track_connections(client)
         self._client = client
-        self._model_id = model_id
+        self.model_id = model_id
 
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._model_id
+    def _invoke(self, body: Mapping[str, Any]) -> bytes:
+        """InvokeModel with a body of JSON; the response's body."""
+        response = self._client.invoke_model(
+            modelId=self.model_id, contentType="application/json", accept="application/json", body=json.dumps(body)
+        )
+        content: bytes = response["body"].read()
+        return content
 
 
 _CODES: dict[str, tuple[type[ModelError], bool]] = {
@@ -73,10 +74,7 @@ _NOT_REACHED = (EndpointConnectionError, ConnectTimeoutError)
 
 
 def read_failure(error: Exception) -> Failure | None:
-    """Read what a call to Bedrock raised; None if it is none of its failures, but a bug.
-
-    In-stream errors name their code in lower camel case (``throttlingException``), early ones in upper.
-    """
+    """Read what a call to Bedrock raised; None for a bug."""
     if isinstance(error, ClientError):
         return _read_client_error(error)
     if isinstance(error, TRANSPORT_ERRORS):
@@ -88,9 +86,7 @@ def read_failure(error: Exception) -> Failure | None:
 
 
 def _read_client_error(error: ClientError) -> Failure:
-    code = str(error.response.get("Error", {}).get("Code", ""))
-    code = code[:1].upper() + code[1:]
-    status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    code, status = code_and_status(error)
     if code in _CODES:
         kind, retry = _CODES[code]
     elif status == HTTPStatus.TOO_MANY_REQUESTS:

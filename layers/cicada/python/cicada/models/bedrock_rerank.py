@@ -31,13 +31,7 @@ class BedrockReranker(BedrockModel):
     """A re-ranking model on Bedrock; the port's contract is :class:`cicada.models.ports.Reranker`."""
 
     def __init__(self, client: Any, model_id: str, **pacing: Unpack[Pacing]) -> None:
-        """Wire the model.
-
-        Args:
-            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``.
-            model_id: of an Amazon or a Cohere re-ranking model, or its ARN.
-            pacing: of calls that fail; its ``retry`` is :data:`QUERY` by default.
-        """
+        """``client`` is configured by ``bedrock_client_config``; the model is one of Amazon's or Cohere's."""
         super().__init__(client, model_id)
         pacing.setdefault("retry", QUERY)
         self._pace = Pace(**pacing)
@@ -61,7 +55,7 @@ class BedrockReranker(BedrockModel):
                 batch = places[first : first + MAX_TEXTS]
                 sent = [texts[place][:MAX_TEXT_CHARS] for place in batch]
                 most = Usage(queries=queries(query, sent))
-                call_scope.allow(self._model_id, most)
+                call_scope.allow(self.model_id, most)
                 try:
                     content = self._call(calls, query[:MAX_TEXT_CHARS], sent)
                     charged += most
@@ -75,21 +69,14 @@ class BedrockReranker(BedrockModel):
             return Reranked(tuple(scores), ())
         took_ms = round((self._pace.clock() - started_s) * 1000)
         usage = charged + Usage(reported=not calls.lost)
-        return Reranked(tuple(scores), (ModelUse("rerank", self._model_id, calls.count, usage, took_ms),))
+        return Reranked(tuple(scores), (ModelUse("rerank", self.model_id, calls.count, usage, took_ms),))
 
     def _call(self, calls: WholeCalls, query: str, texts: Sequence[str]) -> bytes:
         body: dict[str, Any] = {"query": query, "documents": list(texts), "top_n": len(texts)}
-        if read_model_id(self._model_id).base.startswith("cohere."):
+        if read_model_id(self.model_id).base.startswith("cohere."):
             body["api_version"] = _COHERE_API_VERSION
 
-        def call() -> bytes:
-            response = self._client.invoke_model(
-                modelId=self._model_id, contentType="application/json", accept="application/json", body=json.dumps(body)
-            )
-            content: bytes = response["body"].read()
-            return content
-
-        return calls.make(call)
+        return calls.make(lambda: self._invoke(body))
 
 
 def _read_scores(content: bytes, count: int) -> list[float]:

@@ -11,14 +11,15 @@ from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any, Generic, Unpack
 
-from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
+from cicada.errors import ModelError
 from cicada.models.bedrock import BedrockModel, read_failure
-from cicada.models.converse import NORMAL_STOPS, incomplete, read_usage
+from cicada.models.converse import NORMAL_STOPS, converse_request, incomplete, read_usage
 from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.ports import CallScope, Filled, Form, Prompt, Usage
 from cicada.models.retries import Pace, Pacing
 from cicada.models.structured_output import (
     OutputMisfit,
+    ask_twice,
     correction,
     form_description,
     form_name,
@@ -61,14 +62,14 @@ class StructuredExchange(Generic[Form]):
         if reason in _MALFORMED_STOPS:
             raise OutputMisfit((reason,))
         if reason not in _TOOL_STOPS:
-            raise incomplete(reason, None)
+            raise incomplete(reason)
         for use in _tool_uses(_content(response)):
             if use.get("name") == self.tool:
                 return read_form(self._form, use.get("input"))
         raise OutputMisfit((f"{self.tool} was not called",))
 
     def correct(self, response: Mapping[str, Any], misfit: OutputMisfit) -> None:
-        """Answer a response that does not fit with what is wrong; to one that says nothing, nothing is added."""
+        """Add a response that does not fit, and what is wrong with it. An empty response adds nothing."""
         said = _repeatable(_content(response))
         if not said or response.get("stopReason") in _MALFORMED_STOPS:
             return
@@ -90,8 +91,8 @@ def _tool_uses(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _repeatable(content: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the service takes back of its own answer: no kind that is not known here, no blank text, and no text at all
-    beside a tool's use, which some models refuse."""
+    """What the service takes back of its own answer: known kinds, no blank text, and no text beside a tool's use, which
+    some models refuse."""
     text = not _tool_uses(content)
     return [
         block
@@ -108,9 +109,9 @@ _TOOL_CHOICE = re.compile(r"tool[ _]?choice", re.IGNORECASE)
 class BedrockStructuredModel(BedrockModel):
     """A model on Bedrock that fills in forms; the port's contract is :class:`cicada.models.ports.StructuredModel`.
 
-    The model is made to call one tool (``toolChoice``); where it refuses to be made to, it is offered the tool and
-    asked to call it, and that is remembered for the model object's life. ``maxTokens`` is always sent: Bedrock
-    reserves quota for it up front, and for the model's maximum without it.
+    The request forces one tool (``toolChoice``). A model that refuses to be forced is asked to call the tool, and the
+    object remembers that. ``maxTokens`` is always sent: Bedrock reserves quota for it up front, and for the model's
+    maximum without it.
     """
 
     def __init__(
@@ -123,28 +124,13 @@ class BedrockStructuredModel(BedrockModel):
         sampling: Sampling = LEARNT,
         **pacing: Unpack[Pacing],
     ) -> None:
-        """Wire the model.
-
-        Args:
-            client: boto3's ``bedrock-runtime`` client, configured by ``bedrock_client_config``, whose read time-out is
-                how long one call may take.
-            model_id: see :class:`cicada.models.bedrock.BedrockModel`.
-            max_tokens: the longest answer, in tokens.
-            temperature: in [0, 1]; sent if the model is not known to refuse it.
-            sampling: knows what the model accepts.
-            pacing: of calls that fail.
-        """
+        """``client`` is configured by ``bedrock_client_config``; its read time-out bounds each call."""
         super().__init__(client, model_id)
-        self._max_tokens = max_tokens
+        self.max_tokens = max_tokens
         self._wanted = wanted_sampling(temperature, None)
         self._sampling = sampling
         self._pace = Pace(**pacing)
         self._forced = True
-
-    @property
-    def max_tokens(self) -> int:
-        """The longest answer, in tokens."""
-        return self._max_tokens
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
         """See the port. An error's ``usage`` is that of all calls.
@@ -154,32 +140,21 @@ class BedrockStructuredModel(BedrockModel):
         """
         exchange = StructuredExchange(prompt, form)
         calls = WholeCalls(call_scope, self._pace.clock() + time_budget_s, self._pace, read_failure=read_failure)
+        last: Mapping[str, Any] = {}
+
+        def ask() -> Form:
+            nonlocal last
+            last = self._converse(calls, exchange)
+            return exchange.read(last)
+
         with calls:
             try:
-                value = self._fill(calls, exchange)
+                value = ask_twice(ask, lambda misfit: exchange.correct(last, misfit), self.model_id, exchange.tool)
             except ModelError as error:
                 if calls.count:
                     error.usage = exchange.usage + Usage(reported=not calls.lost)
                 raise
         return Filled(value, exchange.usage + Usage(reported=not calls.lost), calls.count)
-
-    def _fill(self, calls: WholeCalls, exchange: StructuredExchange[Form]) -> Form:
-        response = self._converse(calls, exchange)
-        try:
-            return exchange.read(response)
-        except OutputMisfit as misfit:
-            logger.info(
-                "the model's answer does not fit its form",
-                extra={"model": self._model_id, "form": exchange.tool, "problems": len(misfit.problems)},
-            )
-            exchange.correct(response, misfit)
-            first = misfit
-        try:
-            return exchange.read(self._converse(calls, exchange))
-        except BudgetSpent:
-            raise AnswerMalformed(str(first)) from None
-        except OutputMisfit as misfit:
-            raise AnswerMalformed(str(misfit)) from None
 
     def _converse(self, calls: WholeCalls, exchange: StructuredExchange[Form]) -> Mapping[str, Any]:
         sent: dict[str, float] = {}
@@ -194,16 +169,16 @@ class BedrockStructuredModel(BedrockModel):
         def accept() -> None:
             nonlocal forced
             sent.clear()
-            sent.update(self._sampling.accepted(self._model_id, self._wanted))
+            sent.update(self._sampling.accepted(self.model_id, self._wanted))
             forced = self._forced
 
         def learn(refusal: ModelError) -> bool:
-            learnt = self._sampling.learn(self._model_id, sent, str(refusal))
+            learnt = self._sampling.learn(self.model_id, sent, str(refusal))
             # By what this request sent: another thread may have learnt it meanwhile.
             if not learnt and forced and _TOOL_CHOICE.search(str(refusal)):
                 self._forced, learnt = False, True
             if learnt:
-                logger.warning("the model refuses a parameter", extra={"model": self._model_id})
+                logger.warning("the model refuses a parameter", extra={"model": self.model_id})
             accept()
             return learnt
 
@@ -219,12 +194,4 @@ class BedrockStructuredModel(BedrockModel):
             tools["toolChoice"] = {"tool": {"name": exchange.tool}}
         else:
             system = f"{system}\n\nAnswer by calling the tool {exchange.tool} once, and by nothing else.".lstrip()
-        request: dict[str, Any] = {
-            "modelId": self._model_id,
-            "messages": exchange.messages,
-            "inferenceConfig": {"maxTokens": self._max_tokens, **sampling},
-            "toolConfig": tools,
-        }
-        if system.strip():  # the service refuses a blank one
-            request["system"] = [{"text": system}]
-        return request
+        return converse_request(self.model_id, system, exchange.messages, self.max_tokens, sampling, tools)

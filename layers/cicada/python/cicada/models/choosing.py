@@ -1,6 +1,6 @@
 """Models by their ids: those of Amazon Bedrock, and those of the deployment's own endpoints.
 
-What an endpoint needs is imported with the first model of one: a deployment that has none never loads it.
+Modules for endpoints are imported with the first endpoint's model: other deployments never load them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cicada.errors import SettingsInvalid
 from cicada.models.bedrock_text import BedrockTextModel
-from cicada.models.endpoints import Endpoint, Endpoints, tell_prices
+from cicada.models.endpoints import Endpoint, Endpoints, add_prices
 from cicada.models.model_ids import read_endpoint_id
 from cicada.models.ports import StructuredModel, TextModel
 from cicada.models.retries import INTERACTIVE, RetryPolicy
@@ -36,14 +36,10 @@ class ModelFactory:
         top_p: float | None = None,
         key_of: Callable[[str], str | None] = lambda _name: None,
     ) -> None:
-        """Wire the services; nothing is called before a model is.
+        """Services are called with the first model. The endpoints' prices become known to this process.
 
-        The endpoints' prices are told to this process (:func:`cicada.models.prices.cost`).
-
-        Args:
-            temperature: of every model, in [0, 1]; where a model refuses it, it is not sent.
-            top_p: likewise, in (0, 1].
-            key_of: an endpoint's key, by the endpoint's name, for a caller who has it without a secret.
+        ``temperature`` and ``top_p`` are sent to every model that does not refuse them. ``key_of`` returns an
+        endpoint's key by its name, for a caller who has it without a secret.
         """
         self._make_bedrock = bedrock
         self._secrets = secrets
@@ -54,14 +50,10 @@ class ModelFactory:
         self._lock = threading.Lock()
         self._bedrock: Any = None
         self._reached: dict[str, tuple[ChatConnection, Keys | None]] = {}
-        tell_prices(self._endpoints.prices())
+        add_prices(self._endpoints.prices())
 
     def text(self, model_id: str, *, max_tokens: int) -> TextModel:
-        """A model that writes text.
-
-        Raises:
-            SettingsInvalid: no endpoint has such a model.
-        """
+        """A model that writes text. Raises SettingsInvalid if no endpoint has it."""
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_chat import OpenAiTextModel
 
@@ -71,11 +63,7 @@ class ModelFactory:
         )
 
     def structured(self, model_id: str, *, max_tokens: int, retry: RetryPolicy = INTERACTIVE) -> StructuredModel:
-        """A model that fills in forms.
-
-        Raises:
-            SettingsInvalid: no endpoint has such a model.
-        """
+        """A model that fills in forms. Raises SettingsInvalid if no endpoint has it."""
         if read_endpoint_id(model_id) is not None:
             from cicada.models.openai_structured import OpenAiStructuredModel
 
@@ -87,7 +75,7 @@ class ModelFactory:
         )
 
     def version(self, model_id: str) -> str:
-        """What tells a model from every other that has had its id: two endpoints can bear one name in turn."""
+        """A model's id, with a digest of its endpoint's address: another endpoint can take the name later."""
         found = self._endpoints.find(model_id)
         if found is None:
             return model_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import Said, Stop
 
 NORMAL_STOPS = frozenset({"end_turn", "stop_sequence"})
-"""Any other stop reason leaves an answer that is not what it should be."""
+"""Every other stop reason means an incomplete answer."""
 
 _INCOMPLETE: dict[str, type[AnswerIncomplete]] = {
     "max_tokens": AnswerTruncated,
@@ -39,27 +39,39 @@ _INCOMPLETE: dict[str, type[AnswerIncomplete]] = {
 """Other reasons, ``tool_use`` by a model that was given no tools among them, are plain :class:`AnswerIncomplete`."""
 
 
-@dataclass(frozen=True)
-class MessageStop:
-    """``messageStop``: the model has said all it will say."""
+def converse_request(
+    model_id: str,
+    system: str,
+    messages: Sequence[Mapping[str, Any]],
+    max_tokens: int,
+    sampling: Mapping[str, float],
+    tools: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The parameters of Converse and ConverseStream."""
+    request: dict[str, Any] = {
+        "modelId": model_id,
+        "messages": messages,
+        "inferenceConfig": {"maxTokens": max_tokens, **sampling},
+    }
+    if system.strip():  # the service refuses a blank one
+        request["system"] = [{"text": system}]
+    if tools is not None:
+        request["toolConfig"] = tools
+    return request
 
-    reason: str
 
+def read_event(event: Mapping[str, Any]) -> Said | None:
+    """What an event says; None for reasoning, block boundaries and unknown kinds.
 
-def read_event(event: Mapping[str, Any]) -> TextDelta | MessageStop | Usage | None:
-    """What an event says; None if it is of no concern: reasoning, block boundaries, kinds not yet known.
-
-    botocore gives an event whose payload is no JSON as an empty one: a hole in the text if it were skipped.
-
-    Raises:
-        StreamBroken: an event lacks what it must have.
+    Raises StreamBroken if the event lacks a required field: botocore turns a payload that is not JSON into an empty
+    event, and skipping it would leave a hole in the text.
     """
     try:
         if "contentBlockDelta" in event:
             text = event["contentBlockDelta"]["delta"].get("text")
             return TextDelta(text) if text else None
         if "messageStop" in event:
-            return MessageStop(event["messageStop"]["stopReason"])
+            return Stop(event["messageStop"]["stopReason"])
     except KeyError as error:
         raise StreamBroken(f"an event of the stream has no {error}") from error
     return read_usage(event["metadata"]) if "metadata" in event else None
@@ -77,8 +89,8 @@ def read_usage(metadata: Mapping[str, Any]) -> Usage:
     )
 
 
-def incomplete(stop_reason: str, usage: Usage | None) -> AnswerIncomplete:
-    """The error of an answer that stopped for another reason than a normal finish; ``str(error)`` is the reason."""
+def incomplete(stop_reason: str, usage: Usage | None = None) -> AnswerIncomplete:
+    """The error of an answer without a normal finish; ``str(error)`` is the stop reason."""
     error = _INCOMPLETE.get(stop_reason, AnswerIncomplete)(stop_reason)
     error.usage = usage
     return error
@@ -95,7 +107,7 @@ class ToolUse:
     id: str
     name: str
     given: Any
-    """Its input: an object of JSON, or the text that the model wrote where that is none."""
+    """Its input: a JSON object, or the model's text where that is not JSON."""
 
 
 @dataclass
@@ -115,19 +127,19 @@ class _Block:
 
 
 class StreamedTurn:
-    """Gathers one turn. Reasoning is kept as it came: the service wants it back, unchanged, before the tools' results.
+    """Gathers one turn. Reasoning is kept unchanged: the service requires it back before the tools' results.
 
-    Source: Amazon Bedrock User Guide, "Use a tool with streaming" and the API's ``ContentBlockDelta``: a tool's input
-    arrives as pieces of JSON, which mean nothing before the block's end.
+    A tool's input arrives as pieces of JSON, which are complete only at the block's end. Source: Amazon Bedrock User
+    Guide, "Use a tool with streaming".
     """
 
     def __init__(self) -> None:
         self._blocks: dict[int, _Block] = {}
         self.shown = False
-        """Some of its text is a part of the answer already."""
+        """Some of its text was shown to the user."""
 
     def add(self, event: Mapping[str, Any]) -> None:
-        """Take an event. Raises StreamBroken if it lacks what it must have."""
+        """Take an event. Raises StreamBroken if it lacks a required field."""
         try:
             if "contentBlockStart" in event:
                 self._start(event["contentBlockStart"])
@@ -150,9 +162,8 @@ class StreamedTurn:
 
     @property
     def content(self) -> list[dict[str, Any]]:
-        """The turn as the service takes it back: no blank text, and beside a tool's use, which some models refuse, only
-        text that the user has seen. An input that is no object is given back as an empty one: the service takes
-        nothing else."""
+        """The turn as the service takes it back: no blank text, and only shown text beside a tool's use, which some
+        models refuse. An input that is not an object becomes an empty one, as the service accepts only objects."""
         content: list[dict[str, Any]] = []
         for block in self._in_order():
             if block.kind == "tool":
@@ -222,12 +233,7 @@ class ConverseCall:
         *,
         turn: StreamedTurn | None = None,
     ) -> None:
-        """Make a call.
-
-        Args:
-            sent: the sampling parameters among them.
-            turn: gathers the turn's blocks, where tools are offered: only then is their use a normal end.
-        """
+        """``sent`` are the request's sampling parameters. ``turn`` gathers the blocks of a turn that may use tools."""
         self._client = client
         self._request = request
         self._sent = sent
@@ -244,9 +250,9 @@ class ConverseCall:
         if self._turn is not None:
             self._turn.add(event)
         said = read_event(event)
-        if isinstance(said, MessageStop):
+        if isinstance(said, Stop):
             normal = said.reason in NORMAL_STOPS or (said.reason == TOOL_USE and self._turn is not None)
-            return (Stop(said.reason, None if normal else self._incomplete(said.reason)),)
+            return (said if normal else Stop(said.reason, self._incomplete(said.reason)),)
         return () if said is None else (said,)
 
     def failure(self, error: Exception, *, opened: bool) -> Failure | None:
@@ -262,7 +268,7 @@ class ConverseCall:
         return True
 
     def _incomplete(self, reason: str) -> type[AnswerIncomplete]:
-        return type(incomplete(reason, None))
+        return type(incomplete(reason))
 
     def _model_id(self) -> str:
         return str(self._request["modelId"])

@@ -17,7 +17,7 @@ from cicada.errors import ModelError, ModelRefused, ModelUnavailable
 from cicada.models.bedrock import read_failure
 
 KEPT_S = 300.0
-"""How long a key is used before it is read again: a rotated one is known after this, or after its first refusal."""
+"""Seconds before the key is read again: a rotated key is found after this, or after the first refusal."""
 SECRETS_CONFIG = Config(
     connect_timeout=2, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}, tcp_keepalive=True
 )
@@ -37,21 +37,17 @@ class Keys(Protocol):
     """Gives the key of one endpoint."""
 
     def read(self, *, time_left_s: float) -> Key:
-        """The key.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: there is none to be had, or not in time.
-        """
+        """The key. Raises ModelBusy, ModelUnavailable or ModelRefused if it cannot be read in time."""
 
     def refused(self, key: Key) -> bool:
-        """The endpoint does not accept this one; true if reading it again may give another."""
+        """The endpoint refused this key; true if reading again may return another."""
 
 
 class GivenKey:
     """A key that the caller has."""
 
     def __init__(self, value: str) -> None:
-        """Take it. Raises ModelRefused if it cannot be sent."""
+        """Raises ModelRefused if the key cannot be sent."""
         self._key = Key(_sendable(value), fresh=True)
 
     def read(self, *, time_left_s: float) -> Key:  # noqa: ARG002 - it is here
@@ -64,10 +60,10 @@ class GivenKey:
 
 
 class SecretKey:
-    """The key that a secret holds: as its whole text, or as the only value of a JSON object. Thread-safe.
+    """The key in a secret: its whole text, or the only value of a JSON object. Thread-safe.
 
-    It is read on a thread of its own, which the client's time-outs bound; all who need it meanwhile wait for that one
-    reading, each as long as it has time, and share its outcome. A failure is forgotten with it.
+    A separate thread reads it, bounded by the client's time-outs. Callers wait for that one read within their own time,
+    and share its outcome. Failures are not kept.
     """
 
     def __init__(
@@ -78,11 +74,7 @@ class SecretKey:
         kept_s: float = KEPT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Name the secret.
-
-        Args:
-            client: makes boto3's ``secretsmanager`` client (:data:`SECRETS_CONFIG`), when it is first needed.
-        """
+        """``client`` makes boto3's ``secretsmanager`` client (:data:`SECRETS_CONFIG`) on first use."""
         self._make_client = client
         self._client: Any = None
         self._secret_arn = secret_arn
@@ -107,13 +99,13 @@ class SecretKey:
             return Key(reading.result(max(0.0, time_left_s)), fresh=True)
         except TimeoutError as error:
             raise ModelUnavailable("the endpoint's key was not read in time") from error
-        except ModelError as error:  # one for each of those who share it
+        except ModelError as error:  # each caller gets an error object of its own
             raise type(error)(str(error)) from error
 
     def _read(self, reading: Future[str]) -> None:
         try:
             value = _key_in(self._text())
-        except Exception as error:  # it is raised where the key is waited for
+        except Exception as error:  # raised in the waiting callers
             with self._lock:
                 self._reading = None
             reading.set_exception(error)
@@ -132,7 +124,7 @@ class SecretKey:
 
     def _text(self) -> str:
         if self._client is None:
-            # It logs every response at its lowest level, and Lambda can be set to that.
+            # botocore logs every response at DEBUG, and Lambda can be set to that.
             logging.getLogger("botocore.parsers").setLevel(logging.INFO)
             self._client = self._make_client()
         try:
@@ -144,12 +136,12 @@ class SecretKey:
             raise type(failure.error)(f"the endpoint's key could not be read: {failure.error}") from error
         text = secret.get("SecretString")
         if not isinstance(text, str):
-            raise ModelRefused("the endpoint's secret is no text")
+            raise ModelRefused("the endpoint's secret is not text")
         return text
 
 
 def _key_in(text: str) -> str:
-    """The key in a secret's text. Errors quote nothing of it."""
+    """The key in a secret's text. Errors never quote it."""
     try:
         held = json.loads(text)
     except ValueError:

@@ -1,14 +1,15 @@
-"""Endpoints that speak OpenAI's Chat Completions, as a deployment names them, with their models' prices.
+"""A deployment's endpoints that speak OpenAI's Chat Completions, with their models' prices.
 
-Nothing here is secret: an endpoint names the secret that holds its key.
+An endpoint names the secret that holds its key; the settings contain no key.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, StringConstraints
 
@@ -40,18 +41,18 @@ class TokenPrices:
 _prices: dict[str, TokenPrices] = {}
 
 
-def tell_prices(prices: Mapping[str, TokenPrices]) -> None:
-    """From now on these models, by their ids ``<endpoint>/<model>``, have these prices in this process."""
+def add_prices(prices: Mapping[str, TokenPrices]) -> None:
+    """Set the prices of models in this process, by their ids ``<endpoint>/<model>``."""
     _prices.update(prices)
 
 
-def told_price(model_id: str) -> TokenPrices | None:
-    """A model's prices; None if nobody told them."""
+def configured_price(model_id: str) -> TokenPrices | None:
+    """A model's prices, if set."""
     return _prices.get(model_id)
 
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts that are reached without leaving the machine, and so may be called without TLS."""
+"""Hosts on this machine, which may be called without TLS."""
 
 Usd = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 EndpointName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,31}$")]
@@ -63,18 +64,22 @@ OwnModelName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9@][A-Za-z0-
 def _base_url(value: str) -> str:
     try:
         url = urlsplit(value)
-        url.port  # noqa: B018 - raises ValueError for a port that is none
+        url.port  # noqa: B018 - raises ValueError for an invalid port
     except ValueError as error:
         raise ValueError(f"is no URL: {error}") from None
-    if url.scheme not in ("https", "http") or not url.hostname or not value.isascii() or any(map(str.isspace, value)):
+    if url.scheme not in ("https", "http") or not url.hostname or re.search(r"\s|[^\x00-\x7f]", value):
         raise ValueError("must be a URL such as https://api.example.com/v1")
+    _check_parts(url)
+    return value.rstrip("/")
+
+
+def _check_parts(url: SplitResult) -> None:
     if url.username is not None or url.password is not None:
         raise ValueError("must not hold a user name or a password: a key belongs into a secret")
     if url.query or url.fragment:
         raise ValueError("must end with its path, without ? or #")
     if url.scheme == "http" and url.hostname not in LOOPBACK:
         raise ValueError("must begin with https://")
-    return value.rstrip("/")
 
 
 BaseUrl = Annotated[str, StringConstraints(max_length=512), AfterValidator(_base_url)]
@@ -93,7 +98,7 @@ class EndpointModel(BaseModel):
 
     @property
     def prices(self) -> TokenPrices:
-        """The same, for whoever computes."""
+        """The prices with the default filled in."""
         cached = self.cached_input_usd_per_million
         full = self.input_usd_per_million
         return TokenPrices(full, self.output_usd_per_million, full if cached is None else cached)
@@ -121,7 +126,7 @@ class Endpoints(RootModel[Mapping[EndpointName, Endpoint]]):
         return cls({})
 
     def find(self, model_id: str) -> tuple[Endpoint, str] | None:
-        """The endpoint that serves a model, and the model's name there; None if none is known to."""
+        """The endpoint that serves a model, and the model's name there; None without one."""
         found = read_endpoint_id(model_id)
         if found is None or found[0] not in self.root:
             return None
@@ -141,7 +146,7 @@ class Endpoints(RootModel[Mapping[EndpointName, Endpoint]]):
         return sorted(self.prices())
 
     def only(self, model_ids: Iterable[str]) -> Self:
-        """What these models need, and nothing else."""
+        """The endpoints and entries of these models alone."""
         wanted = set(model_ids)
         kept = {
             name: endpoint.model_copy(

@@ -1,4 +1,4 @@
-"""What a failed call to a model means for its caller, in the domain's words."""
+"""What a failed call to a model means for its caller."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import http.client
 from dataclasses import dataclass
 
 import urllib3.exceptions
+from botocore.exceptions import ClientError, HTTPClientError
 from botocore.exceptions import ConnectionError as BotoConnectionError
-from botocore.exceptions import HTTPClientError
 from botocore.parsers import ResponseParserError
 
 from cicada.errors import ModelError
@@ -21,12 +21,11 @@ class Failure:
     retry: bool
     """Whether calling again at once, or after a short wait, can help."""
     invalid: bool = False
-    """The request itself is refused: another one might not be."""
+    """The service refuses this request; a different one may pass."""
     retry_after_s: float | None = None
-    """How long the service asks to be left alone, where it says so."""
+    """How long the service asks the caller to wait, where it says so."""
     free: bool = False
-    """Whether the call is known to cost nothing: it was turned away, or never arrived. What else fails may have been
-    worked on, and paid for."""
+    """Whether the call certainly cost nothing: it was turned away, or never arrived. Any other may have been paid."""
 
 
 TRANSPORT_ERRORS = (
@@ -37,4 +36,10 @@ TRANSPORT_ERRORS = (
     http.client.HTTPException,
     OSError,
 )
-"""botocore wraps most of these, but not those of a body's reading."""
+"""botocore wraps most of these, but not those raised while a body is read."""
+
+
+def code_and_status(error: ClientError) -> tuple[str, int]:
+    """An AWS error's code in upper camel case, and its HTTP status. Errors in a stream come in lower camel case."""
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    return code[:1].upper() + code[1:], int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

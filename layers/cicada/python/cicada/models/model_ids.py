@@ -67,14 +67,14 @@ ONE_ACCEPTED = (
     "anthropic.claude-sonnet-4-6",
     "anthropic.claude-haiku-4-5",
 )
-"""Families that refuse both parameters together: ``temperature`` is kept, as the one whose effect is better known."""
+"""Families that refuse both parameters together: only ``temperature`` is sent."""
 
 _NAMED = {"temperature": re.compile("temperature", re.IGNORECASE), "topP": re.compile("top[_ ]?p", re.IGNORECASE)}
 _TOGETHER = re.compile(r"\bboth\b|only one", re.IGNORECASE)
 
 
 def wanted_sampling(temperature: float | None, top_p: float | None) -> dict[str, float]:
-    """Those that are set, under the names that Converse gives them."""
+    """The parameters that are set, by their names in Converse."""
     named = {"temperature": temperature, "topP": top_p}
     return {name: value for name, value in named.items() if value is not None}
 
@@ -96,8 +96,7 @@ class Sampling:
         return {name: value for name, value in wanted.items() if name not in refused}
 
     def learn(self, model_id: str, sent: dict[str, float], refusal: str) -> bool:
-        """Note which of the parameters sent a ValidationException names; True if there is one, so that calling again
-        without it can help."""
+        """Note the sent parameters that a ValidationException names; true if any, so that a call without can help."""
         named = {name for name in sent if _NAMED[name].search(refusal)}
         if len(named) > 1 and _TOGETHER.search(refusal):
             named = {"topP"}
@@ -106,4 +105,4 @@ class Sampling:
 
 
 LEARNT = Sampling()
-"""The process's memory: every model object shares it, unless it is given one of its own."""
+"""Shared by all model objects of the process by default."""

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import logging
-import random
-import threading
-import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
 
 from cicada.errors import ModelError, ModelUnavailable
 from cicada.models.endpoint_keys import Key, Keys
 from cicada.models.failure import Failure
-from cicada.models.model_ids import LEARNT, Sampling
+from cicada.models.model_ids import LEARNT, Sampling, wanted_sampling
 from cicada.models.openai_dialect import LEARNT_DIALECTS, Dialect, Dialects
 from cicada.models.openai_errors import EndpointFault, read_fault
 from cicada.models.openai_events import ChunkReader
 from cicada.models.openai_http import ChatConnection, read_transport
 from cicada.models.ports import CallScope, Finished, Prompt, TextDelta
-from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
+from cicada.models.retries import INTERACTIVE, Pacing, RetryPolicy
 from cicada.models.stream_reader import EventStream
 from cicada.models.streaming import SILENCE_S, Said, Streaming
 
@@ -47,12 +44,12 @@ class JsonAnswer:
     description: str
     schema: Mapping[str, Any]
     strict: bool
-    """Whether the endpoint is to enforce the schema: it must keep the rules of strict schemas then."""
+    """Whether the endpoint is to enforce the schema, which must be strict then."""
 
 
 @dataclass(frozen=True)
 class ChatSettings:
-    """What holds for every call to a model."""
+    """The settings of every call to a model."""
 
     max_tokens: int
     """The longest answer."""
@@ -79,34 +76,20 @@ class OpenAiChat:
         *,
         sampling: Sampling = LEARNT,
         dialects: Dialects = LEARNT_DIALECTS,
-        clock: Callable[[], float] = time.monotonic,
-        pause: Callable[[float, threading.Event], None] = wait,
-        share: Callable[[], float] = random.random,
+        **pacing: Unpack[Pacing],
     ) -> None:
-        """Wire the model.
-
-        Args:
-            model_id: ``<endpoint>/<model>``.
-            own_name: the model, as its endpoint calls it.
-            connection: to the endpoint.
-            keys: the endpoint's key; None for one that asks for none.
-            sampling: knows which sampling parameters the model accepts.
-            dialects: knows what else it accepts.
-            clock, pause, share: see :class:`cicada.models.retries.Pace`.
-        """
+        """The endpoint calls the model ``own_name``; ``keys`` is None for an endpoint without one."""
         self.model_id = model_id
         self.settings = settings
         self.dialects = dialects
-        self.clock = clock
         self._own_name = own_name
         self._connection = connection
         self._keys = keys
         self._sampling = sampling
-        wanted = {"temperature": settings.temperature, "topP": settings.top_p}
-        self._wanted = {name: value for name, value in wanted.items() if value is not None}
-        self._streaming = Streaming(
-            model_id, silence_s=settings.silence_s, retry=settings.retry, clock=clock, pause=pause, share=share
-        )
+        self._wanted = wanted_sampling(settings.temperature, settings.top_p)
+        pacing.setdefault("retry", settings.retry)
+        self._streaming = Streaming(model_id, silence_s=settings.silence_s, **pacing)
+        self.clock = self._streaming.clock
 
     def stream(
         self,
@@ -116,11 +99,9 @@ class OpenAiChat:
         time_budget_s: float,
         call_scope: CallScope,
     ) -> Generator[TextDelta | Finished, None, None]:
-        """Have the model write its turn; everything else is as :class:`cicada.models.ports.TextModel` says.
+        """See :meth:`cicada.models.ports.TextModel.stream`. ``answer`` asks for JSON in the way the endpoint accepts.
 
-        Args:
-            turns: the conversation so far. A blank system turn is left out.
-            answer: asks for JSON, in whatever way the endpoint takes.
+        A blank system turn is left out.
         """
         deadline_s = self.clock() + time_budget_s
 
@@ -136,7 +117,7 @@ class OpenAiChat:
         sampling = self._sampling.accepted(self.model_id, self._wanted)
         body: dict[str, Any] = {
             "model": self._own_name,
-            "messages": _messages(turns, answer, dialect),
+            "messages": _messages(turns, _system(turns, answer, dialect), dialect),
             "stream": True,
             dialect.limit: self.settings.max_tokens,
             **{_WIRE_NAMES[name]: value for name, value in sampling.items()},
@@ -150,20 +131,24 @@ class OpenAiChat:
         )
 
 
-def _messages(turns: Sequence[ChatMessage], answer: JsonAnswer | None, dialect: Dialect) -> list[dict[str, str]]:
+def _system(turns: Sequence[ChatMessage], answer: JsonAnswer | None, dialect: Dialect) -> str:
     system = "\n\n".join(turn.text for turn in turns if turn.role == "system" and turn.text.strip())
-    if answer is not None and dialect.format != "json_schema":
-        schema = json.dumps(answer.schema, ensure_ascii=False, separators=(",", ":"))
-        system = (
-            f"{system}\n\n{answer.description}\nAnswer with one JSON object that fits this JSON schema, and with "
-            f"nothing before or after it:\n{schema}"
-        ).lstrip()
+    if answer is None or dialect.format == "json_schema":
+        return system
+    schema = json.dumps(answer.schema, ensure_ascii=False, separators=(",", ":"))
+    return (
+        f"{system}\n\n{answer.description}\nAnswer with one JSON object that fits this JSON schema, and with "
+        f"nothing before or after it:\n{schema}"
+    ).lstrip()
+
+
+def _messages(turns: Sequence[ChatMessage], system: str, dialect: Dialect) -> list[dict[str, str]]:
     rest = [{"role": turn.role, "content": turn.text} for turn in turns if turn.role != "system"]
-    if system and dialect.system:
+    if not system:
+        return rest
+    if dialect.system:
         return [{"role": "system", "content": system}, *rest]
-    if system:
-        return [{**rest[0], "content": f"{system}\n\n{rest[0]['content']}"}, *rest[1:]]
-    return rest
+    return [{**rest[0], "content": f"{system}\n\n{rest[0]['content']}"}, *rest[1:]]
 
 
 def _response_format(answer: JsonAnswer, dialect: Dialect) -> dict[str, Any]:
@@ -173,33 +158,22 @@ def _response_format(answer: JsonAnswer, dialect: Dialect) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": schema}
 
 
+@dataclass
 class _Call:
     """One request, as :class:`cicada.models.streaming.ServiceCall`."""
 
-    def __init__(
-        self,
-        model_id: str,
-        body: Mapping[str, Any],
-        sampling: dict[str, float],
-        dialect: Dialect,
-        connection: ChatConnection,
-        read_key: Callable[[], Key | None],
-        keys: Keys | None,
-        known_sampling: Sampling,
-        known_dialects: Dialects,
-    ) -> None:
-        self._model_id = model_id
-        self._body = body
-        self._sampling = sampling
-        self._dialect = dialect
-        self._connection = connection
-        self._read_key = read_key
-        self._keys = keys
-        self._known_sampling = known_sampling
-        self._known_dialects = known_dialects
-        self._chunks = ChunkReader()
-        self._key: Key | None = None
-        self._fault: EndpointFault | None = None
+    _model_id: str
+    _body: Mapping[str, Any]
+    _sampling: dict[str, float]
+    _dialect: Dialect
+    _connection: ChatConnection
+    _read_key: Callable[[], Key | None]
+    _keys: Keys | None
+    _known_sampling: Sampling
+    _known_dialects: Dialects
+    _chunks: ChunkReader = field(default_factory=ChunkReader)
+    _key: Key | None = None
+    _fault: EndpointFault | None = None
 
     def open(self) -> EventStream:
         self._key = self._read_key()
@@ -240,33 +214,23 @@ class ChatModel:
 
     def __init__(self, chat: OpenAiChat) -> None:
         self._chat = chat
-
-    @property
-    def model_id(self) -> str:
-        """``<endpoint>/<model>``."""
-        return self._chat.model_id
-
-    @property
-    def max_tokens(self) -> int:
-        """The longest answer, in tokens."""
-        return self._chat.settings.max_tokens
+        self.model_id = chat.model_id
+        self.max_tokens = chat.settings.max_tokens
 
 
 class OpenAiTextModel(ChatModel):
     """A text model of an endpoint; the port's contract is :class:`cicada.models.ports.TextModel`.
 
-    An answer is whole only when its ``finish_reason`` arrived. What a model refuses to be sent (a sampling parameter,
-    ``max_tokens``, ``stream_options``, a system turn) is left out, and that is remembered.
-
-    Reasoning is not part of the answer and is skipped. An answer without any text is possible.
+    What a model refuses (a sampling parameter, ``max_tokens``, ``stream_options``, a system turn) is left out from then
+    on. Reasoning is skipped. An answer may have no text.
     """
 
     def stream(
         self, prompt: Prompt, *, time_budget_s: float, call_scope: CallScope
     ) -> Generator[TextDelta | Finished, None, None]:
-        """See the port. The whole answer ends with its ``finish_reason``, and the time budget runs from this call.
+        """See the port. A complete answer ends with its ``finish_reason``; the time budget runs from this call.
 
-        ContextTooLarge and AnswerBlocked are raised before the first piece, too, where the endpoint refuses the prompt.
+        An endpoint that refuses the prompt raises ContextTooLarge or AnswerBlocked before the first piece.
         """
         turns = (ChatMessage("system", prompt.system), ChatMessage("user", prompt.user))
         return self._chat.stream(turns, time_budget_s=time_budget_s, call_scope=call_scope)

@@ -1,8 +1,7 @@
-"""Which of the optional fields of a Chat Completions request a model takes: learnt when its endpoint refuses one.
+"""The optional fields of a Chat Completions request that a model accepts, learnt from its endpoint's refusals.
 
-Newer models of OpenAI's take ``max_completion_tokens`` and not ``max_tokens``; older servers know only ``max_tokens``,
-and ignore the other without a word, so it is what is sent first. Some endpoints do not know ``stream_options``, a JSON
-schema as ``response_format``, or a system turn.
+Newer OpenAI models take only ``max_completion_tokens``. Older servers know only ``max_tokens`` and silently ignore the
+other, so ``max_tokens`` is sent first. Some endpoints lack ``stream_options``, JSON schemas, or system turns.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, Literal
 from cicada.models.openai_errors import Complaint
 
 Format = Literal["json_schema", "json_object", "text"]
-"""How an endpoint is told that the answer is to be JSON: by its schema, as any object, or in the prompt alone."""
+"""How JSON is asked for: by its schema, as any object, or in the prompt alone."""
 
 _LESS: dict[Format, Format] = {"json_schema": "json_object", "json_object": "text"}
 _UNKNOWN_FIELD = re.compile(
@@ -56,7 +55,7 @@ class Dialect:
         return self
 
     def less(self, used: Format) -> Dialect:
-        """The dialect when asking for JSON in this way has not worked; the same if another way is known already."""
+        """The dialect after JSON asked for as ``used`` has failed; unchanged if another way is known already."""
         return replace(self, format=_LESS.get(used, used)) if self.format == used else self
 
 
@@ -72,20 +71,19 @@ class Dialects:
         return self._known.get(model_id, Dialect())
 
     def learn(self, model_id: str, spoken: Dialect, complaint: Complaint, sent: Mapping[str, Any]) -> bool:
-        """Note a refusal; true if the next request will be another one.
+        """Note a refusal of a request in the dialect ``spoken``; true if the next request will differ.
 
-        Args:
-            spoken: in which the request was made; another thread may have learnt something since.
+        Another thread may have learnt something since the request.
         """
         with self._lock:
             self._known[model_id] = self.of(model_id).without(complaint, sent)
         return spoken.without(complaint, sent) != spoken
 
     def format_ignored(self, model_id: str, used: Format) -> None:
-        """The model answered no JSON though asked to by ``used``: it is told so in another way from now on."""
+        """The model ignored ``used`` and answered without JSON: ask in the next way from now on."""
         with self._lock:
             self._known[model_id] = self.of(model_id).less(used)
 
 
 LEARNT_DIALECTS = Dialects()
-"""The process's memory: every model object shares it, unless it is given one of its own."""
+"""Shared by all model objects of the process by default."""

@@ -1,8 +1,8 @@
-"""What an OpenAI-compatible endpoint's refusals mean, whoever wrote the server.
+"""What the errors of OpenAI-compatible endpoints mean.
 
-Only the status is common to all. Bodies differ: OpenAI's ``{"error": {"message", "type", "code", "param"}}``, the same
-without the outer object, a plain sentence, or a list of what a validator found. No body is logged as it is: servers
-quote the key that they refuse, and the prompt, in any of its fields.
+Only the status is common to all servers. Bodies differ: OpenAI's ``{"error": {"message", "type", "code", "param"}}``,
+the same without the outer object, a plain sentence, or a validator's list. No body is logged unfiltered: servers quote
+the refused key, and the prompt, in any field.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from cicada.models.failure import Failure
 
 MAX_MESSAGE_CHARS = 300
 _QUOTED_CHARS = 16
-"""So many characters in a row of what was sent, and the words around them are not told."""
+"""A message that repeats so many characters of what was sent is not logged."""
 _CODE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-"""What servers call a kind of error; anything else in a code's place is a text of theirs."""
+"""A kind of error; anything else in a code's place is free text."""
 
 _CONTEXT = re.compile(
     r"context[ _]?(length|window|size)|maximum context|prompt is too long|input is too long|too many (input )?tokens",
@@ -41,7 +41,7 @@ _NO_KEY = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 @dataclass(frozen=True)
 class Complaint:
-    """What a server says is wrong; each is empty where it says nothing."""
+    """A server's error; absent parts are empty."""
 
     message: str = ""
     type: str = ""
@@ -55,20 +55,12 @@ class Complaint:
 
 
 class EndpointFault(Exception):
-    """The endpoint answered with an error, instead of a stream or within one.
-
-    ``str(fault)`` may be logged: it repeats nothing of what was sent.
-    """
+    """An endpoint's error, instead of a stream or within one. ``str(fault)`` is safe to log."""
 
     def __init__(
         self, status: int, complaint: Complaint, retry_after_s: float | None = None, *, sent: Sequence[str]
     ) -> None:
-        """Take the answer.
-
-        Args:
-            status: HTTP's; 0 for an error within a stream that names none.
-            sent: texts that must not be repeated: the prompt's, and the key.
-        """
+        """``status`` is 0 for an error in a stream without one; ``sent``, the prompt and the key, is never repeated."""
         super().__init__(f"the endpoint answers {status or 'in its stream'}{_told(status, complaint, sent)}")
         self.status = status
         self.complaint = complaint
@@ -111,11 +103,7 @@ def status_in(complaint: Complaint) -> int:
 
 
 def read_retry_after(headers: Mapping[str, str], *, now_s: float) -> float | None:
-    """How long a response asks to be left alone, in seconds; None if it does not say.
-
-    Args:
-        now_s: epoch seconds, for a date.
-    """
+    """The wait that a response asks for, in seconds, if any; ``now_s`` are epoch seconds, for a date."""
     for name, unit_s in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:
@@ -133,13 +121,21 @@ def read_retry_after(headers: Mapping[str, str], *, now_s: float) -> float | Non
 
 
 def read_fault(fault: EndpointFault) -> Failure | None:
-    """What a fault means for the call; None for an error in a stream that says nothing of its kind."""
-    said, status = fault.complaint, fault.status
-    told = str(fault)
-    # What is turned away is not worked on; in a stream, only a throttle is that.
+    """What a fault means for the call; None for an error in a stream of unknown kind."""
+    status = fault.status
+    # A refused request costs nothing; in a stream, only a throttle is a refusal.
     free = status == HTTPStatus.SERVICE_UNAVAILABLE or (
         HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _LATE
     )
+    failure = _by_code(fault, free) or _by_status(fault, free)
+    if failure is not None or not status:
+        return failure
+    return Failure(ModelRefused(str(fault)), retry=False, invalid=status in _INVALID, free=free)
+
+
+def _by_code(fault: EndpointFault, free: bool) -> Failure | None:
+    """The final failures: a filter, malformed output, a spent quota, a refused key, a prompt that is too long."""
+    said, status, told = fault.complaint, fault.status, str(fault)
     if said.code in _BLOCKED_CODES:
         return Failure(AnswerBlocked(told), retry=False, free=free)
     if said.code in _MALFORMED_CODES:
@@ -150,18 +146,22 @@ def read_fault(fault: EndpointFault) -> Failure | None:
         return Failure(ModelRefused(told), retry=False, free=free)
     if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE or (status in {*_INVALID, 0} and _CONTEXT.search(said.all_words)):
         return Failure(ContextTooLarge(told), retry=False, free=free)
-    words = f"{said.code} {said.type}"
-    if status == HTTPStatus.TOO_MANY_REQUESTS or (not status and _BUSY.search(words)):
-        return Failure(ModelBusy(told), retry=True, retry_after_s=fault.retry_after_s, free=True)
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _LATE or (not status and _BROKEN.search(words)):
-        return Failure(ModelUnavailable(told), retry=True, retry_after_s=fault.retry_after_s, free=free)
-    if not status:
-        return None
-    return Failure(ModelRefused(told), retry=False, invalid=status in _INVALID, free=free)
+    return None
+
+
+def _by_status(fault: EndpointFault, free: bool) -> Failure | None:
+    """The failures that a retry can help: a throttle, and an endpoint that does not work."""
+    status, wait_s = fault.status, fault.retry_after_s
+    words = "" if status else f"{fault.complaint.code} {fault.complaint.type}"  # in a stream, words stand for a status
+    if status == HTTPStatus.TOO_MANY_REQUESTS or _BUSY.search(words):
+        return Failure(ModelBusy(str(fault)), retry=True, retry_after_s=wait_s, free=True)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status in _LATE or _BROKEN.search(words):
+        return Failure(ModelUnavailable(str(fault)), retry=True, retry_after_s=wait_s, free=free)
+    return None
 
 
 def _told(status: int, complaint: Complaint, sent: Sequence[str]) -> str:
-    """What a server says, for the log: its codes and its words, unless they repeat what was sent to it."""
+    """A server's codes and words for the log, unless they repeat what was sent."""
     codes = "/".join(part for part in (complaint.type, complaint.code) if _CODE.fullmatch(part))
     codes = f" ({codes})" if codes and not _quotes(codes, sent) else ""
     message = " ".join(complaint.message[:MAX_MESSAGE_CHARS].split())

@@ -18,13 +18,9 @@ from cicada.models.streaming import Said, Stop
 
 
 class ThoughtFilter:
-    """Passes a text on piece by piece, without what it begins with in think tags.
-
-    Tags later in the text are text: an answer may quote them.
-    """
+    """Removes reasoning in think tags from the beginning of a streamed text. Later tags stay, as in quotations."""
 
     def __init__(self, tag: str = "think") -> None:
-        """Begin a text; ``tag`` is what stands around thoughts in it."""
         self._open, self._close = f"<{tag}>", f"</{tag}>"
         self._held = ""
         self._thinking = False
@@ -32,7 +28,7 @@ class ThoughtFilter:
         self._through = False
 
     def feed(self, piece: str) -> str:
-        """What can be passed on now; it may be empty."""
+        """The text to pass on now, perhaps empty."""
         if self._through:
             return piece
         self._held += piece
@@ -46,13 +42,13 @@ class ThoughtFilter:
                 return self._pass_on()
         _, close, rest = self._held.partition(self._close)
         if not close:
-            self._held = self._held[-len(self._close) :]  # thoughts are not kept, but for the beginning of a tag
+            self._held = self._held[-len(self._close) :]  # may hold the beginning of the closing tag
             return ""
         self._held, self._thinking, self._thought = "", False, True
         return self.feed(rest)
 
     def end(self) -> str:
-        """The text is over: what was held back for looking like a tag, and is none."""
+        """The text has ended: what was held back as a possible tag."""
         return "" if self._through or self._thinking else self._pass_on()
 
     def _pass_on(self) -> str:
@@ -62,7 +58,7 @@ class ThoughtFilter:
 
 
 MAX_EVENT_BYTES = 1 << 20
-"""Of one event: a stream with a longer one is not what it says."""
+"""Of one event; a longer one breaks the stream."""
 _BOM = b"\xef\xbb\xbf"
 DONE = "[DONE]"
 """The data of the last event."""
@@ -83,15 +79,14 @@ _STOPS: dict[str, Stop] = {
     "tool_calls": Stop("tool_calls", AnswerMalformed),
     "function_call": Stop("function_call", AnswerMalformed),
 }
-"""OpenAI's finish reasons, and those that other servers say in their place, here in lower case. A model that was given
-no tools and calls one, or stops for a reason that is not known, has not written an answer."""
+"""Finish reasons of OpenAI and other servers, in lower case. A tool call without tools, or an unknown reason, leaves a
+malformed answer."""
 
 
 class EventParser:
-    """Takes a body's bytes as they come, and gives the data of each whole event; an empty one for a comment.
+    """Parses a body's bytes piece by piece into the data of each complete event, and an empty text for a comment.
 
-    A comment, or an event without data, is what servers send to keep a connection alive. What is not whole at the end
-    is no event.
+    Servers send comments to keep a connection alive. An incomplete event at the end is dropped.
     """
 
     def __init__(self) -> None:
@@ -102,7 +97,7 @@ class EventParser:
         self._begun = False
 
     def feed(self, piece: bytes) -> Iterator[str]:
-        """The data of the events that this piece completes. Raises StreamBroken if they are no text, or too long."""
+        """The data of the events that this piece completes. Raises StreamBroken for invalid UTF-8 or a long event."""
         if self._after_cr and piece:
             piece, self._after_cr = piece.removeprefix(b"\n"), False
         buffered = self._rest + piece
@@ -139,11 +134,11 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise StreamBroken("an event of the stream is no UTF-8") from error
+        raise StreamBroken("an event of the stream is not UTF-8") from error
 
 
 class ChunkReader:
-    """Reads the chunks of one answer, and remembers what one alone does not tell."""
+    """Reads the chunks of one answer."""
 
     def __init__(self) -> None:
         self._thoughts = ThoughtFilter()
@@ -152,13 +147,9 @@ class ChunkReader:
         self._usage: Usage | None = None
 
     def read(self, chunk: Mapping[str, Any] | str) -> Iterable[Said]:
-        """What a chunk says; ``DONE`` is one too.
+        """What a chunk, or ``DONE``, says. Raises StreamBroken if it cannot be read.
 
-        The usage is told once the answer has stopped: with the chunk that stops it, with a later one, or as it was told
-        last before, or as not reported, when the stream says that it is done.
-
-        Raises:
-            StreamBroken: it is no chunk.
+        The usage comes once, after the stop: from that chunk or a later one, else at ``DONE`` the last one seen.
         """
         if isinstance(chunk, str):
             return (self._usage or Usage(reported=False),) if self._stopped else ()
@@ -199,15 +190,14 @@ def read_stop(reason: str) -> Stop:
 
 
 def incomplete(reason: str) -> type[AnswerIncomplete] | None:
-    """What an answer is called that ended for this reason; None if it is whole."""
+    """The error of an answer that ended for this reason; None if it is complete."""
     return read_stop(reason).incomplete
 
 
 def read_usage(counts: Mapping[str, Any]) -> Usage:
-    """The tokens of a call; not reported if they are no counts.
+    """The tokens of a call; not reported if they are not counts.
 
-    Cached input is told apart from the rest, and reasoning counts as output. Most services count it within
-    ``completion_tokens``; those that count it beside them are known by their total.
+    Reasoning is output. Most services include it in ``completion_tokens``; the total shows where they do not.
     """
     try:
         return _read_counts(counts)

@@ -19,7 +19,7 @@ from cicada.errors import ModelRefused, ModelUnavailable, StreamBroken
 from cicada.models.failure import Failure
 from cicada.models.openai_errors import EndpointFault, complaint_in, read_complaint, read_retry_after, status_in
 from cicada.models.openai_events import DONE, EventParser
-from cicada.models.stopping import carry_lines_of
+from cicada.models.stopping import track_pool
 
 MAX_ERROR_BYTES = 64 * 1024
 """Of an error's body, what is read."""
@@ -40,20 +40,17 @@ class ChatConnection:
         authorities: str | None = None,
         now_s: Callable[[], float] = time.time,
     ) -> None:
-        """Make no connection yet.
+        """Connect on first use.
 
-        Args:
-            base_url: what stands before ``/chat/completions``.
-            read_timeout_s: how long one read may wait; more than a model's ``silence_s``, which ends a silent stream
-                sooner.
-            authorities: a file with the certificates to trust; the system's when None.
+        ``base_url`` precedes ``/chat/completions``. The read time-out must exceed a model's ``silence_s``, which ends a
+        silent stream sooner. ``authorities`` is a file of trusted certificates, by default the system's.
         """
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._timeout = urllib3.Timeout(connect=connect_timeout_s, read=read_timeout_s)
         self._manager = urllib3.PoolManager(
             num_pools=1, maxsize=max_connections, cert_reqs="CERT_REQUIRED", ca_certs=authorities
         )
-        carry_lines_of(self._manager)
+        track_pool(self._manager)
         self._now_s = now_s
 
     def open(self, body: Mapping[str, Any], key: str | None) -> ChunkStream:
@@ -61,7 +58,7 @@ class ChatConnection:
 
         Raises:
             EndpointFault: it is answered with an error.
-            ModelRefused: it is answered with something that is no stream.
+            ModelRefused: the answer is not a stream.
             Exception: one that :func:`read_transport` reads.
         """
         headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "User-Agent": "cicada"}
@@ -98,7 +95,7 @@ class ChatConnection:
 
 
 def _bounded(response: Any) -> bytes:
-    """The beginning of an error's body. One that breaks off is as good as none: the status has been read."""
+    """The beginning of an error's body; empty for one that breaks off, as the status is known."""
     try:
         content: bytes = response.read(MAX_ERROR_BYTES, decode_content=True)
     except (HTTPError, http.client.HTTPException, OSError):
@@ -114,7 +111,7 @@ class ChunkStream:
     """
 
     def __init__(self, response: Any, sent: Sequence[str]) -> None:
-        """Take the response, of which nothing has been read, and the texts that no error may repeat."""
+        """``response`` is unread; no error repeats a text in ``sent``."""
         self._response = response
         self._sent = sent
         self._done = False
@@ -131,7 +128,7 @@ class ChunkStream:
                     yield self._chunk(data) if data else {}
 
     def close(self) -> None:
-        """Let go of the connection; it can be kept if the stream has said that it is done."""
+        """Release the connection, or close it if the stream has not ended."""
         if self._done:
             try:
                 self._response.drain_conn()
@@ -158,9 +155,9 @@ class ChunkStream:
         try:
             chunk = json.loads(data)
         except (ValueError, RecursionError) as error:
-            raise StreamBroken("an event of the stream is no JSON") from error
+            raise StreamBroken("an event of the stream is not JSON") from error
         if not isinstance(chunk, dict):
-            raise StreamBroken("an event of the stream is no object")
+            raise StreamBroken("an event of the stream is not an object")
         if chunk.get("error"):
             complaint = complaint_in(chunk)
             raise EndpointFault(status_in(complaint), complaint, sent=self._sent)
@@ -168,7 +165,7 @@ class ChunkStream:
 
 
 def read_transport(error: Exception) -> Failure | None:
-    """What a failed connection means; None if the error is none of its failures."""
+    """What a failed connection means; None for any other error."""
     if isinstance(error, (SSLError, ssl.SSLCertVerificationError)) and "CERTIFICATE_VERIFY_FAILED" in str(error):
         return Failure(ModelRefused("the endpoint's certificate is not trusted"), retry=False, free=True)
     if isinstance(error, (HTTPError, http.client.HTTPException, OSError)):

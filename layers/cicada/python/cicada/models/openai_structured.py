@@ -6,17 +6,21 @@ Source: OpenAI API guide, "Structured model outputs", for the rules of strict sc
 from __future__ import annotations
 
 import json
-import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cicada.errors import AnswerMalformed, BudgetSpent, ModelError
+from cicada.errors import AnswerMalformed, ModelError
 from cicada.models.openai_chat import ChatMessage, ChatModel, JsonAnswer, OpenAiChat
 from cicada.models.ports import CallScope, CountedCallScope, Filled, Finished, Form, Prompt, Usage
-from cicada.models.structured_output import OutputMisfit, form_description, form_name, form_schema, read_form
-
-logger = logging.getLogger(__name__)
+from cicada.models.structured_output import (
+    OutputMisfit,
+    ask_twice,
+    form_description,
+    form_name,
+    form_schema,
+    read_form,
+)
 
 _FENCED = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
 
@@ -24,9 +28,8 @@ _FENCED = re.compile(r"^```[a-zA-Z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
 class OpenAiStructuredModel(ChatModel):
     """A model of an endpoint that fills in forms; the port's contract is :class:`cicada.models.ports.StructuredModel`.
 
-    The form's schema goes as ``response_format``, enforced by the endpoint where its rules allow that. Where the
-    endpoint refuses or ignores it, it is asked for any JSON object, or for JSON by the prompt alone, and that is
-    remembered.
+    The form's schema is sent as ``response_format``, strict where the schema allows it. An endpoint that refuses or
+    ignores it is asked for any JSON object, then for JSON by the prompt alone; the process remembers that.
     """
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
@@ -37,7 +40,7 @@ class OpenAiStructuredModel(ChatModel):
         """
         filling = _Filling(self._chat, prompt, form, self._chat.clock() + time_budget_s, call_scope)
         try:
-            value = filling.fill()
+            value: Form = ask_twice(filling.ask, filling.correct, self.model_id, form_name(form))
         except ModelError as error:
             if filling.calls:
                 error.usage = filling.usage
@@ -46,7 +49,7 @@ class OpenAiStructuredModel(ChatModel):
 
 
 class _Filling(CountedCallScope):
-    """One form being filled in; the call scope that the model is held by."""
+    """One form being filled in; the call scope of its calls."""
 
     def __init__(
         self, chat: OpenAiChat, prompt: Prompt, form: type[Form], deadline_s: float, call_scope: CallScope
@@ -55,39 +58,30 @@ class _Filling(CountedCallScope):
         self._form: type[Any] = form
         self._deadline_s = deadline_s
         super().__init__(call_scope)
-        self._name = form_name(form)
         self._schema = form_schema(form)
         schema, strict = strict_schema(self._schema)
-        self._answer = JsonAnswer(self._name, form_description(form), schema, strict)
+        self._answer = JsonAnswer(form_name(form), form_description(form), schema, strict)
         self._turns = [ChatMessage("system", prompt.system), ChatMessage("user", prompt.user)]
+        self._format = chat.dialects.of(chat.model_id).format
+        self._text = ""
         self.usage = Usage()
         """Of all calls so far."""
 
-    def fill(self) -> Any:
-        asked_by = self._chat.dialects.of(self._chat.model_id).format
-        text = ""
+    def ask(self) -> Any:
+        """One answer. Raises OutputMisfit if it does not fit the form, or the endpoint itself rejects it."""
+        self._text = ""
         try:
-            text = self._write()
-            return self._read(text)
-        except AnswerMalformed as error:  # the endpoint itself could not read it
-            first: OutputMisfit | AnswerMalformed = error
-        except OutputMisfit as misfit:
-            first = misfit
-        problems = first.problems if isinstance(first, OutputMisfit) else (str(first),)
-        logger.info(
-            "the model's answer does not fit its form",
-            extra={"model": self._chat.model_id, "form": self._name, "problems": len(problems)},
-        )
-        if isinstance(first, NoJson):
-            self._chat.dialects.format_ignored(self._chat.model_id, asked_by)
-        if text.strip():
-            self._turns += [ChatMessage("assistant", text), ChatMessage("user", _correction(problems))]
-        try:
-            return self._read(self._write())
-        except BudgetSpent:
-            raise AnswerMalformed(str(first)) from None
-        except OutputMisfit as misfit:
-            raise AnswerMalformed(str(misfit)) from None
+            self._text = self._write()
+        except AnswerMalformed as error:
+            raise OutputMisfit((str(error),)) from error
+        return read_form(self._form, without_filler(json_in(self._text), self._schema))
+
+    def correct(self, misfit: OutputMisfit) -> None:
+        """Tell the model what was wrong."""
+        if isinstance(misfit, NoJson):
+            self._chat.dialects.format_ignored(self._chat.model_id, self._format)
+        if self._text.strip():
+            self._turns += [ChatMessage("assistant", self._text), ChatMessage("user", _correction(misfit.problems))]
 
     def _write(self) -> str:
         left_s = self._deadline_s - self._chat.clock()
@@ -104,16 +98,13 @@ class _Filling(CountedCallScope):
             raise
         return "".join(pieces)
 
-    def _read(self, text: str) -> Any:
-        return read_form(self._form, without_filler(json_in(text), self._schema))
-
 
 class NoJson(OutputMisfit):
-    """The answer is no JSON at all."""
+    """The answer is not JSON."""
 
 
 def json_in(text: str) -> object:
-    """The value that an answer is, perhaps within a fence or some words. Raises NoJson if it is none."""
+    """The JSON value in an answer, perhaps within a fence or other words. Raises NoJson without one."""
     stripped = text.strip()
     fenced = _FENCED.match(stripped)
     begin, end = stripped.find("{"), stripped.rfind("}")
@@ -123,7 +114,7 @@ def json_in(text: str) -> object:
         except (ValueError, RecursionError):
             continue
         return value
-    raise NoJson(("the answer is no JSON",))
+    raise NoJson(("the answer is not JSON",))
 
 
 def _correction(problems: tuple[str, ...]) -> str:
@@ -135,12 +126,10 @@ def _correction(problems: tuple[str, ...]) -> str:
 
 
 def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """A form's schema as strict ones are written, if it can be: every object closed, and every field required.
+    """A form's strict schema and true, or the unchanged schema and false where it cannot be strict.
 
-    A field that may be left out may be null instead.
-
-    Returns:
-        The schema, and whether it is strict; it stays as it is where a rule cannot be kept (an object with any keys).
+    A strict schema closes every object and requires every field; optional fields may be null instead. An object with
+    arbitrary keys cannot be strict.
     """
     try:
         return _strict(schema), True
@@ -149,13 +138,12 @@ def strict_schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
 
 
 class _NotStrict(Exception):
-    """A schema has a part that no strict schema can have."""
+    """A part of a schema cannot be strict."""
 
 
 def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
-    if "allOf" in schema or (schema.get("type") == "object" and "properties" not in schema):
-        raise _NotStrict
-    if not schema:  # any value
+    free = schema.get("type") == "object" and "properties" not in schema
+    if not schema or free or "allOf" in schema:  # an empty schema allows any value
         raise _NotStrict
     strict = dict(schema)
     if isinstance(schema.get("items"), Mapping):
@@ -163,14 +151,15 @@ def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
     if "anyOf" in schema:
         strict["anyOf"] = [_strict(option) for option in schema["anyOf"]]
     if "properties" in schema:
-        required = schema.get("required", ())
-        strict["properties"] = {
-            name: _strict(field) if name in required else _nullable(_strict(field))
-            for name, field in schema["properties"].items()
-        }
-        strict["required"] = list(schema["properties"])
-        strict["additionalProperties"] = False
+        strict |= _closed(schema["properties"], schema.get("required", ()))
     return strict
+
+
+def _closed(fields: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+    properties = {
+        name: _strict(field) if name in required else _nullable(_strict(field)) for name, field in fields.items()
+    }
+    return {"properties": properties, "required": list(fields), "additionalProperties": False}
 
 
 def _nullable(field: dict[str, Any]) -> dict[str, Any]:
@@ -182,19 +171,19 @@ def _nullable(field: dict[str, Any]) -> dict[str, Any]:
     return {**about, "anyOf": [bare, {"type": "null"}]}
 
 
-def without_filler(value: Any, schema: Mapping[str, Any]) -> Any:
-    """A value without the nulls that a strict schema makes a model say for what it leaves out.
+def _option(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The schema, or its alternative, that has a key."""
+    return next((option for option in (schema, *schema.get("anyOf", ())) if key in option), {})
 
-    Args:
-        schema: the form's, as it was before it was made strict.
-    """
-    options = (schema, *schema.get("anyOf", ()))
+
+def without_filler(value: Any, schema: Mapping[str, Any]) -> Any:
+    """A value without the nulls that a strict schema requires for absent fields; ``schema`` is the original one."""
     if isinstance(value, list):
-        items: Mapping[str, Any] = next((option["items"] for option in options if "items" in option), {})
+        items = _option(schema, "items").get("items", {})
         return [without_filler(item, items) for item in value]
     if not isinstance(value, dict):
         return value
-    whole: Mapping[str, Any] = next((option for option in options if "properties" in option), {})
+    whole = _option(schema, "properties")
     fields, required = whole.get("properties", {}), whole.get("required", ())
     return {
         name: without_filler(part, fields.get(name, {}))

@@ -1,4 +1,4 @@
-"""What answering needs of a model, in the domain's words."""
+"""The ports of models: generation, structured output, embedding, re-ranking, and what bounds their calls."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Usage:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     reported: bool = True
-    """False if the service did not say, or not of every call that may have been paid for: the counts are too low."""
+    """False if the counts lack a call that may have been paid for."""
     queries: int = 0
-    """Of a re-ranking model, which is paid by the query: see :func:`cicada.models.prices.queries`."""
+    """Of a re-ranking model, charged by the query: see :func:`cicada.models.prices.queries`."""
 
     def __add__(self, other: Usage) -> Usage:
         """Both together; reported only if both are."""
@@ -58,35 +58,35 @@ class Finished:
 
 
 STOPPED = "stopped"
-"""The fault of a use of a model that was given up because nobody wanted its answer any more."""
+"""The fault of a stopped use of a model."""
 
 
 class Stopped(Exception):
-    """The call was given up because nobody wants its answer any more."""
+    """The call was stopped because its answer is not wanted any more."""
 
 
 class CallScope(Protocol):
-    """What holds a call: how many more may be made, and whether anybody still wants the answer."""
+    """Bounds calls by their number, and stops them when the answer is not wanted any more."""
 
     def call(self) -> None:
-        """One more call goes out, a retry or not. Raises BudgetSpent if none is left."""
+        """Reserve one call, a retry or not. Raises BudgetSpent if none is left."""
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called when the answer is not wanted any more, from any thread; at once if that is so already.
+        """Call ``wake``, which is quick and raises nothing, on the stop, from any thread; at once after the stop.
 
-        Returns what takes ``wake`` off again. ``wake`` is quick and raises nothing.
+        Returns a function that unregisters ``wake``.
         """
 
 
 class TokenBudget(CallScope, Protocol):
-    """A call scope that bounds what its calls take, too."""
+    """A call scope that also bounds tokens and cost."""
 
     def allow(self, model_id: str, most: Usage) -> None:
-        """Set aside what a call that is about to go out can take. Raises BudgetSpent if that is more than is left."""
+        """Reserve what the next call can take. Raises BudgetSpent if less is left."""
 
 
 class Unbounded:
-    """A :class:`TokenBudget` that holds nothing back."""
+    """A :class:`TokenBudget` without bounds."""
 
     def call(self) -> None:
         """See the port."""
@@ -132,19 +132,14 @@ class TextModel(Protocol):
     ) -> Generator[TextDelta | Finished, None, None]:
         """Write an answer piece by piece; the last item is one :class:`Finished`.
 
-        Closing the iterator early, and the call scope's stop, close the connection to the service within a second.
-
-        Args:
-            time_budget_s: seconds for the whole call, retries before the first piece included.
-            call_scope: asked before every call to the service, retries included.
+        Closing the iterator early, and the call scope's stop, close the connection to the service within a second. The
+        time budget includes retries before the first piece; the call scope is asked before every call.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: before the first piece.
-            StreamBroken: the stream ended without its ``messageStop``, in whatever form.
-            AnswerIncomplete: it stopped for another reason than a normal finish; the subclass says for which. Its
-                ``usage`` is what the service reported.
-            BudgetSpent: no call is left for the first try. A further try that may not be made is not made, and the
-                failure of the last one is raised.
+            StreamBroken: the stream ended without its stop, or outlasted the budget.
+            AnswerIncomplete: the stop was not a normal finish; ``str(error)`` is the reason.
+            BudgetSpent: no call is left for the first try. Without budget for a retry, the last failure is raised.
             Stopped: the call scope's stop.
         """
 
@@ -161,19 +156,15 @@ class Embedder(Protocol):
         """The length of every vector."""
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
-        """Return one vector of unit length a text, in order.
-
-        Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: when the time budget is spent, or at once if final.
-        """
+        """Return one unit vector a text, in order. Raises ModelBusy, ModelUnavailable or ModelRefused."""
 
 
 @dataclass(frozen=True)
 class ModelUse:
-    """What one use of a model took, retries included: for those who account for it."""
+    """What one use of a model took, retries included."""
 
     purpose: str
-    """What for, in a word or two with underscores, such as ``expand_query``."""
+    """Such as ``expand_query``."""
     model_id: str
     calls: int
     """Requests that went out."""
@@ -189,7 +180,7 @@ class Filled(Generic[Form]):
 
     value: Form
     usage: Usage
-    """Of all calls that it took; reported only if what each of them took is known."""
+    """Of all its calls; reported only if the usage of each is known."""
     calls: int
 
 
@@ -205,18 +196,13 @@ class StructuredModel(Protocol):
         """The longest answer."""
 
     def fill(self, prompt: Prompt, form: type[Form], *, time_budget_s: float, call_scope: CallScope) -> Filled[Form]:
-        """Have the model fill in a form.
+        """Have the model fill in a form; an answer that does not fit is corrected once.
 
-        An answer that does not fit the form is asked for once more, with what is wrong with it.
-
-        Args:
-            form: a pydantic model; its docstring and its fields' descriptions are part of what the model is told.
-            call_scope: asked before every call.
+        The model is sent the form's docstring and its fields' descriptions. The call scope is asked before every call.
 
         Raises:
-            ModelBusy, ModelUnavailable, ModelRefused: as their names say.
-            AnswerIncomplete: it stopped for another reason than a normal finish; AnswerMalformed if twice what it gave
-                does not fit the form. ``usage`` is what was reported.
+            ModelBusy, ModelUnavailable, ModelRefused: the call failed.
+            AnswerIncomplete: not a normal finish; AnswerMalformed if the second answer does not fit either.
             BudgetSpent: no call is left for the first try.
             Stopped: the call scope's stop.
         """
@@ -230,14 +216,10 @@ class Reranker(Protocol):
         """The service's id of the model."""
 
     def rerank(self, query: str, texts: Sequence[str], *, time_budget_s: float, call_scope: TokenBudget) -> Reranked:
-        """Score every text.
-
-        Args:
-            call_scope: asked before every call, and for what it can take.
+        """Score every text. The call scope is asked before every call, and for what it can take.
 
         Raises:
-            ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete: there are no scores, not for one text.
-            BudgetSpent: nor may a call be made for one.
+            ModelBusy, ModelUnavailable, ModelRefused, AnswerIncomplete, BudgetSpent: no text has a score.
             Stopped: the call scope's stop.
         """
 
@@ -249,4 +231,4 @@ class Reranked:
     scores: tuple[float, ...]
     uses: tuple[ModelUse, ...]
     unscored: tuple[int, ...] = ()
-    """The places of texts that could not be judged although others were: their score is 0, and says nothing."""
+    """The places of texts that could not be judged; their score of 0 means nothing."""

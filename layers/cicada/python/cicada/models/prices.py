@@ -1,4 +1,4 @@
-"""What a model call costs, by a dated price table that lies beside this module."""
+"""What a model call costs, by the dated price table in this folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from cicada.models.endpoints import told_price
+from cicada.models.endpoints import configured_price
 from cicada.models.model_ids import LOCAL_PREFIX, read_model_id
 from cicada.models.ports import Usage
 from cicada.text.token_estimates import estimated_tokens
@@ -39,24 +39,19 @@ def price_date() -> str:
 
 
 def cost(model_id: str, usage: Usage) -> Cost | None:
-    """What one call cost on demand, or None if the model's price is not known.
+    """What one on-demand call cost, or None if the model's price is not known.
 
-    A call through an inference profile costs what the table lists for that profile, else what the base model costs,
-    with the surcharge that newer models have on geographic profiles. Prices are those of us-east-1; other Regions
-    differ by a few per cent. Cached input costs its own, lower price. Models of the local cloud cost nothing.
-    A model of another endpoint costs what the deployment's settings say (:mod:`cicada.models.endpoints`).
-
-    Args:
-        model_id: a model id, an inference profile's id, the ARN of either, or ``<endpoint>/<model>``.
-        usage: its tokens, or its queries for a re-ranking model. ``input_tokens`` does not contain
-            ``cache_read_tokens``, as in Bedrock's report.
+    An inference profile has its own price in the table, or the base model's with the surcharge of newer models on
+    geographic profiles. Prices are those of us-east-1; other Regions differ by a few per cent. Models of the local
+    cloud cost nothing; an endpoint's models cost what the settings say (:mod:`cicada.models.endpoints`). As in
+    Bedrock's report, ``input_tokens`` does not contain ``cache_read_tokens``.
     """
     table = _table()
     if model_id.startswith(LOCAL_PREFIX):
         return Cost(0.0, table["date"])
-    told = told_price(model_id)
-    if told is not None:
-        return Cost(told.usd(usage), table["date"])
+    configured = configured_price(model_id)
+    if configured is not None:
+        return Cost(configured.usd(usage), table["date"])
     name = read_model_id(model_id)
     models = table["models"]
     prices, factor = models.get(f"{name.profile}.{name.base}"), 1.0
@@ -79,10 +74,9 @@ def cost(model_id: str, usage: Usage) -> Cost | None:
 
 
 def queries(query: str, texts: Sequence[str]) -> int:
-    """How many queries a re-ranking of texts is charged as, by the lengths of query and texts: rather too many.
+    """How many queries a re-ranking is charged as, an upper estimate.
 
-    A charged query holds a number of chunks; a text that is longer, together with the query, than a chunk counts as
-    several. The table says how many and how long.
+    A charged query holds a number of chunks; a text that, with the query, exceeds a chunk counts as several.
     """
     rule: dict[str, int] = _table()["query"]
     asked = estimated_tokens(query)

@@ -1,4 +1,4 @@
-"""An embedder that embeds equal texts once: a query is searched for, looked up and kept by its one vector."""
+"""An embedder that embeds equal texts once: search, cache lookup and cache write share a query's vector."""
 
 from __future__ import annotations
 
@@ -13,40 +13,26 @@ from cicada.models.ports import Embedder
 
 _Vector = list[float]
 MOST_KEPT_TOGETHER = 8
-"""Of more texts that are embedded in one call none is kept: they are sentences of passages, which would push out the
-queries."""
+"""Larger calls are not cached: they embed sentences of passages, which would evict the queries."""
 
 
 class RememberingEmbedder:
-    """Keeps the vectors of the last texts in front of an embedder; safe for several threads.
+    """Caches the vectors of the last texts. Thread-safe.
 
-    Who asks for a text that another thread is having embedded at the moment waits for that call, at most as long as its
-    own time budget, and shares its outcome. A failure is shared with those who wait, so that a throttled model is not
-    asked once more for each of them, and is forgotten: who asks later makes a call of their own.
+    A caller whose text another thread is embedding waits for that call within its own time budget, and shares its
+    outcome. Waiting callers share a failure, so that a throttled model gets one call; later callers call again.
     """
 
     def __init__(self, embedder: Embedder, size: int = 64, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Take the model.
-
-        Args:
-            size: texts kept, those asked for last; a vector of 1,024 dimensions takes about 32 KB.
-        """
+        """``size`` is in texts, least recently used dropped first; 1,024 dimensions take about 32 KB."""
+        self.model_id = embedder.model_id
+        self.dimensions = embedder.dimensions
         self._embedder = embedder
         self._size = size
         self._clock = clock
         self._lock = threading.Lock()
         self._known: OrderedDict[str, _Vector] = OrderedDict()
         self._under_way: dict[str, Future[_Vector]] = {}
-
-    @property
-    def model_id(self) -> str:
-        """The service's id of the model."""
-        return self._embedder.model_id
-
-    @property
-    def dimensions(self) -> int:
-        """The length of every vector."""
-        return self._embedder.dimensions
 
     def embed(self, texts: Sequence[str], *, time_budget_s: float) -> list[list[float]]:
         """See the port. ModelUnavailable, too, when another thread's call for a text outlasts the time budget."""
@@ -61,7 +47,7 @@ class RememberingEmbedder:
     def _sort(
         self, texts: Sequence[str]
     ) -> tuple[dict[str, _Vector], dict[str, Future[_Vector]], dict[str, Future[_Vector]]]:
-        """The texts that are known, those that are now this caller's to embed, and those that others are embedding."""
+        """The cached texts, those that this caller embeds now, and those that other threads are embedding."""
         vectors: dict[str, _Vector] = {}
         mine: dict[str, Future[_Vector]] = {}
         others: dict[str, Future[_Vector]] = {}
@@ -79,7 +65,7 @@ class RememberingEmbedder:
     def _embed(self, mine: dict[str, Future[_Vector]], time_budget_s: float) -> dict[str, _Vector]:
         try:
             vectors = dict(zip(mine, self._embedder.embed(list(mine), time_budget_s=time_budget_s), strict=True))
-        except BaseException as error:  # whatever ends the call, nobody may be left waiting for it
+        except BaseException as error:  # no thread may be left waiting
             self._over(mine, {})
             shared = error if isinstance(error, Exception) else ModelUnavailable("the call was given up")
             for call in mine.values():
@@ -103,6 +89,6 @@ class RememberingEmbedder:
         try:
             return call.result(max(0.0, deadline_s - self._clock()))
         except TimeoutError as error:
-            if call.done():  # it was the call's own, or the call has ended just now
+            if call.done():  # the call's own time-out, or its end just now
                 return call.result()
             raise ModelUnavailable("another call for the same text took longer than the time budget") from error

@@ -6,11 +6,19 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypedDict, TypeVar
+
+from cicada.errors import BudgetSpent
+from cicada.models.failure import Failure
+from cicada.models.ports import CallScope
+from cicada.models.stopping import StopSignal
+
+T = TypeVar("T")
 
 ASKED_JITTER_S = 0.5
-"""Spread over which those who were told the same time by a service come back."""
+"""Spread of the retries of callers whom a service told the same time to wait."""
 
 
 @dataclass(frozen=True)
@@ -21,22 +29,19 @@ class RetryPolicy:
     """
 
     max_attempts: int | None = 5
-    """Calls in all, the first included; as many as the time budget holds when None."""
+    """Calls in all, the first included; None for as many as the time budget holds."""
     base_s: float = 0.3
     """The longest wait before the second call; it doubles with each further one."""
     cap_s: float = 5.0
     """The longest wait of all, unless the service asks for a longer one."""
     longest_asked_s: float | None = None
-    """A service that asks to be left alone for longer is not called again; the time budget is the bound when None."""
+    """A service that asks for a longer wait is not called again; None to obey within the time budget."""
 
     def pause_s(self, attempts: int, *, left_s: float, share: float, asked_s: float | None = None) -> float | None:
         """Seconds to wait after ``attempts`` failed calls, or None to give up.
 
-        Args:
-            attempts: calls made so far, at least 1.
-            left_s: what is left of the time budget. A wait that would use it up is not begun.
-            share: a random number, uniform in [0, 1).
-            asked_s: how long the service asks to be left alone, where it says so.
+        ``left_s`` is left of the time budget; a wait that would use it up is not begun. ``share`` is random, uniform in
+        [0, 1). ``asked_s`` is the wait that the service asks for, if any.
         """
         if self.max_attempts is not None and attempts >= self.max_attempts:
             return None
@@ -49,19 +54,16 @@ class RetryPolicy:
 
 
 INTERACTIVE = RetryPolicy(longest_asked_s=10.0)
-"""Somebody waits for the answer, and another strategy could give one: 2.3 s of waiting on average, 4.5 s at most; and
-10 s where the service asks for them, for nobody looks at an empty page for longer.
-
-Calls to a text model are bounded by their call scope besides, as a rule to fewer.
-"""
+"""For calls whose answer a user waits for, and where another strategy could answer: waits of 2.3 s on average, 4.5 s at
+most, or 10 s where the service asks for them. A text model's call scope usually allows fewer calls."""
 PATIENT = RetryPolicy(max_attempts=None)
 """As often as the time budget allows: for loads, where nobody waits."""
 QUERY = RetryPolicy(max_attempts=2, longest_asked_s=10.0)
-"""For the embedding of a query, while somebody waits for the answer: one more request after a failure, no third.
+"""For embedding a query while the user waits: one retry.
 
-Each strategy that searches or looks up embeds its query once, by a
-:class:`cicada.models.remembering.RememberingEmbedder`; hybrid does both, and may ask again for the one after the other
-has failed. So one run of the whole chain (hybrid, rag, cag) sends at most eight embedding requests, and as a rule one.
+Each strategy that searches embeds its query once, by a :class:`cicada.models.remembering.RememberingEmbedder`; hybrid
+embeds for two searches, and may ask again for one after the other has failed. So one run of the whole chain (hybrid,
+rag, cag) sends at most eight embedding requests, and usually one.
 """
 
 
@@ -81,16 +83,60 @@ class Pacing(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Pace:
-    """A retry policy with what it runs on."""
+    """A retry policy with its clock and randomness."""
 
     retry: RetryPolicy = INTERACTIVE
     clock: Callable[[], float] = time.monotonic
-    """Monotonic seconds."""
     pause: Callable[[float, threading.Event], None] = wait
-    """Waits between retries for some seconds, less if the event is set meanwhile."""
+    """Waits some seconds between calls, less if the event is set meanwhile."""
     share: Callable[[], float] = random.random
     """Uniform in [0, 1), for the jitter."""
 
-    def pause_s(self, attempts: int, *, left_s: float, asked_s: float | None) -> float | None:
+    def pause_s(self, attempts: int, *, left_s: float, asked_s: float | None = None) -> float | None:
         """See :meth:`RetryPolicy.pause_s`."""
         return self.retry.pause_s(attempts, left_s=left_s, share=self.share(), asked_s=asked_s)
+
+
+def prepare_retry(
+    failure: Failure, pause_s: float | None, pace: Pace, deadline_s: float, call_scope: CallScope, signal: StopSignal
+) -> None:
+    """Reserve and await the next try. Raises the failure if none is allowed, or no time is left; Stopped after a stop.
+
+    ``pause_s`` is None if no further try can help.
+    """
+    if pause_s is None:
+        raise failure.error
+    with suppress(BudgetSpent):
+        call_scope.call()
+        if pause_s > 0:
+            pace.pause(pause_s, signal.stopped)
+        signal.check()
+        if pace.clock() < deadline_s:
+            return
+    raise failure.error
+
+
+def call_with_retries(
+    call: Callable[[], T],
+    read: Callable[[Exception], tuple[Exception, bool] | None],
+    pace: Pace,
+    deadline_s: float,
+    stopped: threading.Event,
+) -> T:
+    """Call on this thread until it succeeds, or raise the last failure.
+
+    ``read`` returns the error to raise and whether a retry can help, or None for a bug, which is raised unchanged.
+    """
+    attempts = 0
+    while True:
+        try:
+            return call()
+        except Exception as error:
+            failure = read(error)
+            if failure is None:
+                raise
+            attempts += 1
+            pause_s = pace.pause_s(attempts, left_s=deadline_s - pace.clock())
+            if not failure[1] or pause_s is None:
+                raise failure[0] from error
+        pace.pause(pause_s, stopped)

@@ -1,10 +1,9 @@
-"""Stop a call to a model from another thread, and end its connection.
+"""Stop a call to a model from another thread by closing its connection.
 
-Neither boto3 nor urllib3 offers that, and a thread that waits in a socket's ``recv`` notices nothing but its socket.
-urllib3's ``HTTPResponse.shutdown`` could wake it once there is a response; the wait for the response itself, often the
-longest, would stay out of reach. So the client's connections are told which call they carry.
-
-A connection serves many calls, one after the other: only the call that it carries now may cut it.
+boto3 and urllib3 cannot do that, and a thread waiting in a socket's ``recv`` notices only its socket. urllib3's
+``HTTPResponse.shutdown`` works once there is a response, but the wait for the response is often the longest. So each of
+the client's connections knows the call that it carries. A connection serves many calls, one after the other: only the
+current one may cut it.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+
+from cicada.models.ports import Stopped
 
 
 class Stoppable:
@@ -26,7 +27,7 @@ class Stoppable:
 
     @property
     def stopped(self) -> bool:
-        """Whether the stop was given."""
+        """Whether :meth:`stop` was called."""
         return self._stopped
 
     def on_stop(self, wake: Callable[[], None]) -> Callable[[], None]:
@@ -39,7 +40,7 @@ class Stoppable:
         return lambda: None
 
     def stop(self) -> None:
-        """Nobody wants the result any more: whatever is under way stops."""
+        """Stop everything under way."""
         with self._stop_lock:
             self._stopped = True
             wakes, self._wakes = self._wakes, []
@@ -52,117 +53,135 @@ class Stoppable:
                 self._wakes.remove(wake)
 
 
+class StopSignal:
+    """Passes a call scope's stop on to the call under way. Thread-safe."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self._stop_call: Callable[[], None] = lambda: None
+
+    def forward_to(self, stop_call: Callable[[], None]) -> None:
+        """Stop the next call by ``stop_call``."""
+        self._stop_call = stop_call
+        if self.stopped.is_set():  # since the last check
+            stop_call()
+
+    def stop(self) -> None:
+        """Stop the call under way, if any."""
+        self.stopped.set()
+        self._stop_call()
+
+    def check(self) -> None:
+        """Raise Stopped after a stop."""
+        if self.stopped.is_set():
+            raise Stopped("nobody wants the answer any more")
+
+
 if TYPE_CHECKING:
     from http.client import HTTPConnection as _Connection
 
     from urllib3 import PoolManager
 else:
-    _Connection = object  # it is mixed into urllib3's connection classes, or botocore's
+    _Connection = object  # mixed into urllib3's or botocore's connection classes
 
 _lock = threading.Lock()
 _thread = threading.local()
-"""``line``: what the thread's calls go over."""
+"""``handle``: that of the call which the thread makes."""
 
 
 class ConnectionHandle:
-    """What carries one call: nothing until a connection is chosen for it, and nothing after its end.
+    """The connection of one call, from when it is chosen until the call ends.
 
-    A call whose client was not given to :func:`carry_lines` or :func:`carry_lines_of`, or has no connections of
-    urllib3's, is never carried: cutting its line does nothing, and it ends by itself, at its read time-out at the
-    latest.
+    Without :func:`track_connections` or :func:`track_pool` for the client, cutting does nothing, and the call ends by
+    its read time-out.
     """
 
     def __init__(self) -> None:
-        self._carrier: _Carrier | None = None
+        self._connection: _TrackedConnection | None = None
         self._cut = False
 
     @contextmanager
     def calling(self) -> Iterator[None]:
-        """The call that this thread makes in the block goes over this line."""
-        _thread.line = self
+        """Track the call that this thread makes in the block."""
+        _thread.handle = self
         try:
             yield
         finally:
-            _thread.line = None
+            _thread.handle = None
 
     def cut(self) -> None:
-        """Close the connection under the call, now or when it has one. Quick, from any thread, as often as one likes.
-
-        A connection that is still being made is closed as soon as it stands, or with the client's connect time-out.
-        """
+        """Close the call's connection, now or as soon as it is made. Quick, idempotent, from any thread."""
         with _lock:
             self._cut = True
-            if self._carrier is not None and self._carrier.line is self:
-                self._carrier.shut_down()
+            # The connection may carry a later call by now.
+            if self._connection is not None and self._connection.handle is self:
+                self._connection.shut_down()
 
     def end(self) -> None:
         """The call is over: its connection may carry others."""
         with _lock:
-            self._carrier = None
+            self._connection = None
 
-    def carried_by(self, carrier: _Carrier) -> None:
-        """Note the connection that carries the call. Raises ConnectionAbortedError if the line is cut."""
+    def carried_by(self, connection: _TrackedConnection) -> None:
+        """Note the call's connection. Raises ConnectionAbortedError after a cut."""
         if self._cut:
             raise ConnectionAbortedError("the call was given up")
-        self._carrier = carrier
+        self._connection = connection
 
 
-class _Carrier(_Connection):
-    """Mixed into a connection class: knows the line of the call that it carries."""
+class _TrackedConnection(_Connection):
+    """Mixed into a connection class: knows the call that it carries."""
 
-    line: ConnectionHandle | None = None
+    handle: ConnectionHandle | None = None
     _open: socket.socket | None = None
-    """The socket; http.client itself forgets it as soon as a response is to end with its connection."""
+    """The socket; http.client drops its own reference when a response ends with its connection."""
 
     def connect(self) -> None:
-        self._carry()
+        self._track()
         super().connect()
-        self._carry()
+        self._track()
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        self._carry()
+        self._track()
         super().request(*args, **kwargs)
 
     def shut_down(self) -> None:
-        """Wake whoever reads from the socket or writes to it, and tell the other side."""
+        """Wake the threads that use the socket, and end the connection for the other side."""
         if isinstance(self._open, socket.socket):
             with suppress(OSError):  # closed already
                 # Not SSLSocket's own shutdown, which takes the decryption away from the thread that reads.
                 socket.socket.shutdown(self._open, socket.SHUT_RDWR)
 
-    def _carry(self) -> None:
+    def _track(self) -> None:
         with _lock:
-            self.line = getattr(_thread, "line", None)
+            self.handle = getattr(_thread, "handle", None)
             self._open = self.sock
-            if self.line is not None:
-                self.line.carried_by(self)
+            if self.handle is not None:
+                self.handle.carried_by(self)
 
 
-def carry_lines(client: Any) -> None:
-    """Make a boto3 client's connections know which call they carry. Doing it again changes nothing.
-
-    It is meant for a client that is not in use yet: idle connections are closed.
-    """
+def track_connections(client: Any) -> None:
+    """Make a boto3 client's connections know their calls; idempotent. Idle connections are closed."""
     session = getattr(getattr(client, "_endpoint", None), "http_session", None)
     pools = getattr(session, "_pool_classes_by_scheme", None)
     if session is None or not isinstance(pools, dict):
         return
-    carrying = _carrying(pools)
-    if carrying != pools:
-        pools.update(carrying)
+    tracked = _tracked(pools)
+    if tracked != pools:
+        pools.update(tracked)
         session.close()
 
 
-def carry_lines_of(manager: PoolManager) -> None:
-    """The same for a pool manager of urllib3's that has no connections yet."""
-    manager.pool_classes_by_scheme = _carrying(manager.pool_classes_by_scheme)
+def track_pool(manager: PoolManager) -> None:
+    """The same for a urllib3 pool manager that has no connections yet."""
+    manager.pool_classes_by_scheme = _tracked(manager.pool_classes_by_scheme)
 
 
-def _carrying(pools: Mapping[str, type[Any]]) -> dict[str, type[Any]]:
-    """The pools' classes by scheme, with connections that know which call they carry."""
-    carrying = dict(pools)
+def _tracked(pools: Mapping[str, type[Any]]) -> dict[str, type[Any]]:
+    """The pool classes by scheme, with connections that know their calls."""
+    tracked = dict(pools)
     for scheme, pool in pools.items():
-        if not issubclass(pool.ConnectionCls, _Carrier):
-            carrier = type("Carrying" + pool.ConnectionCls.__name__, (_Carrier, pool.ConnectionCls), {})
-            carrying[scheme] = type("Carrying" + pool.__name__, (pool,), {"ConnectionCls": carrier})
-    return carrying
+        if not issubclass(pool.ConnectionCls, _TrackedConnection):
+            connection = type("Tracked" + pool.ConnectionCls.__name__, (_TrackedConnection, pool.ConnectionCls), {})
+            tracked[scheme] = type("Tracked" + pool.__name__, (pool,), {"ConnectionCls": connection})
+    return tracked

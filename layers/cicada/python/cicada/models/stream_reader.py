@@ -1,7 +1,7 @@
-"""Reads a model's stream on a thread of its own, so that whoever waits for its events can stop waiting.
+"""Reads a model's stream on a thread of its own, so that the caller can stop waiting.
 
-Neither boto3 nor urllib3 offers a time limit for one call: a read blocks until the client's read time-out, whatever the
-caller's budget. A reader also keeps draining the socket while the caller is busy delivering what it has.
+Neither boto3 nor urllib3 has a time limit for one call: a read blocks until the client's read time-out. The reader also
+drains the socket while the caller is busy delivering.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class EventStream(Protocol):
         """The events, in order. Raises whatever the client raises when the stream breaks."""
 
     def close(self) -> None:
-        """Let go of the stream: of its connection, too, unless it has been read to its end."""
+        """Release the stream, and close its connection unless the stream was read to its end."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class StreamEvent:
 
 @dataclass(frozen=True)
 class CallFailed:
-    """The call was answered with an error, or not at all: there is no stream."""
+    """The call failed: there is no stream."""
 
     error: Exception
 
@@ -48,13 +48,13 @@ class ReadFailed:
 
 @dataclass(frozen=True)
 class StreamEnded:
-    """The stream is at its end. That alone says nothing about the answer: a cut stream can end like this."""
+    """The stream has ended. The answer may still be incomplete: a cut stream can end like this."""
 
 
 Item = StreamEvent | CallFailed | ReadFailed | StreamEnded
 
 MAX_LAST_EVENTS = 8
-"""Events that a stream may still send once all has been read that matters (such as a mark of its end)."""
+"""Events that a stream may send after the last one that matters, such as an end marker."""
 
 
 class StreamReader:
@@ -63,49 +63,49 @@ class StreamReader:
     def __init__(self, call: Callable[[], EventStream]) -> None:
         """Start calling. ``call`` makes the request and returns the stream."""
         self._items: SimpleQueue[Item] = SimpleQueue()
-        self._line = ConnectionHandle()
+        self._handle = ConnectionHandle()
         self._unwanted = threading.Event()
         self._whole = False
         threading.Thread(target=self._read, args=(call,), name="model-stream", daemon=True).start()
 
     def next(self, wait_s: float) -> Item | None:
-        """The next item, or None when nothing arrives for ``wait_s`` seconds."""
+        """The next item, or None when nothing arrives for ``wait_s`` seconds, or none are left to wait."""
         try:
-            return self._items.get(timeout=wait_s)
+            return self._items.get(timeout=wait_s) if wait_s > 0 else None
         except Empty:
             return None
 
     def stop(self) -> None:
-        """From any thread: close the connection, and wake whoever waits for the next item."""
+        """From any thread: close the connection, and wake the caller of :meth:`next`."""
         self.close()
         self._items.put(StreamEnded())
 
     def finish(self) -> None:
-        """All has been read that matters. What is left of the stream is only its end: the connection can be kept."""
+        """All that matters was read; the rest of the stream is only its end, and the connection can be kept."""
         self._whole = True
 
     def close(self) -> None:
-        """Want nothing more. Closes the connection, unless the reader has finished: then it reads to the end."""
+        """Close the connection, unless the reader has finished: then it reads to the end."""
         self._unwanted.set()
         if not self._whole:
-            self._line.cut()
+            self._handle.cut()
 
     def _read(self, call: Callable[[], EventStream]) -> None:
-        # Mostly the clients' code runs in these blocks, and what it raises on a broken stream has no common base:
-        # EventStreamError, parsers' errors, urllib3's, a plain ValueError.
+        # Errors of a broken stream have no common base class: EventStreamError, parsers', urllib3's, ValueError.
         try:
-            with self._line.calling():
+            with self._handle.calling():
                 stream = call()
         except Exception as error:
             self._items.put(CallFailed(error))
-            self._line.end()
+            self._handle.end()
             return
         try:
             if self._unwanted.is_set():
                 return
             last_events = 0
             for event in stream:
-                if self._is_given_up(last_events):
+                # A connection left in the middle of a stream cannot be kept.
+                if self._unwanted.is_set() and not (self._whole and last_events < MAX_LAST_EVENTS):
                     return
                 last_events += self._unwanted.is_set()
                 self._items.put(StreamEvent(event))
@@ -114,9 +114,5 @@ class StreamReader:
         else:
             self._items.put(StreamEnded())
         finally:
-            self._line.end()
+            self._handle.end()
             stream.close()
-
-    def _is_given_up(self, last_events: int) -> bool:
-        """Whether to let go of the stream where it is; a connection that is left in the middle cannot be kept."""
-        return self._unwanted.is_set() and not (self._whole and last_events < MAX_LAST_EVENTS)

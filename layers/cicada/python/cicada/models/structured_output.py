@@ -1,21 +1,27 @@
-"""Forms as a model is given them and gives them back: a tool's name and schema, and a value that fits or what is wrong.
+"""A form's name, description and JSON schema for a model, and the validation of what the model returns.
 
-Models differ in what they take of JSON Schema. What all take is used: no ``$ref`` (definitions are put where they are
-used), an object at the top with nothing but ``type``, ``properties`` and ``required`` (Amazon Nova's rule), and an
-optional field as one that may be left out, not as one that may be null.
+Models accept different parts of JSON Schema. Only what all accept is used: no ``$ref`` (definitions are inlined), an
+object at the top with nothing but ``type``, ``properties`` and ``required`` (Amazon Nova's rule), and optional fields
+that may be absent rather than null.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
+import logging
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from cicada.errors import AnswerMalformed, BudgetSpent
 from cicada.models.ports import Form
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MAX_PROBLEMS = 10
 """Told to a model whose answer does not fit: the first ones."""
@@ -23,14 +29,15 @@ MAX_PROBLEM_CHARS = 200
 _MAX_NAME_CHARS = 64
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _LEFT_OUT = frozenset({"title", "default", "discriminator", "examples", "$defs"})
-"""Keywords that tell a model nothing that it needs."""
+"""Keywords that models do not need."""
+_RENAMED = {"const": "enum", "oneOf": "anyOf"}  # pydantic writes oneOf for a discriminated union
 
 
 class OutputMisfit(Exception):
     """A value does not fit its form."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
-        """Take what is wrong, a line each: where, and which rule is broken, without the values."""
+        """``problems`` name each place and the rule that it breaks, never a value."""
         super().__init__("; ".join(problems))
         self.problems = problems
 
@@ -50,21 +57,17 @@ def form_schema(form: type[Form]) -> dict[str, Any]:
     """The form's JSON schema, with nothing that some models refuse.
 
     Raises:
-        ValueError: the form is recursive, or no object.
+        ValueError: the form is recursive, or not an object.
     """
     schema = form.model_json_schema()
     whole = _plain(schema, schema.get("$defs", {}), ())
     if whole.get("type") != "object":
-        raise ValueError(f"{form.__name__} is no object with fields")
+        raise ValueError(f"{form.__name__} is not an object with fields")
     return {"type": "object", "properties": whole.get("properties", {}), "required": whole.get("required", [])}
 
 
 def read_form(form: type[Form], value: object) -> Form:
-    """The form that a model filled in.
-
-    Raises:
-        FormMisfit: the value breaks the form's rules.
-    """
+    """The form that a model filled in. Raises OutputMisfit if the value breaks the form's rules."""
     try:
         return form.model_validate_json(json.dumps(value))
     except ValidationError as error:
@@ -73,8 +76,29 @@ def read_form(form: type[Form], value: object) -> Form:
         raise OutputMisfit(tuple(problems[:MAX_PROBLEMS])) from None
 
 
+def ask_twice(ask: Callable[[], T], correct: Callable[[OutputMisfit], None], model_id: str, form: str) -> T:
+    """What ``ask`` returns; after a misfit it is corrected and asked once more.
+
+    Raises:
+        AnswerMalformed: the second answer does not fit either, or no call was left for it.
+    """
+    try:
+        return ask()
+    except OutputMisfit as misfit:
+        extra = {"model": model_id, "form": form, "problems": len(misfit.problems)}
+        logger.info("the model's answer does not fit its schema", extra=extra)
+        first = misfit
+    correct(first)
+    try:
+        return ask()
+    except BudgetSpent:
+        raise AnswerMalformed(str(first)) from None
+    except OutputMisfit as misfit:
+        raise AnswerMalformed(str(misfit)) from None
+
+
 def correction(name: str, misfit: OutputMisfit) -> str:
-    """What a model is told whose answer does not fit."""
+    """The message for a model whose answer does not fit."""
     return (
         f"This input of {name} does not fit its schema:\n"
         + "\n".join(f"- {problem}" for problem in misfit.problems)
@@ -91,34 +115,30 @@ def _plain(schema: Mapping[str, Any], definitions: Mapping[str, Any], inside: tu
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         if name in inside:
-            raise ValueError(f"{name} holds itself: a form cannot be recursive")
+            raise ValueError(f"{name} contains itself: a form cannot be recursive")
         besides = {key: value for key, value in schema.items() if key != "$ref"}
         return _plain({**definitions[name], **besides}, definitions, (*inside, name))
     plain: dict[str, Any] = {}
     for key, value in schema.items():
-        if key in _LEFT_OUT:
-            continue
-        if key == "const":
-            plain["enum"] = [value]
-        elif key == "properties":
+        if key == "properties":
             needed = schema.get("required", ())
             plain[key] = {
-                name: _plain(field if name in needed else _without_null(field), definitions, inside)
+                name: _plain(field if name in needed else without_null(field), definitions, inside)
                 for name, field in value.items()
             }
-        elif key == "oneOf":  # pydantic's word for a discriminated union
-            plain["anyOf"] = [_plain(option, definitions, inside) for option in value]
-        elif isinstance(value, Mapping):
-            plain[key] = _plain(value, definitions, inside)
-        elif isinstance(value, list):
-            plain[key] = [_plain(item, definitions, inside) if isinstance(item, Mapping) else item for item in value]
-        else:
-            plain[key] = value
+        elif key not in _LEFT_OUT:
+            plain[_RENAMED.get(key, key)] = _plain_value([value] if key == "const" else value, definitions, inside)
     return plain
 
 
-def _without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A field that may be left out, without ``null`` as the other way to say so."""
+def _plain_value(value: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
+    if isinstance(value, list):
+        return [_plain_value(item, definitions, inside) for item in value]
+    return _plain(value, definitions, inside) if isinstance(value, Mapping) else value
+
+
+def without_null(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An optional field's schema without the alternative ``null``."""
     options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
     if len(options) != 1:
         return field

@@ -1,7 +1,7 @@
-"""Calls whose answer comes in one piece: repeated while that helps, inside a time budget, and ended from outside.
+"""Calls without streaming: retried while that helps, inside a time budget, and stopped from other threads.
 
-boto3 offers no time limit for one call: it blocks until the client's read time-out, whatever the caller's budget. So
-each call is made on a thread of its own, and its connection is closed when it is not wanted any more.
+boto3 has no time limit for one call: it blocks until the client's read time-out, whatever the caller's budget. So each
+call runs on a thread of its own, and its connection is closed when the result is not wanted any more.
 """
 
 from __future__ import annotations
@@ -9,30 +9,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from queue import Empty, SimpleQueue
+from concurrent.futures import Future, InvalidStateError, wait
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from cicada.errors import BudgetSpent, ModelError, ModelUnavailable
+from cicada.errors import ModelError, ModelUnavailable
 from cicada.models.failure import Failure
-from cicada.models.ports import CallScope, Stopped
-from cicada.models.retries import Pace
-from cicada.models.stopping import ConnectionHandle
+from cicada.models.ports import CallScope
+from cicada.models.retries import Pace, prepare_retry
+from cicada.models.stopping import ConnectionHandle, StopSignal
 
 logger = logging.getLogger(__name__)
 
 Answer = TypeVar("Answer")
-
-
-@dataclass(frozen=True)
-class _Answered(Generic[Answer]):
-    answer: Answer
-
-
-@dataclass(frozen=True)
-class _Failed:
-    error: Exception
 
 
 class _Call(Generic[Answer]):
@@ -40,36 +30,30 @@ class _Call(Generic[Answer]):
 
     def __init__(self, call: Callable[[], Answer]) -> None:
         self._call = call
-        self._line = ConnectionHandle()
-        self._outcomes: SimpleQueue[_Answered[Answer] | _Failed | None] = SimpleQueue()
+        self._handle = ConnectionHandle()
+        self.done: Future[Answer] = Future()
         threading.Thread(target=self._make, name="bedrock-call", daemon=True).start()
 
-    def outcome(self, wait_s: float) -> _Answered[Answer] | _Failed | None:
-        """What came of it; None if nothing did in time, or if it was stopped."""
-        try:
-            return self._outcomes.get(timeout=max(0.0, wait_s))
-        except Empty:
-            return None
-
     def stop(self) -> None:
-        """Close its connection and wake whoever waits for it; from any thread."""
-        self._line.cut()
-        self._outcomes.put(None)
+        """Close the connection and wake the waiting thread."""
+        self._handle.cut()
+        self.done.cancel()
 
     def _make(self) -> None:
-        try:
-            with self._line.calling():
-                answer = self._call()
-        except Exception as error:  # what it is, is read on the caller's thread
-            self._outcomes.put(_Failed(error))
-        else:
-            self._outcomes.put(_Answered(answer))
-        finally:
-            self._line.end()
+        with suppress(InvalidStateError):  # stopped meanwhile
+            try:
+                with self._handle.calling():
+                    answer = self._call()
+            except Exception as error:  # read on the caller's thread
+                self.done.set_exception(error)
+            else:
+                self.done.set_result(answer)
+            finally:
+                self._handle.end()
 
 
 class WholeCalls:
-    """The calls made for one purpose, one after the other; a context manager, for the call scope's sake."""
+    """The calls made for one purpose, one after the other; a context manager that listens for the call scope's stop."""
 
     def __init__(
         self,
@@ -79,107 +63,71 @@ class WholeCalls:
         *,
         read_failure: Callable[[Exception], Failure | None],
     ) -> None:
-        """Take what bounds them.
-
-        Args:
-            call_scope: asked before every call, and heard when the answer is not wanted any more.
-            deadline_s: on the clock; no call outlasts it.
-            pace: of calls that fail, counted anew for each :meth:`make`.
-            read_failure: what an exception of a call means; None for a bug, which is raised as it is.
-        """
+        """No call outlasts ``deadline_s`` on the pace's clock; ``read_failure`` returns None for a bug."""
         self._call_scope = call_scope
         self._deadline_s = deadline_s
         self._pace = pace
         self._read_failure = read_failure
-        self._stopped = threading.Event()
-        self._under_way: _Call[Any] | None = None
+        self._signal = StopSignal()
         self.count = 0
         """Calls that went out."""
         self.lost = 0
-        """Calls among them that were not answered and may have been paid for all the same."""
+        """Unanswered calls that may have been paid for."""
 
     def __enter__(self) -> Self:
         """Listen for the call scope's stop."""
-        self._unregister = self._call_scope.on_stop(self._stop)
+        self._unregister = self._call_scope.on_stop(self._signal.stop)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._unregister()
 
     def make(self, call: Callable[[], Answer], *, learn: Callable[[ModelError], bool] = lambda _: False) -> Answer:
-        """Call, and call again while that can help.
+        """Run ``call`` on another thread, and again while that can help.
 
-        Args:
-            call: makes one call on another thread and returns its answer. Called anew for every try.
-            learn: is given a request's refusal (a ValidationException); true if the next try will be another request.
+        ``learn`` takes the error of a refused request, and returns whether the next try sends a different one.
 
         Raises:
             ModelBusy, ModelUnavailable, ModelRefused: the last try's failure.
-            BudgetSpent: the call scope allows no first try. Where it allows no further one, the last failure is raised.
+            BudgetSpent: the call scope allows no first try. Without budget for a retry, the last failure is raised.
             Stopped: the call scope's stop.
         """
-        self._check()
-        if self._pace.clock() >= self._deadline_s:
+        self._signal.check()
+        if self._left_s() <= 0:
             raise ModelUnavailable("no time is left to call the model")
         self._call_scope.call()
         attempts = 0
         while True:
             outcome = self._try(call)
-            if isinstance(outcome, _Answered):
-                return outcome.answer
+            if not isinstance(outcome, Failure):
+                return outcome
             self.lost += not outcome.free
-            if outcome.invalid and learn(outcome.error):
-                self._prepare_another(outcome, 0.0)
-                continue
-            attempts += 1
-            pause_s = self._pace.pause_s(attempts, left_s=self._left_s(), asked_s=outcome.retry_after_s)
-            if not outcome.retry or pause_s is None:
-                raise outcome.error
-            self._prepare_another(outcome, pause_s)
+            pause_s: float | None = 0.0
+            if not (outcome.invalid and learn(outcome.error)):
+                attempts += 1
+                pause_s = self._pace.pause_s(attempts, left_s=self._left_s(), asked_s=outcome.retry_after_s)
+                pause_s = pause_s if outcome.retry else None
+            prepare_retry(outcome, pause_s, self._pace, self._deadline_s, self._call_scope, self._signal)
+            logger.info("the model is called again", extra={"code": outcome.error.code})
 
-    def _prepare_another(self, failure: Failure, pause_s: float) -> None:
-        """Wait for the next try. Raises the failure if there is none."""
-        try:
-            self._call_scope.call()
-        except BudgetSpent:
-            raise failure.error from None
-        if pause_s > 0:
-            self._pace.pause(pause_s, self._stopped)
-        self._check()
-        if self._left_s() <= 0:
-            raise failure.error
-        logger.info("the model is called again", extra={"code": failure.error.code})
-
-    def _try(self, call: Callable[[], Answer]) -> _Answered[Answer] | Failure:
+    def _try(self, call: Callable[[], Answer]) -> Answer | Failure:
         self.count += 1
         under_way = _Call(call)
-        self._under_way = under_way
-        if self._stopped.is_set():  # between the last look and now
+        self._signal.forward_to(under_way.stop)
+        wait([under_way.done], timeout=max(0.0, self._left_s()))
+        self._signal.check()
+        if not under_way.done.done():
             under_way.stop()
-        outcome = under_way.outcome(self._left_s())
-        self._under_way = None
-        self._check()
-        match outcome:
-            case None:
-                under_way.stop()
-                return Failure(ModelUnavailable("the time budget ran out"), retry=False)
-            case _Failed(error):
-                failure = self._read_failure(error)
-                if failure is None:  # none of the service's: a bug
-                    raise error
-                failure.error.__cause__ = error
-                return failure
-        return outcome
-
-    def _stop(self) -> None:
-        self._stopped.set()
-        if (under_way := self._under_way) is not None:
-            under_way.stop()
-
-    def _check(self) -> None:
-        if self._stopped.is_set():
-            raise Stopped("nobody wants the answer any more")
+            return Failure(ModelUnavailable("the time budget ran out"), retry=False)
+        error = under_way.done.exception()
+        if error is None:
+            return under_way.done.result()
+        failure = self._read_failure(error) if isinstance(error, Exception) else None
+        if failure is None:  # a bug
+            raise error
+        failure.error.__cause__ = error
+        return failure
 
     def _left_s(self) -> float:
         return self._deadline_s - self._pace.clock()

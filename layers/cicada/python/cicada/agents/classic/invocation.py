@@ -18,7 +18,7 @@ from cicada.errors import AgentError, AgentUnavailable, CicadaError, OutOfTime, 
 from cicada.models.failure import TRANSPORT_ERRORS
 from cicada.models.ports import Stopped
 from cicada.models.retries import INTERACTIVE, RetryPolicy, wait
-from cicada.models.stopping import carry_lines
+from cicada.models.stopping import track_connections
 from cicada.models.stream_reader import CallFailed, EventStream, ReadFailed, StreamEnded, StreamEvent, StreamReader
 from cicada.retrieval.ports import SearchLimits
 
@@ -90,7 +90,7 @@ class Invocations:
                 a model's turn lie between two events.
             retry: for calls that are turned away before their stream begins.
         """
-        carry_lines(client)
+        track_connections(client)
         self._client = client
         self._silence_s = silence_s
         self._retry = retry

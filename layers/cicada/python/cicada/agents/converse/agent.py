@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from cicada.agents.exchange import AgentExchange
 from cicada.agents.looping import LoopingAgent
 from cicada.agents.ports import AgentTask
-from cicada.models.converse import ConverseCall, StreamedTurn
+from cicada.models.converse import ConverseCall, StreamedTurn, converse_request
 
 
 class ConverseAgent(LoopingAgent):
@@ -22,17 +20,8 @@ class ConverseAgent(LoopingAgent):
         left_s: float,  # noqa: ARG002 - the loop ends the call
     ) -> ConverseCall:
         """See :class:`cicada.agents.looping.Turns`."""
-        sent = self._sampling.accepted(self._model_id, self._wanted)
-        return ConverseCall(self._client, self._request(exchange, sent), sent, self._sampling, turn=turn)
-
-    def _request(self, exchange: AgentExchange, sampling: dict[str, float]) -> dict[str, Any]:
-        request: dict[str, Any] = {
-            "modelId": self._model_id,
-            "messages": exchange.messages,
-            "inferenceConfig": {"maxTokens": self._max_turn_tokens, **sampling},
-        }
-        if exchange.system.strip():  # the service refuses a blank one
-            request["system"] = [{"text": exchange.system}]
-        if exchange.tool_config is not None:
-            request["toolConfig"] = exchange.tool_config
-        return request
+        sent = self._sampling.accepted(self.model_id, self._wanted)
+        request = converse_request(
+            self.model_id, exchange.system, exchange.messages, self._max_turn_tokens, sent, exchange.tool_config
+        )
+        return ConverseCall(self._client, request, sent, self._sampling, turn=turn)

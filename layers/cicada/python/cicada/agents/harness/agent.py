@@ -58,10 +58,10 @@ class HarnessAgent(LoopingAgent):
 
     def call(self, task: AgentTask, exchange: AgentExchange, turn: StreamedTurn, *, left_s: float) -> HarnessCall:
         """See :class:`cicada.agents.looping.Turns`."""
-        sampled = self._sampling.accepted(self._model_id, self._wanted)
+        sampled = self._sampling.accepted(self.model_id, self._wanted)
         actor = hashlib.sha256(task.conversation.encode()).hexdigest()[:_ACTOR_CHARS]
         run = Run(
             actor_id=actor, session_id=f"{actor}-{self._new_id()}", max_turn_tokens=self._max_turn_tokens, left_s=left_s
         )
-        request = request_of(self._harness, self._model_id, exchange, run, sampled)
+        request = request_of(self._harness, self.model_id, exchange, run, sampled)
         return HarnessCall(self._client, request, sampled, self._sampling, turn)
