@@ -34,7 +34,7 @@ def embedder(
     service: BedrockService, time: FakeTime | None = None, dimensions: int = 384, **settings
 ) -> BedrockEmbedder:
     if time is not None:
-        settings = {"clock": time.clock, "pause": lambda seconds, _: time.sleep(seconds), "share": lambda: 0.5, **settings}
+        settings = {"clock": time.clock, "pause": lambda s, _: time.sleep(s), "share": lambda: 0.5, **settings}
     model_id = LOCAL if dimensions == 384 else TITAN
     return BedrockEmbedder(service.client(), model_id, dimensions, **settings)
 
